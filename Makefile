@@ -1,0 +1,35 @@
+# The work is done by the programs in scripts/; this file only gives it short names.
+
+.DEFAULT_GOAL := help
+.PHONY: help demo test test-matrix lint servers stop clean
+
+VENV ?= .venv
+
+help: ## list the targets
+	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 14
+
+demo: ## see delayed tasks at work, on SQLite
+	@scripts/setup demo
+	@exec $(VENV)/bin/python scripts/demo $(ARGS)
+
+test: ## all checks and tests on SQLite, MariaDB and PostgreSQL (ARGS="..." goes to pytest)
+	@scripts/test $(ARGS)
+
+test-matrix: ## the same, and the tests with the other versions of Python and Django
+	@MATRIX=1 scripts/test $(ARGS)
+
+lint: ## only the checks
+	@scripts/test --lint
+
+servers: ## start private MariaDB and PostgreSQL servers
+	@scripts/setup test
+	@scripts/servers start
+
+stop: ## stop them and remove their data
+	@scripts/servers stop
+
+clean: ## remove all that the other targets made
+	@scripts/servers stop
+	@rm -rf .servers .venv .venv-* build dist ./*.egg-info db.sqlite3 db.sqlite3-*
+	@rm -rf .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis
+	@find . -name .git -prune -o -type d -name __pycache__ -exec rm -rf {} +

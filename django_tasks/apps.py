@@ -1,0 +1,17 @@
+from django.apps import AppConfig
+from django.utils.translation import gettext_lazy as _
+
+
+class DjangoTasksConfig(AppConfig):
+    name = "django_tasks"
+    label = "django_tasks"
+    verbose_name = _("Delayed tasks")
+    default_auto_field = "django.db.models.BigAutoField"
+
+    def ready(self) -> None:
+        # Inside, because these need the models.
+        from django_tasks import checks, logs, registry
+
+        checks.register()
+        logs.connect()
+        registry.load()

@@ -1,0 +1,72 @@
+"""How long to wait before a failed task is tried again. Plain values, no Django."""
+
+import random
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Protocol
+
+Duration = timedelta | float  # a bare number is seconds
+
+
+def seconds(duration: Duration) -> float:
+    """``duration`` in seconds; TypeError or ValueError when it is no duration at all."""
+    if isinstance(duration, timedelta):
+        value = duration.total_seconds()
+    elif isinstance(duration, (int, float)) and not isinstance(duration, bool):
+        value = float(duration)
+    else:
+        raise TypeError(f"a timedelta or a number of seconds is wanted, not {duration!r}")
+    if not 0 <= value < float("inf"):
+        raise ValueError(f"a duration cannot be {duration!r}")
+    return value
+
+
+class Backoff(Protocol):
+    """Anything with ``delay``: attempt number (1 after the first failure) to seconds."""
+
+    def delay(self, attempt: int) -> float: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Exponential:
+    """Exponential with full jitter: a random delay between 0 and ``first * factor ** (n - 1)``.
+
+    ``first`` and ``cap`` are seconds or timedeltas; no delay is longer than ``cap``.
+    """
+
+    first: Duration = 10
+    factor: float = 2.0
+    cap: Duration = 3600
+
+    def delay(self, attempt: int) -> float:
+        # 2.0 ** 1024 overflows; by then every sensible cap has long been reached.
+        exponent = min(attempt - 1, 500)
+        longest = min(seconds(self.cap), seconds(self.first) * self.factor**exponent)
+        return random.uniform(0, longest)
+
+
+@dataclass(frozen=True, slots=True)
+class Delays:
+    """A list of delays; the last one repeats."""
+
+    delays: tuple[float, ...]
+
+    def delay(self, attempt: int) -> float:
+        return self.delays[min(attempt, len(self.delays)) - 1]
+
+
+def as_backoff(value: Backoff | Duration | Sequence[Duration]) -> Backoff:
+    """A ``Backoff`` from what a handler may say: one itself, a delay, or a list of delays.
+
+    Raises TypeError or ValueError for anything else.
+    """
+    if isinstance(value, (int, float, timedelta)):
+        return Delays((seconds(value),))
+    if isinstance(value, (list, tuple)):
+        if not value:
+            raise ValueError("a list of delays cannot be empty")
+        return Delays(tuple(seconds(item) for item in value))
+    if callable(getattr(value, "delay", None)):
+        return value  # type: ignore[return-value]  # the Protocol has just been checked
+    raise TypeError(f"a backoff is a delay, a list of delays or has delay(), not {value!r}")

@@ -1,0 +1,26 @@
+"""A doorbell inside one process: whoever adds a task rings it, and sleeping pollers wake up.
+
+It carries nothing and promises nothing: a poller that missed it finds the task at its next poll.
+"""
+
+from collections.abc import Callable
+from threading import Lock
+
+_listeners: dict[str, list[Callable[[], None]]] = {}
+_lock = Lock()
+
+
+def listen(alias: str, wake: Callable[[], None]) -> None:
+    """Call ``wake`` whenever a task was added to the database ``alias``."""
+    with _lock:
+        _listeners[alias] = [*_listeners.get(alias, []), wake]
+
+
+def stop_listening(alias: str, wake: Callable[[], None]) -> None:
+    with _lock:
+        _listeners[alias] = [other for other in _listeners.get(alias, []) if other != wake]
+
+
+def ring(alias: str) -> None:
+    for wake in _listeners.get(alias, ()):
+        wake()

@@ -1,0 +1,139 @@
+"""The project's wishes: every setting has one typed home, one default and one test, here.
+
+``settings.DJANGO_TASKS`` is a dict of the upper-case names below; ``settings.TASK_HANDLERS`` is a
+list of dotted paths. Nothing is read at import, and ``override_settings`` works.
+"""
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field, fields
+from functools import cache
+from typing import Any
+
+from django.conf import settings
+from django.core.exceptions import ImproperlyConfigured
+from django.core.signals import setting_changed
+
+from django_tasks.backoff import seconds
+from django_tasks.exceptions import TaskException, shortened
+
+
+class ConfigurationError(TaskException, ImproperlyConfigured):
+    """A setting that this package cannot work with."""
+
+
+def _whole(lowest: int, highest: int) -> Callable[[Any], int]:
+    def convert(value: Any) -> int:
+        if not isinstance(value, int) or isinstance(value, bool):
+            raise TypeError("must be a whole number")
+        if not lowest <= value <= highest:
+            raise ValueError(f"must be from {lowest} to {highest}")
+        return value
+
+    return convert
+
+
+def _duration(lowest: float, highest: float) -> Callable[[Any], float]:
+    def convert(value: Any) -> float:
+        try:
+            duration = seconds(value)
+        except (TypeError, ValueError):
+            raise TypeError("must be a timedelta or a number of seconds") from None
+        if not lowest <= duration <= highest:
+            raise ValueError(f"must be from {lowest:g} to {highest:g} seconds")
+        return duration
+
+    return convert
+
+
+def _option(default: Any, convert: Callable[[Any], Any]) -> Any:
+    return field(default=default, metadata={"convert": convert})
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """``settings.DJANGO_TASKS``, converted. Durations are seconds.
+
+    ``poll_interval``  the longest sleep of an idle worker
+    ``lease``          how long a worker is believed alive after a heartbeat
+    ``batch_size``     the most tasks that one statement claims or finishes
+    ``threads``        handlers that run at once in one process
+    ``processes``      processes of one ``starttask``
+    ``max_attempts``   failed runs before a task is FAILED, unless its handler says otherwise
+    ``shutdown_timeout``  how long a stopping worker waits for running handlers
+    ``payload_limit``  the largest ``biz_ext``, in bytes of JSON
+    """
+
+    poll_interval: float = _option(1.0, _duration(0.01, 3600))
+    lease: float = _option(30.0, _duration(1, 86_400))
+    batch_size: int = _option(500, _whole(1, 1000))
+    threads: int = _option(8, _whole(1, 1000))
+    processes: int = _option(1, _whole(1, 256))
+    max_attempts: int = _option(5, _whole(1, 10_000))
+    shutdown_timeout: float = _option(30.0, _duration(0, 86_400))
+    payload_limit: int = _option(1_000_000, _whole(1, 100_000_000))
+
+
+def names() -> list[str]:
+    """Every key that ``settings.DJANGO_TASKS`` may have."""
+    return [option.name.upper() for option in fields(Options)]
+
+
+def convert(name: str, value: Any) -> Any:
+    """``value`` as the option ``name`` (upper case) wants it; TypeError or ValueError if not."""
+    return _converters()[name](value)
+
+
+@cache
+def options() -> Options:
+    """The options in force. Raises ConfigurationError for the first bad one."""
+    wishes = _wishes()
+    for name, problem in problems():
+        raise ConfigurationError(f"DJANGO_TASKS[{name!r}] {problem}")
+    known = {name.lower(): convert(name, wishes[name]) for name in names() if name in wishes}
+    return Options(**known)
+
+
+def problems() -> Iterator[tuple[str, str]]:
+    """(name, sentence) for each value in ``settings.DJANGO_TASKS`` that cannot be used."""
+    wishes = _wishes()
+    for name in names():
+        if name in wishes:
+            try:
+                convert(name, wishes[name])
+            except (TypeError, ValueError) as error:
+                yield name, f"{error}, not {shortened(wishes[name])}."
+
+
+def unknown_names() -> list[str]:
+    """Keys of ``settings.DJANGO_TASKS`` that mean nothing."""
+    return sorted(str(name) for name in _wishes() if name not in names())
+
+
+def handler_paths() -> list[Any]:
+    """``settings.TASK_HANDLERS``: dotted paths of handlers."""
+    paths = getattr(settings, "TASK_HANDLERS", ())
+    if not isinstance(paths, (list, tuple)):
+        raise ConfigurationError(
+            f"TASK_HANDLERS must be a list of dotted paths, not {shortened(paths)}"
+        )
+    return list(paths)
+
+
+def _wishes() -> Mapping[str, Any]:
+    wishes = getattr(settings, "DJANGO_TASKS", {})
+    if not isinstance(wishes, Mapping):
+        raise ConfigurationError(f"DJANGO_TASKS must be a dict, not {shortened(wishes)}")
+    return wishes
+
+
+@cache
+def _converters() -> dict[str, Callable[[Any], Any]]:
+    return {option.name.upper(): option.metadata["convert"] for option in fields(Options)}
+
+
+def _forget(*, setting: str, **_: Any) -> None:
+    if setting == "DJANGO_TASKS":
+        options.cache_clear()
+
+
+setting_changed.connect(_forget, dispatch_uid="django_tasks.conf")

@@ -1,0 +1,64 @@
+"""Everything this package raises to its callers: one family under ``TaskException``.
+
+Each is also the built-in exception that a Django user would expect, so that
+``except ValueError`` works without knowing this module.
+"""
+
+from typing import Any
+
+
+class TaskException(Exception):
+    """The root of the family."""
+
+
+class TaskValueError(TaskException, ValueError):
+    """A value that cannot be stored; ``field`` and ``value`` name it.
+
+    ``index`` is the place of the bad task in the iterable given to ``add_tasks``, else None.
+    """
+
+    def __init__(
+        self, field: str, value: object, problem: str, *, index: int | None = None
+    ) -> None:
+        super().__init__(field, value, problem)
+        self.field = field
+        self.value = value
+        self.problem = problem
+        self.index = index
+
+    def __str__(self) -> str:
+        place = "" if self.index is None else f"item {self.index}: "
+        return f"{place}{self.field} {self.problem}: {shortened(self.value)}"
+
+
+class TaskTypeError(TaskValueError, TypeError):
+    """A value of the wrong type."""
+
+
+class TaskExists(TaskValueError):
+    """``add_task(..., on_conflict="raise")`` met a task with the same key."""
+
+
+class UnknownDatabase(TaskException, LookupError):
+    """A database alias that ``settings.DATABASES`` does not have."""
+
+
+class HandlerError(TaskException, ValueError):
+    """A handler that cannot be registered: no code, a code twice, nothing to run."""
+
+
+class WorkerError(TaskException, RuntimeError):
+    """A worker that cannot start as it was asked to."""
+
+
+class ClaimLost(TaskException):
+    """Raised inside an ``atomic`` run whose row has gone to somebody else: it rolls back."""
+
+
+def shortened(value: Any, limit: int = 80) -> str:
+    """``repr(value)``, at most ``limit`` characters, never failing."""
+    try:
+        text = repr(value)
+    except Exception as error:  # noqa: BLE001 - a stranger's __repr__ may raise anything
+        text = f"<{type(value).__name__} whose repr fails with {type(error).__name__}>"
+    return text if len(text) <= limit else f"{text[: limit - 1]}…"

@@ -1,0 +1,115 @@
+"""Handlers: the code of one ``biz_code``."""
+
+from collections.abc import Callable, Sequence
+from datetime import datetime, timedelta
+from inspect import iscoroutinefunction
+from typing import Any, ClassVar
+
+from django_tasks.backoff import Backoff, Duration, Exponential, as_backoff, seconds
+from django_tasks.conf import options
+from django_tasks.exceptions import HandlerError
+from django_tasks.running import RunningTask
+
+Next = datetime | timedelta | None
+
+
+class TaskHandler:
+    """Subclass this, give ``biz_code`` and write ``handle``.
+
+    One instance serves all threads of a process: keep no state of a run on ``self``.
+
+    ``queue``, ``priority``  where its tasks wait, unless a task says otherwise; higher first
+    ``max_attempts``         failed runs before a task is FAILED; None: the setting MAX_ATTEMPTS
+    ``backoff``              a delay, a list of delays, or an object with ``delay(attempt)``;
+                             by default exponential with full jitter, 10 s doubling up to 1 h
+    ``timeout``              timedelta or seconds; logged when exceeded, enforced for
+                             ``async def handle``; None: no limit
+    ``atomic``               run ``handle`` and write its end in one transaction on the task's
+                             database: effects there happen exactly once
+    """
+
+    biz_code: ClassVar[str] = ""
+    queue: ClassVar[str] = "default"
+    priority: ClassVar[int] = 0
+    max_attempts: ClassVar[int | None] = None
+    backoff: ClassVar[Backoff | Duration | Sequence[Duration]] = Exponential()
+    timeout: ClassVar[Duration | None] = None
+    atomic: ClassVar[bool] = False
+
+    def get_biz_code(self) -> str:
+        """The ``biz_code`` of the tasks that this handler runs."""
+        return self.biz_code
+
+    def handle(self, task: RunningTask) -> Any:
+        """Do the work. May be ``async def``.
+
+        Return None when the task is finished, or its next time: a datetime (naive: in the
+        current time zone) or a timedelta from now. Anything else, and any exception, is a failed
+        attempt.
+        """
+        raise NotImplementedError
+
+    def on_failure(self, task: RunningTask, exc: BaseException) -> None:
+        """Called after the last attempt failed, before the row is written as FAILED.
+
+        At least once: a process that dies in between runs the task again. What it raises is
+        logged and changes nothing.
+        """
+
+
+class FunctionHandler(TaskHandler):
+    """A plain function as a handler; made by ``task_handler``. Calling it calls the function."""
+
+    def __init__(self, function: Callable[[RunningTask], Any], biz_code: str, **attributes: Any):
+        unknown = sorted(attributes.keys() - FUNCTION_ATTRIBUTES)
+        if unknown:
+            raise HandlerError(f"task_handler() knows no {', '.join(unknown)}")
+        self.__dict__.update(attributes, biz_code=biz_code, handle=function)
+        self.__name__ = function.__name__
+        self.__qualname__ = function.__qualname__
+        self.__module__ = function.__module__
+        self.__doc__ = function.__doc__
+
+    def __call__(self, task: RunningTask) -> Any:
+        return self.handle(task)
+
+
+FUNCTION_ATTRIBUTES = frozenset(
+    {"queue", "priority", "max_attempts", "backoff", "timeout", "atomic", "on_failure"}
+)
+
+
+def task_handler(
+    biz_code: str, **attributes: Any
+) -> Callable[[Callable[[RunningTask], Any]], FunctionHandler]:
+    """Make a handler of a function: ``@task_handler("push", queue="mail", max_attempts=3)``.
+
+    Takes the class attributes of ``TaskHandler`` and ``on_failure``. The function must still be
+    registered: by TASK_HANDLERS, by standing in an app's ``task_handlers.py``, or by
+    ``register_task_handler``.
+    """
+
+    def decorate(function: Callable[[RunningTask], Any]) -> FunctionHandler:
+        return FunctionHandler(function, biz_code, **attributes)
+
+    return decorate
+
+
+def is_async(handler: TaskHandler) -> bool:
+    return iscoroutinefunction(handler.handle)
+
+
+def attempts_allowed(handler: TaskHandler | None) -> int:
+    """How many failed runs make a task FAILED."""
+    own = handler.max_attempts if handler is not None else None
+    return options().max_attempts if own is None else own
+
+
+def retry_delay(handler: TaskHandler, attempt: int) -> float:
+    """Seconds to wait after failed attempt number ``attempt``."""
+    return as_backoff(handler.backoff).delay(attempt)
+
+
+def time_limit(handler: TaskHandler) -> float | None:
+    """The handler's ``timeout`` in seconds, or None."""
+    return None if handler.timeout is None else seconds(handler.timeout)

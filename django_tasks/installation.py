@@ -1,0 +1,46 @@
+"""The guard against the PyPI distribution ``django-tasks``, which has the same import name.
+
+pip mixes the two packages in one folder without a word. Whichever came last owns
+``__init__``, ``apps``, ``checks``, ``signals`` and ``exceptions``; this file exists only in ours,
+so it can tell. It imports nothing of ours for the same reason.
+"""
+
+from importlib import metadata
+
+from django.core.exceptions import ImproperlyConfigured
+
+import django_tasks
+
+DISTRIBUTION = "django-delayed-tasks"
+CHECK_ID = "django_tasks.E001"
+CURE = (
+    "Run: pip uninstall -y django-tasks && "
+    f"pip install --force-reinstall --no-deps {DISTRIBUTION}"
+)
+
+
+def strangers() -> list[str]:
+    """Names of other installed distributions that have put files into this package."""
+    owners = metadata.packages_distributions().get("django_tasks", [])
+    return sorted({name for name in owners if name.lower() != DISTRIBUTION})
+
+
+def clash() -> str | None:
+    """One sentence that names the clash, or None when this installation is whole."""
+    if getattr(django_tasks, "__distribution__", None) != DISTRIBUTION:
+        return (
+            f"The package 'django_tasks' of {DISTRIBUTION} has been overwritten by the PyPI "
+            "distribution 'django-tasks', which has the same import name."
+        )
+    if names := strangers():
+        return (
+            f"The package 'django_tasks' is shared by {DISTRIBUTION} and {', '.join(names)}; "
+            "only one of them can be installed."
+        )
+    return None
+
+
+def require_own_package() -> None:
+    """Raise ImproperlyConfigured when another distribution has overwritten this package."""
+    if getattr(django_tasks, "__distribution__", None) != DISTRIBUTION:
+        raise ImproperlyConfigured(f"({CHECK_ID}) {clash()} {CURE}")

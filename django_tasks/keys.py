@@ -1,0 +1,48 @@
+"""What a key, a queue and a priority may be: one rule for every database. No Django."""
+
+from django_tasks.exceptions import TaskTypeError, TaskValueError
+
+BIZ_CODE_LENGTH = 50
+BIZ_NUM_LENGTH = 100
+QUEUE_LENGTH = 50
+PRIORITIES = range(-32_768, 32_768)  # a smallint everywhere
+DEFAULT_QUEUE = "default"
+
+
+def check_key(field: str, value: object, longest: int) -> str:
+    """``value`` if it can be (part of) a key; TaskTypeError or TaskValueError if not.
+
+    Surrounding blanks are refused because MariaDB and MySQL take 'a' and 'a ' for one key.
+    """
+    text = check_text(field, value, longest)
+    if text != text.strip():
+        raise TaskValueError(field, value, "must not begin or end with blanks")
+    return text
+
+
+def check_text(field: str, value: object, longest: int) -> str:
+    """``value`` if it is text that every database can store and compare."""
+    if not isinstance(value, str):
+        raise TaskTypeError(field, value, f"must be a string, not {type(value).__name__}")
+    if not value:
+        raise TaskValueError(field, value, "must not be empty")
+    if len(value) > longest:
+        raise TaskValueError(
+            field, value, f"is {len(value)} characters long, more than the limit of {longest}"
+        )
+    if "\0" in value:
+        raise TaskValueError(field, value, "must not contain NUL characters")
+    if any("\ud800" <= character <= "\udfff" for character in value):
+        raise TaskValueError(field, value, "must not contain lone surrogates")
+    return value
+
+
+def check_priority(value: object) -> int:
+    """``value`` if it is a whole number that a smallint can hold."""
+    if not isinstance(value, int) or isinstance(value, bool):
+        raise TaskTypeError("priority", value, "must be a whole number")
+    if value not in PRIORITIES:
+        raise TaskValueError(
+            "priority", value, f"must be from {PRIORITIES[0]} to {PRIORITIES[-1]}"
+        )
+    return value

@@ -1,0 +1,106 @@
+"""What is in the database. No behaviour that writes: ``django_tasks.store`` is the only writer."""
+
+# First of all, before any other import of ours: the backport "django-tasks", installed after us,
+# overwrites other modules but has no models.py.
+from django_tasks.installation import require_own_package
+
+require_own_package()
+
+from typing import Any, ClassVar
+
+from django.db import models
+from django.utils import timezone
+from django.utils.translation import gettext_lazy as _
+
+from django_tasks.fields import KeyField
+from django_tasks.keys import BIZ_CODE_LENGTH, BIZ_NUM_LENGTH, QUEUE_LENGTH
+
+
+class Status(models.IntegerChoices):
+    PENDING = 0, _("pending")
+    RUNNING = 1, _("running")
+    FAILED = 2, _("failed")
+    PAUSED = 3, _("paused")
+    CANCELLING = 4, _("cancelling")
+    PAUSING = 5, _("pausing")
+
+
+# A worker owns the row; claimed_by is set exactly then.
+OWNED = (Status.RUNNING, Status.CANCELLING, Status.PAUSING)
+# The owner may write how its run ended. A CANCELLING row only goes away.
+FINISHABLE = (Status.RUNNING, Status.PAUSING)
+UNOWNED = (Status.PENDING, Status.FAILED, Status.PAUSED)
+
+
+class Task(models.Model):
+    """One delayed task; there is at most one for each ``(biz_code, biz_num)``.
+
+    Make one to give to ``add_task``; the rest of its life is written by the store. An empty
+    ``queue`` and a ``priority`` of None mean: as the handler says.
+    """
+
+    id = models.BigAutoField(primary_key=True)
+    biz_code = KeyField(_("code"), max_length=BIZ_CODE_LENGTH)
+    biz_num = KeyField(_("number"), max_length=BIZ_NUM_LENGTH)
+    when = models.DateTimeField(_("when"))
+    biz_ext = models.JSONField(_("extension data"), null=True, blank=True)
+    create_time = models.DateTimeField(_("created"), default=timezone.now, editable=False)
+    update_time = models.DateTimeField(_("updated"), default=timezone.now, editable=False)
+    status = models.SmallIntegerField(
+        _("status"), choices=Status.choices, default=Status.PENDING, editable=False
+    )
+    version = models.IntegerField(_("version"), default=0, editable=False)
+    queue = KeyField(_("queue"), max_length=QUEUE_LENGTH, blank=True)
+    priority = models.SmallIntegerField(_("priority"), blank=True)
+    attempts = models.IntegerField(_("failed attempts"), default=0, editable=False)
+    rescues = models.IntegerField(_("rescues"), default=0, editable=False)
+    claimed_by = models.BigIntegerField(_("worker"), null=True, editable=False)
+    claim_time = models.DateTimeField(_("claimed"), null=True, editable=False)
+    last_error = models.TextField(_("last error"), default="", editable=False)
+    schedule = models.TextField(_("schedule"), null=True, editable=False)
+
+    class Meta:
+        db_table = "t_task"
+        verbose_name = _("task")
+        verbose_name_plural = _("tasks")
+        permissions: ClassVar[Any] = [
+            ("run_task", _("Can run, pause, resume and requeue tasks")),
+            ("cancel_task", _("Can cancel tasks")),
+        ]
+        constraints: ClassVar[Any] = [
+            # The only unique key besides the primary one: MySQL's ON DUPLICATE KEY fires on any.
+            models.UniqueConstraint(fields=["biz_code", "biz_num"], name="t_task_key"),
+        ]
+        indexes: ClassVar[Any] = [
+            # Serves the search for lanes (one seek each), the claim's WHERE and its ORDER BY.
+            # The code stands before the time, so that a hundred thousand due rows of a code
+            # nobody knows are never walked over.
+            models.Index(
+                fields=["status", "queue", "priority", "biz_code", "when"], name="t_task_claim"
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.biz_code}/{self.biz_num}"
+
+
+class WorkerRow(models.Model):
+    """One worker process that polls this database. Its ``id`` is never used again."""
+
+    id = models.BigAutoField(primary_key=True)
+    name = models.CharField(_("name"), max_length=200)
+    started = models.DateTimeField(_("started"))
+    heartbeat = models.DateTimeField(_("heartbeat"))
+    lease = models.FloatField(_("lease, seconds"))
+    queues = models.JSONField(_("queues"), default=list)
+    threads = models.IntegerField(_("threads"))
+    state = models.CharField(_("state"), max_length=20)
+    counters = models.JSONField(_("counters"), default=dict)
+
+    class Meta:
+        db_table = "t_task_worker"
+        verbose_name = _("worker")
+        verbose_name_plural = _("workers")
+
+    def __str__(self) -> str:
+        return self.name

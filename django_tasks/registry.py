@@ -1,0 +1,166 @@
+"""Which handler runs which ``biz_code``.
+
+Filled once, when Django is ready: from ``settings.TASK_HANDLERS`` and from the
+``task_handlers.py`` of installed apps. A handler that cannot be registered is kept as a problem,
+for the system check and for ``starttask`` to show: a web process still starts.
+"""
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from importlib import import_module
+from inspect import isabstract, isclass
+from threading import Lock
+from types import MappingProxyType, ModuleType
+from typing import Any
+
+from django.apps import apps
+from django.utils.module_loading import import_string, module_has_submodule
+
+from django_tasks import conf
+from django_tasks.backoff import as_backoff, seconds
+from django_tasks.exceptions import HandlerError, TaskException, shortened
+from django_tasks.handlers import TaskHandler, is_async
+from django_tasks.keys import BIZ_CODE_LENGTH, QUEUE_LENGTH, check_key, check_priority
+
+AUTODISCOVERED = "task_handlers"
+
+_handlers: dict[str, TaskHandler] = {}
+_problems: list[str] = []
+_lock = Lock()
+
+
+def register_task_handler(handler: type[TaskHandler] | TaskHandler) -> None:
+    """Register a handler, given as a class or as an instance.
+
+    The same handler twice is nothing; another one for a code that is taken, or one that cannot
+    work, raises HandlerError.
+    """
+    instance = _instance(handler)
+    code = _checked_code(instance)
+    with _lock:
+        known = _handlers.setdefault(code, instance)
+    if known is not instance and (type(known) is not type(instance) or handler is instance):
+        raise HandlerError(
+            f"biz_code {code!r} has two handlers: {describe(known)} and {describe(instance)}"
+        )
+
+
+def get_task_handlers() -> Mapping[str, TaskHandler]:
+    """``biz_code`` → handler, read-only; complete once Django is ready."""
+    return MappingProxyType(_handlers)
+
+
+def handler_for(biz_code: str) -> TaskHandler | None:
+    return _handlers.get(biz_code)
+
+
+def problems() -> list[str]:
+    """One sentence for each handler that could not be registered at start."""
+    return list(_problems)
+
+
+def load() -> None:
+    """Register everything that the settings and the installed apps name. Called once, at ready."""
+    for path in _paths():
+        with _noting_problems(f"TASK_HANDLERS names {shortened(path)}"):
+            register_task_handler(_imported(path))
+    for app in apps.get_app_configs():
+        if module_has_submodule(app.module, AUTODISCOVERED):
+            _register_module(f"{app.name}.{AUTODISCOVERED}")
+
+
+def forget() -> None:
+    """Empty the registry: for tests."""
+    _handlers.clear()
+    _problems.clear()
+
+
+def describe(handler: TaskHandler) -> str:
+    """Where a handler stands, as one writes it in an import."""
+    owner: Any = handler if hasattr(handler, "__qualname__") else type(handler)
+    return f"{owner.__module__}.{owner.__qualname__}"
+
+
+@contextmanager
+def _noting_problems(what: str) -> Iterator[None]:
+    """Turn any exception into a line of ``problems()``: a stranger's module may raise anything."""
+    try:
+        yield
+    except TaskException as error:
+        _problems.append(f"{what}: {error}")
+    except Exception as error:  # noqa: BLE001
+        _problems.append(f"{what}: {type(error).__name__}: {error}")
+
+
+def _paths() -> list[Any]:
+    try:
+        return conf.handler_paths()
+    except conf.ConfigurationError as error:
+        _problems.append(str(error))
+        return []
+
+
+def _imported(path: Any) -> Any:
+    if not isinstance(path, str):
+        raise HandlerError("a dotted path is wanted")
+    return import_string(path)
+
+
+def _register_module(name: str) -> None:
+    with _noting_problems(name):
+        module = import_module(name)
+        for handler in _defined_in(module):
+            with _noting_problems(f"{name}.{handler.__name__}"):
+                register_task_handler(handler)
+
+
+def _defined_in(module: ModuleType) -> Iterator[Any]:
+    """Handlers that the module itself defines, in its order: classes, and decorated functions."""
+    for value in vars(module).values():
+        if getattr(value, "__module__", None) != module.__name__:
+            continue
+        if isclass(value):
+            if issubclass(value, TaskHandler) and not _is_base(value):
+                yield value
+        elif isinstance(value, TaskHandler) and hasattr(value, "__name__"):
+            yield value
+
+
+def _is_base(handler: type[TaskHandler]) -> bool:
+    """Whether a class is there to be inherited from, rather than a handler without its code."""
+    codeless = not handler.biz_code and handler.get_biz_code is TaskHandler.get_biz_code
+    return isabstract(handler) or (codeless and bool(handler.__subclasses__()))
+
+
+def _instance(handler: Any) -> TaskHandler:
+    if isinstance(handler, TaskHandler):
+        return handler
+    if isclass(handler) and issubclass(handler, TaskHandler):
+        return handler()
+    raise HandlerError(f"{shortened(handler)} is not a TaskHandler")
+
+
+def _checked_code(handler: TaskHandler) -> str:
+    """The handler's ``biz_code``, once everything that it declares has been found usable."""
+    try:
+        code = check_key("biz_code", handler.get_biz_code(), BIZ_CODE_LENGTH)
+        check_key("queue", handler.queue, QUEUE_LENGTH)
+        check_priority(handler.priority)
+        as_backoff(handler.backoff)
+        if handler.timeout is not None:
+            seconds(handler.timeout)
+        if handler.max_attempts is not None:
+            conf.convert("MAX_ATTEMPTS", handler.max_attempts)
+    except (TypeError, ValueError) as error:
+        raise HandlerError(f"{describe(handler)}: {error}") from error
+    if getattr(type(handler), "handle", None) is TaskHandler.handle and not _own_handle(handler):
+        raise HandlerError(f"{describe(handler)} does not define handle()")
+    if handler.atomic and is_async(handler):
+        raise HandlerError(
+            f"{describe(handler)} is async and atomic; Django's transactions are not async"
+        )
+    return code
+
+
+def _own_handle(handler: TaskHandler) -> bool:
+    return "handle" in vars(handler)

@@ -1,0 +1,41 @@
+"""What a claim brings home. Frozen: it crosses threads."""
+
+from datetime import datetime
+from typing import NamedTuple
+
+
+class Claimed(NamedTuple):
+    """A task that worker ``worker_id`` owns, as it was at the claim; times are aware UTC.
+
+    ``version`` is the fencing number: every write that follows repeats id, version and worker_id.
+    ``biz_ext`` is JSON text. A NamedTuple, because thousands a second are made.
+    """
+
+    id: int
+    version: int
+    biz_code: str
+    biz_num: str
+    when: datetime
+    biz_ext: str | None
+    queue: str
+    priority: int
+    attempts: int
+    rescues: int
+    create_time: datetime
+    last_error: str
+    schedule: str | None
+    worker_id: int
+    claim_time: datetime
+
+    def __str__(self) -> str:
+        return f"{self.biz_code}/{self.biz_num}"
+
+
+# In the order of the fields above; the last two are known without reading them.
+CLAIMED_COLUMNS = (
+    "id, version, biz_code, biz_num, {when}, biz_ext, queue, priority, attempts, rescues, "
+    "create_time, last_error, schedule"
+)
+
+# From this many rescues on, a row is claimed alone: twice its worker died with it.
+SUSPICIOUS_RESCUES = 2

@@ -1,0 +1,220 @@
+"""What differs from database to database. The only vendor tests of the package stand here.
+
+Every statement of the store is one text with ``{task}``, ``{worker}`` and ``{when}`` quoted by the
+dialect (``when`` is a reserved word), and with ``%s`` for values: nothing else is ever put into it.
+"""
+
+from collections.abc import Iterable, Sequence
+from datetime import datetime, timezone
+from functools import cached_property, lru_cache
+from time import monotonic
+from typing import Any, cast
+
+from django.conf import settings
+from django.db import InterfaceError, OperationalError, connections
+from django.db.backends.base.base import BaseDatabaseWrapper
+from django.utils import timezone as django_timezone
+
+from django_tasks.clock import ClockReading
+from django_tasks.models import Task, WorkerRow
+
+Params = Sequence[Any]
+
+
+class Dialect:
+    """The manners of one database, bound to one connection."""
+
+    clock_sql: str
+    # UPDATE … RETURNING and DELETE … RETURNING
+    returns_updates = True
+    returns_deletes = True
+    # INSERT … RETURNING, also for rows that were updated instead; and whether it leaves out rows
+    # that the statement's WHERE left alone
+    returns_inserts = True
+    returns_only_moved = True
+    # MIN over GROUP BY hops along an index instead of reading all of it
+    groups_along_index = False
+    # Read rows of our own transaction so that nobody else can change them.
+    lock = " FOR UPDATE"
+    lock_free_rows = " FOR UPDATE SKIP LOCKED"
+
+    def __init__(self, connection: BaseDatabaseWrapper) -> None:
+        self.connection = connection
+
+    # Statements
+
+    def sql(self, template: str) -> str:
+        """A statement's template with its names quoted."""
+        return _quoted(template, self.connection.ops.quote_name("x"))
+
+    def execute(self, template: str, params: Params = ()) -> int:
+        """Run a statement and return its row count."""
+        with self.connection.cursor() as cursor:
+            cursor.execute(self.sql(template), params)
+            return cast(int, cursor.rowcount)
+
+    def fetch(self, template: str, params: Params = ()) -> list[tuple[Any, ...]]:
+        """Run a statement and return its rows."""
+        with self.connection.cursor() as cursor:
+            cursor.execute(self.sql(template), params)
+            return cast(list[tuple[Any, ...]], cursor.fetchall())
+
+    def cast_time(self, expression: str) -> str:
+        """A column of literals as what ``when`` holds."""
+        return expression
+
+    def cast_json(self, expression: str) -> str:
+        """A column of literals as what ``biz_ext`` holds."""
+        return expression
+
+    # Times
+
+    def to_column(self, moment: datetime) -> Any:
+        """An aware datetime as a parameter that stores what Django would store."""
+        return self.connection.ops.adapt_datetimefield_value(for_django(moment))
+
+    def from_column(self, value: Any) -> datetime:
+        """What a driver read from a datetime column, as aware UTC."""
+        moment: datetime = datetime.fromisoformat(value) if isinstance(value, str) else value
+        if moment.tzinfo is None:
+            zone = self.connection.timezone or django_timezone.get_default_timezone()
+            moment = moment.replace(tzinfo=zone)
+        return moment.astimezone(timezone.utc)
+
+    def read_clock(self) -> ClockReading:
+        """The database's clock, now."""
+        ((value,),) = self.fetch(f"SELECT {self.clock_sql}")
+        return self.reading(value)
+
+    def reading(self, value: Any) -> ClockReading:
+        """A ``ClockReading`` of a value of ``clock_sql`` that has just arrived."""
+        return ClockReading(self.utc(value), monotonic())
+
+    def utc(self, value: Any) -> datetime:
+        """A value of ``clock_sql`` as aware UTC."""
+        moment: datetime = value
+        return moment.replace(tzinfo=timezone.utc) if moment.tzinfo is None else moment
+
+    # Errors
+
+    def is_contention(self, error: BaseException) -> bool:
+        """Whether somebody else was in the way: the same statement may succeed when repeated."""
+        return self._contention(error.__cause__ or error)
+
+    def _contention(self, cause: BaseException) -> bool:
+        raise NotImplementedError
+
+    # Sessions
+
+    def bound_lock_waits(self, seconds: float) -> None:
+        """Let no statement of this session wait longer than ``seconds`` for a row's lock."""
+
+
+class SQLite(Dialect):
+    clock_sql = "NULL"
+    lock = ""  # a transaction that is going to write holds the only write lock
+    lock_free_rows = ""
+
+    def read_clock(self) -> ClockReading:
+        return self.reading(None)
+
+    def utc(self, value: Any) -> datetime:
+        # The database runs in this process: its clock is the host's.
+        return datetime.now(timezone.utc)
+
+    def _contention(self, cause: BaseException) -> bool:
+        code = getattr(cause, "sqlite_errorcode", None)  # Python 3.11 and later
+        if code is not None:
+            return code & 0xFF in (5, 6)  # SQLITE_BUSY, SQLITE_LOCKED
+        return "locked" in str(cause)
+
+
+class PostgreSQL(Dialect):
+    clock_sql = "clock_timestamp()"
+
+    def cast_time(self, expression: str) -> str:
+        return f"{expression}::timestamptz"
+
+    def cast_json(self, expression: str) -> str:
+        return f"{expression}::jsonb"
+
+    def _contention(self, cause: BaseException) -> bool:
+        # serialization failure, deadlock, lock not available
+        return getattr(cause, "sqlstate", None) in ("40001", "40P01", "55P03")
+
+    def bound_lock_waits(self, seconds: float) -> None:
+        self.execute("SELECT set_config('lock_timeout', %s, false)", [f"{int(seconds * 1000)}ms"])
+
+
+class MySQL(Dialect):
+    # Never CURRENT_TIMESTAMP: Django does not set the session's time zone.
+    clock_sql = "UTC_TIMESTAMP(6)"
+    returns_updates = False
+    returns_deletes = False
+    returns_inserts = False
+    returns_only_moved = False
+    groups_along_index = True
+
+    @cached_property
+    def lock_free_rows(self) -> str:  # type: ignore[override]
+        # MariaDB 10.5 has no SKIP LOCKED; NOWAIT then fails quickly instead of waiting.
+        skips = self.connection.features.has_select_for_update_skip_locked
+        return " FOR UPDATE SKIP LOCKED" if skips else " FOR UPDATE NOWAIT"
+
+    def _contention(self, cause: BaseException) -> bool:
+        # lock wait time-out, deadlock (also Galera's failed certification), and MariaDB 11.6's
+        # "record has changed since last read" under snapshot isolation
+        return bool(cause.args) and cause.args[0] in (1205, 1213, 1020)
+
+    def bound_lock_waits(self, seconds: float) -> None:
+        self.execute("SET SESSION innodb_lock_wait_timeout = %s", [max(1, int(seconds))])
+
+
+class MariaDB(MySQL):
+    returns_deletes = True
+    returns_inserts = True
+
+
+def for_django(moment: datetime) -> datetime:
+    """An aware datetime as Django's models hold it: naive local time unless ``USE_TZ``."""
+    if settings.USE_TZ:
+        return moment
+    return django_timezone.make_naive(moment, django_timezone.get_default_timezone())
+
+
+@lru_cache(maxsize=256)
+def _quoted(template: str, quoted_x: str) -> str:
+    quote = quoted_x[0]
+    return template.format(
+        task=f"{quote}{Task._meta.db_table}{quote}",
+        worker=f"{quote}{WorkerRow._meta.db_table}{quote}",
+        when=f"{quote}when{quote}",
+    )
+
+
+def dialect_of(using: str) -> Dialect:
+    """The dialect of a database alias, bound to this thread's connection."""
+    connection = connections[using]
+    if connection.vendor == "mysql":
+        is_mariadb = connection.mysql_is_mariadb  # type: ignore[attr-defined]
+        return MariaDB(connection) if is_mariadb else MySQL(connection)
+    if connection.vendor == "postgresql":
+        return PostgreSQL(connection)
+    if connection.vendor == "sqlite":
+        return SQLite(connection)
+    raise NotImplementedError(f"django_tasks does not run on {connection.vendor}")
+
+
+def marks(count: int) -> str:
+    """``count`` placeholders for an IN list."""
+    return ", ".join(["%s"] * count)
+
+
+def flat(rows: Iterable[Iterable[Any]]) -> list[Any]:
+    return [value for row in rows for value in row]
+
+
+def connection_is_lost(error: BaseException) -> bool:
+    """Whether a database error may have left a statement's fate unknown."""
+    return isinstance(error, (OperationalError, InterfaceError))
+

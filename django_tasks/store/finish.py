@@ -1,0 +1,125 @@
+"""Write how runs ended. Fenced: a worker that lost its claim changes nothing.
+
+Races, all of them while the handler ran: the task was added again (its version moved, it is still
+ours: *release* it, so that what was added runs), cancelled (CANCELLING: releasing deletes it),
+paused (PAUSING: whatever we write becomes PAUSED), or we were taken for dead (its owner is
+another: *lost*, an event and never a write).
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime
+from typing import NamedTuple
+
+from django_tasks.exceptions import ClaimLost
+from django_tasks.models import Status
+from django_tasks.outcomes import Done, Fail, GiveBack, Outcome, Reschedule, Retry, Unsettled
+from django_tasks.store.claim import OWNED_SQL
+from django_tasks.store.claimed import Claimed
+from django_tasks.store.dialects import Dialect, dialect_of, marks
+from django_tasks.store.leave import Key, Leaving, leave, remove
+from django_tasks.store.transactions import write_transaction
+
+_ERASED = f"({Status.CANCELLING:d})"
+
+
+class Ended(NamedTuple):
+    """A claim and how it ended."""
+
+    claimed: Claimed
+    outcome: Outcome
+
+
+class Finished(NamedTuple):
+    """What a finish did not write as asked: ids still ours that were released, and ids lost."""
+
+    released: set[int]
+    lost: set[int]
+
+
+def finish(ended: Sequence[Ended], now: datetime, *, using: str) -> Finished:
+    """Write a batch of ends in one transaction; the rest is released or lost.
+
+    ``lost`` holds ids whose row belongs to somebody else now, or to nobody.
+    """
+    with write_transaction(using):
+        dialect = dialect_of(using)
+        keys = [_key(claimed) for claimed, outcome in ended if isinstance(outcome, Done)]
+        rows = [_leaving(*end) for end in ended if not isinstance(end.outcome, Done)]
+        matched = remove(dialect, keys) | leave(dialect, rows, now)
+        missed = [claimed for claimed, _ in ended if claimed.id not in matched]
+        released = release(dialect, map(_key, missed), now)
+        return Finished(released, {claimed.id for claimed in missed} - released)
+
+
+def finish_inside(claimed: Claimed, outcome: Done | Reschedule, now: datetime, *, using: str) -> bool:
+    """Write the end of an ``atomic`` run inside its transaction, guarded by ownership.
+
+    True if the end was written; False if the row had been added again, cancelled or moved, and was
+    released instead: the run's effects stand either way. Raises ClaimLost, for the caller to roll
+    back, when the row is no longer ours: then somebody else runs the task.
+    """
+    result = finish([Ended(claimed, outcome)], now, using=using)
+    if result.lost:
+        raise ClaimLost(f"{claimed} was taken over while it ran")
+    return not result.released
+
+
+def release(dialect: Dialect, keys: Iterable[Key], now: datetime) -> set[int]:
+    """Give up rows that moved under us but are still ours; returns their ids.
+
+    CANCELLING rows go; the others wait again with the ``when`` and ``biz_ext`` somebody set. Must
+    run inside a transaction: the rows are locked first and then written as they were found.
+    """
+    owners = {key.id: key.owner for key in keys}
+    if not owners:
+        return set()
+    ids = sorted(owners)
+    template = (
+        f"SELECT id, version, claimed_by, status FROM {{task}} WHERE id IN ({marks(len(ids))})"
+        f" AND status IN {OWNED_SQL} ORDER BY id{dialect.lock}"
+    )
+    found = [row for row in dialect.fetch(template, ids) if owners[row[0]] == row[2]]
+    erased = [Key(*row[:3]) for row in found if row[3] == Status.CANCELLING]
+    kept = [
+        Leaving(*row[:3], failed=False, when=None, biz_ext=None, attempts=0, rescues=0, last_error="")
+        for row in found
+        if row[3] != Status.CANCELLING
+    ]
+    return remove(dialect, erased, _ERASED) | leave(dialect, kept, now)
+
+
+def is_cancelled(claimed: Claimed, *, using: str) -> bool:
+    """Whether the run of ``claimed`` should stop: cancelled, or no longer ours. A plain read."""
+    template = f"SELECT 1 FROM {{task}} WHERE id = %s AND claimed_by = %s AND status <> {Status.CANCELLING:d}"
+    return not dialect_of(using).fetch(template, [claimed.id, claimed.worker_id])
+
+
+def _key(claimed: Claimed) -> Key:
+    return Key(claimed.id, claimed.version, claimed.worker_id)
+
+
+def _leaving(claimed: Claimed, outcome: Outcome) -> Leaving:
+    """What an outcome changes in its row: a table of values, one line an outcome."""
+    key = _key(claimed)
+    attempts, rescues, error = claimed.attempts, claimed.rescues, claimed.last_error
+    match outcome:
+        case Unsettled(otherwise):
+            return _leaving(claimed, otherwise)
+        case Reschedule(when, biz_ext):
+            return Leaving(*key, False, when, biz_ext, 0, 0, "")
+        case Retry(when, error):
+            return Leaving(*key, False, when, None, attempts + 1, 0, error)
+        case Fail(error):
+            return Leaving(*key, True, None, None, attempts + 1, rescues, error)
+        case GiveBack():
+            return Leaving(*key, False, None, None, attempts, rescues, error)
+    raise TypeError(f"{outcome!r} leaves no row")
+
+
+def lost_claims(ended: Iterable[Ended], lost: set[int]) -> Mapping[int, Claimed]:
+    """The claims among ``ended`` that were lost; an unsettled end that moved on is not."""
+    return {
+        claimed.id: claimed
+        for claimed, outcome in ended
+        if claimed.id in lost and not isinstance(outcome, Unsettled | GiveBack)
+    }

@@ -1,0 +1,166 @@
+"""The two statements by which rows leave their owner: changed, or gone.
+
+Each takes a batch, guards every row with the id, version and owner that the caller relies on, and
+answers with the ids that matched. What did not match is the caller's to explain.
+"""
+
+from collections import defaultdict
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Any, NamedTuple
+
+from django_tasks.models import FINISHABLE, Status
+from django_tasks.store.dialects import Dialect, flat, marks
+
+FINISHABLE_SQL = f"({', '.join(str(int(status)) for status in FINISHABLE)})"
+
+
+class Key(NamedTuple):
+    """The fence of one owned row."""
+
+    id: int
+    version: int
+    owner: int
+
+
+class Leaving(NamedTuple):
+    """An owned row that goes on without its owner: what is new about it.
+
+    ``when`` None and ``biz_ext`` None leave those as they are; ``biz_ext`` "null" stores NULL.
+    """
+
+    id: int
+    version: int
+    owner: int
+    failed: bool
+    when: datetime | None
+    biz_ext: str | None
+    attempts: int
+    rescues: int
+    last_error: str
+
+
+# A row that was to be paused is PAUSED now, whatever else happened; others wait for their time.
+_NEW_STATUS = (
+    f"CASE WHEN n.failed = 1 THEN {Status.FAILED:d}"
+    f" WHEN t.status = {Status.PAUSING:d} THEN {Status.PAUSED:d} ELSE {Status.PENDING:d} END"
+)
+_NEW_COLUMNS = (
+    "task_id, task_version, owner, failed, new_when, new_biz_ext, new_attempts, new_rescues,"
+    " new_error"
+)
+
+
+def leave(dialect: Dialect, rows: Sequence[Leaving], now: datetime) -> set[int]:
+    """Hand rows back, changed: unowned, version + 1. Returns the ids that were still as claimed.
+
+    Race: an add, a cancel, or a rescue may have moved a row since; then its version or its owner
+    is another and it is not matched. Sorted by id, so that two batches never wait crosswise.
+    """
+    if not rows:
+        return set()
+    rows = sorted(rows)
+    if dialect.returns_updates:
+        return {row[0] for row in dialect.fetch(*_leave_returning(dialect, rows, now))}
+    matched = _locked(dialect, rows, FINISHABLE_SQL)
+    if rows := [row for row in rows if row.id in matched]:
+        changed = dialect.execute(*_leave_joined(dialect, rows, now))
+        _expect(changed, len(rows))
+    return matched
+
+
+def remove(dialect: Dialect, keys: Sequence[Key], statuses: str = FINISHABLE_SQL) -> set[int]:
+    """Delete rows that are still as claimed; returns their ids. The same races as ``leave``."""
+    if not keys:
+        return set()
+    if dialect.returns_deletes:
+        return _removed_returning(dialect, keys, statuses)
+    matched = _locked(dialect, keys, statuses)
+    if matched:
+        gone = dialect.execute(
+            f"DELETE FROM {{task}} WHERE id IN ({marks(len(matched))})", sorted(matched)
+        )
+        _expect(gone, len(matched))
+    return matched
+
+
+def _removed_returning(dialect: Dialect, keys: Sequence[Key], statuses: str) -> set[int]:
+    # Grouped by version, because nearly all of a batch have the same and a list of ids is what
+    # every planner understands.
+    groups: dict[tuple[int, int], list[int]] = defaultdict(list)
+    for key in keys:
+        groups[key.version, key.owner].append(key.id)
+    gone: set[int] = set()
+    for (version, owner), ids in groups.items():
+        template = (
+            f"DELETE FROM {{task}} WHERE id IN ({marks(len(ids))}) AND version = %s"
+            f" AND claimed_by = %s AND status IN {statuses} RETURNING id"
+        )
+        gone.update(row[0] for row in dialect.fetch(template, [*sorted(ids), version, owner]))
+    return gone
+
+
+def _leave_returning(
+    dialect: Dialect, rows: Sequence[Leaving], now: datetime
+) -> tuple[str, list[Any]]:
+    marked = "(%s, %s, %s, %s, %s, %s, %s, %s, %s)"
+    when, ext = dialect.cast_time("n.new_when"), dialect.cast_json("n.new_biz_ext")
+    template = f"""
+WITH n({_NEW_COLUMNS}) AS (VALUES {", ".join([marked] * len(rows))})
+UPDATE {{task}} AS t SET
+    {{when}} = COALESCE({when}, t.{{when}}),
+    biz_ext = CASE WHEN n.new_biz_ext IS NULL THEN t.biz_ext
+                   WHEN n.new_biz_ext = 'null' THEN NULL ELSE {ext} END,
+    attempts = n.new_attempts, rescues = n.new_rescues, last_error = n.new_error,
+    status = {_NEW_STATUS}, version = t.version + 1, claimed_by = NULL, claim_time = NULL,
+    update_time = %s
+FROM n WHERE t.id = n.task_id AND t.version = n.task_version AND t.claimed_by = n.owner
+    AND t.status IN {FINISHABLE_SQL}
+RETURNING id"""
+    return template, [*_values(dialect, rows), dialect.to_column(now)]
+
+
+def _leave_joined(
+    dialect: Dialect, rows: Sequence[Leaving], now: datetime
+) -> tuple[str, list[Any]]:
+    names = _NEW_COLUMNS.split(", ")
+    first = "SELECT " + ", ".join(f"%s AS {name.strip()}" for name in names)
+    union = " UNION ALL ".join([first, *[f"SELECT {marks(len(names))}"] * (len(rows) - 1)])
+    template = f"""
+UPDATE {{task}} AS t JOIN ({union}) AS n
+    ON t.id = n.task_id AND t.version = n.task_version AND t.claimed_by = n.owner
+SET t.{{when}} = COALESCE(n.new_when, t.{{when}}),
+    t.biz_ext = CASE WHEN n.new_biz_ext IS NULL THEN t.biz_ext
+                     WHEN n.new_biz_ext = 'null' THEN NULL ELSE n.new_biz_ext END,
+    t.attempts = n.new_attempts, t.rescues = n.new_rescues, t.last_error = n.new_error,
+    t.status = {_NEW_STATUS}, t.version = t.version + 1, t.claimed_by = NULL,
+    t.claim_time = NULL, t.update_time = %s
+WHERE t.status IN {FINISHABLE_SQL}"""
+    return template, [*_values(dialect, rows), dialect.to_column(now)]
+
+
+def _values(dialect: Dialect, rows: Sequence[Leaving]) -> list[Any]:
+    return flat(
+        (*row[:3], int(row.failed), row.when and dialect.to_column(row.when), *row[5:])
+        for row in rows
+    )
+
+
+def _locked(dialect: Dialect, keys: Sequence[Key | Leaving], statuses: str) -> set[int]:
+    """Ids of the rows that still match, locked until our transaction ends.
+
+    For databases that cannot say which rows an UPDATE changed.
+    """
+    ids = sorted(key.id for key in keys)
+    template = (
+        f"SELECT id, version, claimed_by FROM {{task}} WHERE id IN ({marks(len(ids))})"
+        f" AND status IN {statuses} ORDER BY id{dialect.lock}"
+    )
+    found = set(dialect.fetch(template, ids))
+    return {key.id for key in keys if (key.id, key.version, key.owner) in found}
+
+
+def _expect(count: int, expected: int) -> None:
+    """Rows locked in this very transaction cannot have changed; anything else is a defect."""
+    if count != expected:
+        raise AssertionError(f"{count} rows changed where {expected} were locked")

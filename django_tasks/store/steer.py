@@ -1,0 +1,129 @@
+"""What clients do to a task besides adding it: cancel, pause, resume, move, requeue.
+
+Each is a statement whose WHERE repeats what it relies on and whose row count is the answer, so it
+is right whatever a worker does to the row at the same time. Django's ORM serves: none of them is on
+the workers' way.
+
+The order of the arguments of ``update()`` matters: MySQL evaluates assignments from left to right,
+so ``status`` comes last wherever another column asks for its old value.
+"""
+
+from datetime import datetime
+from enum import Enum
+from typing import Any, NamedTuple
+
+from django.db.models import Case, F, Q, SmallIntegerField, Value, When
+
+from django_tasks.models import OWNED, UNOWNED, Status, Task
+from django_tasks.store.dialects import for_django
+from django_tasks.store.transactions import retried, write_transaction
+
+class Cancelled(NamedTuple):
+    """How many tasks a cancel removed, and how many go when their run ends."""
+
+    gone: int
+    going: int
+
+
+class CancelResult(str, Enum):
+    """What ``cancel_task`` found."""
+
+    CANCELLED = "cancelled"  # the task was waiting; its row is gone and it will not start
+    CANCELLING = "cancelling"  # it is running; its handler can see it, and the row goes with the run
+    NOT_FOUND = "not_found"  # there was no such task
+
+    def __str__(self) -> str:
+        return self.value
+
+
+@retried
+def cancel(matching: Q, now: datetime, *, using: str) -> Cancelled:
+    """Cancel every task that matches.
+
+    The first statement locks the rows by changing them: from then on none can be claimed or
+    finished in between, and a row is either owned or not.
+    """
+    with write_transaction(using):
+        rows = Task._base_manager.using(using).filter(matching)
+        if not rows.update(version=F("version") + 1, update_time=for_django(now)):
+            return Cancelled(0, 0)
+        going = rows.filter(status__in=OWNED).update(status=Status.CANCELLING)
+        # Not delete(): with a listener of pre_delete it reads first and then deletes by id alone,
+        # and our guard would be gone.
+        gone = rows.filter(status__in=UNOWNED)._raw_delete(using)  # type: ignore[attr-defined]
+        return Cancelled(gone, going)
+
+
+def pause(matching: Q, now: datetime, *, using: str) -> int:
+    """PENDING → PAUSED, RUNNING → PAUSING; returns how many.
+
+    The version moves only in an unowned row: the owner's finish must still match.
+    """
+    return _switch(matching, now, {Status.PENDING: Status.PAUSED, Status.RUNNING: Status.PAUSING}, using=using)
+
+
+def resume(matching: Q, now: datetime, *, using: str) -> int:
+    """PAUSED → PENDING, PAUSING → RUNNING; returns how many."""
+    return _switch(matching, now, {Status.PAUSED: Status.PENDING, Status.PAUSING: Status.RUNNING}, using=using)
+
+
+def reschedule(matching: Q, when: datetime, now: datetime, *, using: str) -> int:
+    """Move tasks to another time as an add does, payload kept; PAUSED stays paused."""
+    return _move(matching, when, now, _AS_ADDED, using=using)
+
+
+def run_now(matching: Q, now: datetime, *, using: str) -> int:
+    """Make tasks due at ``now``, PAUSED and FAILED ones too; a running one runs again after."""
+    return _move(matching, now, now, _AS_ADDED | _UNPAUSED, using=using)
+
+
+def requeue(matching: Q, now: datetime, *, using: str) -> int:
+    """Give FAILED tasks a fresh start, due at ``now``; returns how many."""
+    failed = matching & Q(status=Status.FAILED)
+    return _move(failed, now, now, _AS_ADDED, using=using)
+
+
+_AS_ADDED = {Status.FAILED: Status.PENDING, Status.CANCELLING: Status.RUNNING}
+_UNPAUSED = {Status.PAUSED: Status.PENDING, Status.PAUSING: Status.RUNNING}
+
+
+def _switch(matching: Q, now: datetime, change: dict[Status, Status], *, using: str) -> int:
+    unowned = [status for status in change if status in UNOWNED]
+    return _update(
+        matching & Q(status__in=list(change)),
+        using=using,
+        version=_when(Q(status__in=unowned), F("version") + 1, F("version")),
+        update_time=for_django(now),
+        status=_mapped(change),
+    )
+
+
+def _move(
+    matching: Q, when: datetime, now: datetime, change: dict[Status, Status], *, using: str
+) -> int:
+    owned = Q(status__in=OWNED)
+    return _update(
+        matching,
+        using=using,
+        attempts=_when(owned, F("attempts"), Value(0)),
+        rescues=_when(owned, F("rescues"), Value(0)),
+        last_error=_when(owned, F("last_error"), Value("")),
+        when=for_django(when),
+        version=F("version") + 1,
+        update_time=for_django(now),
+        status=_mapped(change),
+    )
+
+
+@retried
+def _update(matching: Q, *, using: str, **changes: Any) -> int:
+    return Task._base_manager.using(using).filter(matching).update(**changes)
+
+
+def _mapped(change: dict[Status, Status]) -> Case:
+    cases = [When(status=old, then=Value(int(new))) for old, new in change.items()]
+    return Case(*cases, default=F("status"), output_field=SmallIntegerField())
+
+
+def _when(condition: Q, then: Any, otherwise: Any) -> Case:
+    return Case(When(condition, then=then), default=otherwise)

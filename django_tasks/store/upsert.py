@@ -1,0 +1,187 @@
+"""Add tasks by key: one statement inserts the new ones and moves those that exist.
+
+Races: two clients add one key (the unique key lets one insert, the other's statement becomes an
+update); a client adds while the row is claimed, run, finished or rescued (version + 1, so that
+the owner's finish no longer matches and what was added is not lost).
+"""
+
+from collections.abc import Callable, Sequence
+from datetime import datetime
+from enum import Enum
+from typing import Any, NamedTuple
+
+from django_tasks import payload
+from django_tasks.models import Status, Task
+from django_tasks.store.claim import OWNED_SQL
+from django_tasks.store.dialects import Dialect, dialect_of, flat, for_django
+from django_tasks.store.transactions import write_transaction
+
+
+class OnConflict(str, Enum):
+    """What an add does when its key exists. A CANCELLING task counts as absent."""
+
+    REPLACE = "replace"  # move it
+    KEEP = "keep"  # leave it as it is
+    EARLIEST = "earliest"  # move it only if the new time is earlier
+    RAISE = "raise"  # refuse
+
+
+class NewTask(NamedTuple):
+    """What an add stores; ``when`` is aware UTC, ``biz_ext`` JSON text or None."""
+
+    biz_code: str
+    biz_num: str
+    when: datetime
+    biz_ext: str | None
+    queue: str
+    priority: int
+    schedule: str | None
+
+
+_COLUMNS = (
+    "biz_code, biz_num, {when}, biz_ext, queue, priority, schedule, create_time, update_time,"
+    " status, version, attempts, rescues, last_error"
+)
+_ALL_FIELDS = [field.attname for field in Task._meta.concrete_fields]
+_ALL_COLUMNS = ", ".join("{when}" if name == "when" else name for name in _ALL_FIELDS)
+_MARKS = f"(%s, %s, %s, %s, %s, %s, %s, %s, %s, {Status.PENDING:d}, 0, 0, 0, '')"
+
+
+def upsert_one(
+    task: NewTask, on_conflict: OnConflict, now: datetime, *, using: str
+) -> tuple[Task, bool]:
+    """Store one task; returns its row and whether it was inserted or moved.
+
+    The row is read by the statement that wrote it, or under its lock: a worker may have run the
+    task and deleted the row by the time a second look arrives.
+    """
+    dialect = dialect_of(using)
+    if dialect.returns_inserts and on_conflict is OnConflict.REPLACE:
+        insert = _upserting(dialect, [task], on_conflict)
+        template = f"{insert} RETURNING {_ALL_COLUMNS}"
+        (row,) = dialect.fetch(template, _values(dialect, [task], now))
+        return _stored(dialect, row), True
+    with write_transaction(using):
+        moved = bool(upsert([task], on_conflict, now, using=using))
+        template = f"SELECT {_ALL_COLUMNS} FROM {{task}} WHERE biz_code = %s AND biz_num = %s"
+        (row,) = dialect.fetch(template + dialect.lock, task[:2])
+        return _stored(dialect, row), moved
+
+
+def upsert(
+    tasks: Sequence[NewTask], on_conflict: OnConflict, now: datetime, *, using: str
+) -> set[tuple[str, str]]:
+    """Store a batch of tasks with distinct keys; returns the keys that were inserted or moved.
+
+    Keys are sorted, so that two batches never wait for each other crosswise. Whoever refuses or
+    reads on by the answer must run this in a transaction.
+    """
+    dialect = dialect_of(using)
+    ordered = sorted(tasks, key=lambda task: task[:2])
+    if not dialect.returns_only_moved and on_conflict is not OnConflict.REPLACE:
+        return _insert_then_move(dialect, ordered, on_conflict, now)
+    template = _upserting(dialect, ordered, on_conflict)
+    values = _values(dialect, ordered, now)
+    if on_conflict is OnConflict.REPLACE:
+        dialect.execute(template, values)
+        return {task[:2] for task in ordered}
+    rows = dialect.fetch(f"{template} RETURNING biz_code, biz_num", values)
+    return {(row[0], row[1]) for row in rows}
+
+
+def _upserting(dialect: Dialect, tasks: Sequence[NewTask], on_conflict: OnConflict) -> str:
+    insert = f"INSERT INTO {{task}} ({_COLUMNS}) VALUES {', '.join([_MARKS] * len(tasks))}"
+    if not dialect.returns_only_moved:
+        # MySQL and MariaDB: assignments run from left to right and see what came before them.
+        sets = _assignments("", lambda column: f"VALUES({column})")
+        return f"{insert} ON DUPLICATE KEY UPDATE {sets}"
+    sets = _assignments("{task}.", lambda column: f"excluded.{column}")
+    wanted = _wanted(on_conflict, "{task}.", "excluded.{when}")
+    return f"{insert} ON CONFLICT (biz_code, biz_num) DO UPDATE SET {sets} WHERE {wanted}"
+
+
+def _insert_then_move(
+    dialect: Dialect, tasks: Sequence[NewTask], on_conflict: OnConflict, now: datetime
+) -> set[tuple[str, str]]:
+    """MySQL, MariaDB, when not everything is to be replaced: one key at a time.
+
+    Their row count of an upsert cannot tell a new row from one left alone. INSERT IGNORE's can
+    (everything else it would ignore has been checked before); then a guarded UPDATE moves the row
+    if it is to be moved. A row that vanished in between is inserted after all.
+    """
+    stored = set()
+    insert = f"INSERT IGNORE INTO {{task}} ({_COLUMNS}) VALUES {_MARKS}"
+    exists = "SELECT 1 FROM {task} WHERE biz_code = %s AND biz_num = %s FOR UPDATE"
+    for task in tasks:
+        while True:
+            if dialect.execute(insert, _values(dialect, [task], now)) or dialect.execute(
+                *_move(dialect, task, on_conflict, now)
+            ):
+                stored.add(task[:2])
+                break
+            if dialect.fetch(exists, task[:2]):
+                break
+    return stored
+
+
+def _move(
+    dialect: Dialect, task: NewTask, on_conflict: OnConflict, now: datetime
+) -> tuple[str, list[Any]]:
+    when = dialect.to_column(task.when)
+    sets = _assignments("", lambda column: "%s")
+    template = (
+        f"UPDATE {{task}} SET {sets} WHERE biz_code = %s AND biz_num = %s"
+        f" AND ({_wanted(on_conflict, '', '%s')})"
+    )
+    values = [task.biz_ext, task.queue, task.priority, task.schedule, dialect.to_column(now), when]
+    return template, [
+        *values,
+        *task[:2],
+        *([when] if on_conflict is OnConflict.EARLIEST else []),
+    ]
+
+
+def _assignments(old: str, new: Callable[[str], str]) -> str:
+    """What an add changes in a row that exists.
+
+    ``status`` comes last: MySQL evaluates from left to right, and the counters ask for the old
+    one. They stay while the row is owned, where they belong to the run under way.
+    """
+    owned = f"{old}status IN {OWNED_SQL}"
+    return (
+        f"attempts = CASE WHEN {owned} THEN {old}attempts ELSE 0 END,"
+        f" rescues = CASE WHEN {owned} THEN {old}rescues ELSE 0 END,"
+        f" last_error = CASE WHEN {owned} THEN {old}last_error ELSE '' END,"
+        f" biz_ext = {new('biz_ext')}, queue = {new('queue')}, priority = {new('priority')},"
+        f" schedule = {new('schedule')}, update_time = {new('update_time')},"
+        f" version = {old}version + 1, {{when}} = {new('{when}')},"
+        f" status = CASE {old}status WHEN {Status.FAILED:d} THEN {Status.PENDING:d}"
+        f" WHEN {Status.CANCELLING:d} THEN {Status.RUNNING:d} ELSE {old}status END"
+    )
+
+
+def _wanted(on_conflict: OnConflict, old: str, new_when: str) -> str:
+    """Which existing rows an add moves."""
+    cancelling = f"{old}status = {Status.CANCELLING:d}"
+    if on_conflict is OnConflict.REPLACE:
+        return "1 = 1"
+    if on_conflict is OnConflict.EARLIEST:
+        return f"{cancelling} OR {new_when} < {old}{{when}}"
+    return cancelling
+
+
+def _values(dialect: Dialect, tasks: Sequence[NewTask], now: datetime) -> list[Any]:
+    moment = dialect.to_column(now)
+    return flat(
+        (*task[:2], dialect.to_column(task.when), *task[3:], moment, moment) for task in tasks
+    )
+
+
+def _stored(dialect: Dialect, row: tuple[Any, ...]) -> Task:
+    """A row as Django would have read it."""
+    values = dict(zip(_ALL_FIELDS, row, strict=True))
+    values["biz_ext"] = payload.load(values["biz_ext"])
+    for name in ("when", "create_time", "update_time", "claim_time"):
+        if values[name] is not None:
+            values[name] = for_django(dialect.from_column(values[name]))
+    return Task.from_db(dialect.connection.alias, _ALL_FIELDS, list(values.values()))

@@ -1,0 +1,106 @@
+"""The table of workers: who polls this database, and who is believed alive."""
+
+import json
+from collections.abc import Mapping
+from datetime import datetime, timedelta
+from typing import NamedTuple
+
+from django_tasks.clock import ClockReading
+from django_tasks.models import WorkerRow
+from django_tasks.store.claim import OWNED_SQL
+from django_tasks.store.dialects import dialect_of, for_django, marks
+from django_tasks.store.transactions import retried
+
+
+class Peer(NamedTuple):
+    """A row of the worker table; ``heartbeat`` is aware UTC, ``lease`` seconds."""
+
+    id: int
+    heartbeat: datetime
+    lease: float
+
+    def is_dead(self, now: datetime) -> bool:
+        return self.heartbeat + timedelta(seconds=self.lease) < now
+
+
+class Registration(NamedTuple):
+    """What a worker says of itself. ``lease`` is seconds, empty ``queues`` means all."""
+
+    name: str
+    lease: float
+    threads: int
+    queues: tuple[str, ...] = ()
+
+
+@retried
+def register(worker: Registration, now: datetime, *, using: str) -> int:
+    """Enter a worker into the table; returns its id, which is never used again."""
+    row = WorkerRow(
+        name=worker.name,
+        started=for_django(now),
+        heartbeat=for_django(now),
+        lease=worker.lease,
+        threads=worker.threads,
+        queues=list(worker.queues),
+        state="running",
+    )
+    row.save(using=using, force_insert=True)
+    return row.pk
+
+
+def roll_call(*, using: str) -> tuple[ClockReading, list[Peer]]:
+    """The database's clock and all workers, in one statement if there is any worker."""
+    dialect = dialect_of(using)
+    template = f"SELECT id, heartbeat, lease, {dialect.clock_sql} FROM {{worker}} ORDER BY id"
+    rows = dialect.fetch(template)
+    clock = dialect.reading(rows[0][3]) if rows else dialect.read_clock()
+    return clock, [Peer(row[0], dialect.from_column(row[1]), row[2]) for row in rows]
+
+
+def read_clock(*, using: str) -> ClockReading:
+    """The database's clock."""
+    return dialect_of(using).read_clock()
+
+
+def beat(
+    worker_id: int, now: datetime, state: str, counters: Mapping[str, int], *, using: str
+) -> bool:
+    """Renew a worker's lease; False when its row is gone: others took it for dead."""
+    dialect = dialect_of(using)
+    template = "UPDATE {worker} SET heartbeat = %s, state = %s, counters = %s WHERE id = %s"
+    params = [dialect.to_column(now), state, json.dumps(counters), worker_id]
+    return dialect.execute(template, params) == 1
+
+
+def remove(worker_id: int, *, using: str) -> bool:
+    """Take a stopped worker out of the table."""
+    return dialect_of(using).execute("DELETE FROM {worker} WHERE id = %s", [worker_id]) == 1
+
+
+def fence(peer: Peer, now: datetime, *, using: str) -> bool:
+    """Remove a worker that has been silent for longer than its lease.
+
+    False when it has sent a heartbeat since: it lives. From here on its own heartbeat matches
+    nothing, so it learns that everything it claimed is lost.
+    """
+    dialect = dialect_of(using)
+    cutoff = dialect.to_column(now - timedelta(seconds=peer.lease))
+    template = "DELETE FROM {worker} WHERE id = %s AND heartbeat < %s"
+    return dialect.execute(template, [peer.id, cutoff]) == 1
+
+
+def orphaning_owners(*, using: str) -> list[int]:
+    """Ids that own tasks but are not in the table of workers.
+
+    The owners are read before the workers: a worker registers before it claims, so a new one
+    cannot be taken for dead. Ids are never used again, so no row can be misjudged later either.
+    """
+    dialect = dialect_of(using)
+    owners = dialect.fetch(
+        f"SELECT DISTINCT claimed_by FROM {{task}} WHERE status IN {OWNED_SQL}"
+    )
+    ids = [row[0] for row in owners if row[0] is not None]
+    if not ids:
+        return []
+    living = dialect.fetch(f"SELECT id FROM {{worker}} WHERE id IN ({marks(len(ids))})", ids)
+    return sorted(set(ids) - {row[0] for row in living})
