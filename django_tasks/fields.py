@@ -5,7 +5,6 @@ from typing import TYPE_CHECKING, Any
 from django.db import models
 from django.db.backends.base.base import BaseDatabaseWrapper
 
-
 if TYPE_CHECKING:
     CharField = models.CharField[str, str]
 else:

@@ -14,8 +14,7 @@ import django_tasks
 DISTRIBUTION = "django-delayed-tasks"
 CHECK_ID = "django_tasks.E001"
 CURE = (
-    "Run: pip uninstall -y django-tasks && "
-    f"pip install --force-reinstall --no-deps {DISTRIBUTION}"
+    f"Run: pip uninstall -y django-tasks && pip install --force-reinstall --no-deps {DISTRIBUTION}"
 )
 
 

@@ -42,7 +42,5 @@ def check_priority(value: object) -> int:
     if not isinstance(value, int) or isinstance(value, bool):
         raise TaskTypeError("priority", value, "must be a whole number")
     if value not in PRIORITIES:
-        raise TaskValueError(
-            "priority", value, f"must be from {PRIORITIES[0]} to {PRIORITIES[-1]}"
-        )
+        raise TaskValueError("priority", value, f"must be from {PRIORITIES[0]} to {PRIORITIES[-1]}")
     return value

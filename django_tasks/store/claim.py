@@ -219,9 +219,7 @@ def _still_ours(dialect: Dialect, claimer: Claimer, ids: list[int]) -> set[int]:
     return {row[0] for row in dialect.fetch(template, [*ids, claimer.worker_id])}
 
 
-def _claimed(
-    dialect: Dialect, row: tuple[Any, ...], claimer: Claimer, now: datetime
-) -> Claimed:
+def _claimed(dialect: Dialect, row: tuple[Any, ...], claimer: Claimer, now: datetime) -> Claimed:
     values = list(row)
     values[4] = dialect.from_column(row[4])
     values[10] = dialect.from_column(row[10])

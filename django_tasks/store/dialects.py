@@ -10,13 +10,13 @@ from functools import cached_property, lru_cache
 from time import monotonic
 from typing import Any, cast
 
-from django.conf import settings
 from django.db import InterfaceError, OperationalError, connections
 from django.db.backends.base.base import BaseDatabaseWrapper
 from django.utils import timezone as django_timezone
 
 from django_tasks.clock import ClockReading
 from django_tasks.models import Task, WorkerRow
+from django_tasks.times import for_django
 
 Params = Sequence[Any]
 
@@ -34,6 +34,8 @@ class Dialect:
     returns_only_moved = True
     # MIN over GROUP BY hops along an index instead of reading all of it
     groups_along_index = False
+    # What makes a pattern ignore case where the column's collation compares bytes
+    any_case = ""
     # Read rows of our own transaction so that nobody else can change them.
     lock = " FOR UPDATE"
     lock_free_rows = " FOR UPDATE SKIP LOCKED"
@@ -154,6 +156,7 @@ class MySQL(Dialect):
     returns_inserts = False
     returns_only_moved = False
     groups_along_index = True
+    any_case = "(?i)"
 
     @cached_property
     def lock_free_rows(self) -> str:  # type: ignore[override]
@@ -173,13 +176,6 @@ class MySQL(Dialect):
 class MariaDB(MySQL):
     returns_deletes = True
     returns_inserts = True
-
-
-def for_django(moment: datetime) -> datetime:
-    """An aware datetime as Django's models hold it: naive local time unless ``USE_TZ``."""
-    if settings.USE_TZ:
-        return moment
-    return django_timezone.make_naive(moment, django_timezone.get_default_timezone())
 
 
 @lru_cache(maxsize=256)
@@ -217,4 +213,3 @@ def flat(rows: Iterable[Iterable[Any]]) -> list[Any]:
 def connection_is_lost(error: BaseException) -> bool:
     """Whether a database error may have left a statement's fate unknown."""
     return isinstance(error, (OperationalError, InterfaceError))
-

@@ -51,7 +51,9 @@ def finish(ended: Sequence[Ended], now: datetime, *, using: str) -> Finished:
         return Finished(released, {claimed.id for claimed in missed} - released)
 
 
-def finish_inside(claimed: Claimed, outcome: Done | Reschedule, now: datetime, *, using: str) -> bool:
+def finish_inside(
+    claimed: Claimed, outcome: Done | Reschedule, now: datetime, *, using: str
+) -> bool:
     """Write the end of an ``atomic`` run inside its transaction, guarded by ownership.
 
     True if the end was written; False if the row had been added again, cancelled or moved, and was
@@ -81,7 +83,9 @@ def release(dialect: Dialect, keys: Iterable[Key], now: datetime) -> set[int]:
     found = [row for row in dialect.fetch(template, ids) if owners[row[0]] == row[2]]
     erased = [Key(*row[:3]) for row in found if row[3] == Status.CANCELLING]
     kept = [
-        Leaving(*row[:3], failed=False, when=None, biz_ext=None, attempts=0, rescues=0, last_error="")
+        Leaving(
+            *row[:3], failed=False, when=None, biz_ext=None, attempts=0, rescues=0, last_error=""
+        )
         for row in found
         if row[3] != Status.CANCELLING
     ]
@@ -90,7 +94,10 @@ def release(dialect: Dialect, keys: Iterable[Key], now: datetime) -> set[int]:
 
 def is_cancelled(claimed: Claimed, *, using: str) -> bool:
     """Whether the run of ``claimed`` should stop: cancelled, or no longer ours. A plain read."""
-    template = f"SELECT 1 FROM {{task}} WHERE id = %s AND claimed_by = %s AND status <> {Status.CANCELLING:d}"
+    template = (
+        "SELECT 1 FROM {task} WHERE id = %s AND claimed_by = %s"
+        f" AND status <> {Status.CANCELLING:d}"
+    )
     return not dialect_of(using).fetch(template, [claimed.id, claimed.worker_id])
 
 

@@ -84,6 +84,4 @@ def after_rescue(row: Orphan, attempts_allowed: int) -> Leaving:
         return Leaving(*key, False, None, None, row.attempts, row.rescues + 1, row.last_error)
     attempts = row.attempts + 1
     error = _("The worker process died while it ran this task alone.")
-    return Leaving(
-        *key, attempts >= attempts_allowed, None, None, attempts, row.rescues, error
-    )
+    return Leaving(*key, attempts >= attempts_allowed, None, None, attempts, row.rescues, error)

@@ -12,11 +12,12 @@ from datetime import datetime
 from enum import Enum
 from typing import Any, NamedTuple
 
-from django.db.models import Case, F, Q, SmallIntegerField, Value, When
+from django.db.models import Case, F, Q, SmallIntegerField, TextField, Value, When
 
 from django_tasks.models import OWNED, UNOWNED, Status, Task
-from django_tasks.store.dialects import for_django
 from django_tasks.store.transactions import retried, write_transaction
+from django_tasks.times import for_django
+
 
 class Cancelled(NamedTuple):
     """How many tasks a cancel removed, and how many go when their run ends."""
@@ -28,9 +29,9 @@ class Cancelled(NamedTuple):
 class CancelResult(str, Enum):
     """What ``cancel_task`` found."""
 
-    CANCELLED = "cancelled"  # the task was waiting; its row is gone and it will not start
-    CANCELLING = "cancelling"  # it is running; its handler can see it, and the row goes with the run
-    NOT_FOUND = "not_found"  # there was no such task
+    CANCELLED = "cancelled"  # it was waiting: its row is gone and it will not start
+    CANCELLING = "cancelling"  # it runs: its handler can see it, its row goes with the run
+    NOT_FOUND = "not_found"  # there is no such task
 
     def __str__(self) -> str:
         return self.value
@@ -59,12 +60,12 @@ def pause(matching: Q, now: datetime, *, using: str) -> int:
 
     The version moves only in an unowned row: the owner's finish must still match.
     """
-    return _switch(matching, now, {Status.PENDING: Status.PAUSED, Status.RUNNING: Status.PAUSING}, using=using)
+    return _switch(matching, now, _PAUSED, using=using)
 
 
 def resume(matching: Q, now: datetime, *, using: str) -> int:
     """PAUSED → PENDING, PAUSING → RUNNING; returns how many."""
-    return _switch(matching, now, {Status.PAUSED: Status.PENDING, Status.PAUSING: Status.RUNNING}, using=using)
+    return _switch(matching, now, _UNPAUSED, using=using)
 
 
 def reschedule(matching: Q, when: datetime, now: datetime, *, using: str) -> int:
@@ -84,6 +85,7 @@ def requeue(matching: Q, now: datetime, *, using: str) -> int:
 
 
 _AS_ADDED = {Status.FAILED: Status.PENDING, Status.CANCELLING: Status.RUNNING}
+_PAUSED = {Status.PENDING: Status.PAUSED, Status.RUNNING: Status.PAUSING}
 _UNPAUSED = {Status.PAUSED: Status.PENDING, Status.PAUSING: Status.RUNNING}
 
 
@@ -107,7 +109,7 @@ def _move(
         using=using,
         attempts=_when(owned, F("attempts"), Value(0)),
         rescues=_when(owned, F("rescues"), Value(0)),
-        last_error=_when(owned, F("last_error"), Value("")),
+        last_error=_when(owned, F("last_error"), Value("", output_field=TextField())),
         when=for_django(when),
         version=F("version") + 1,
         update_time=for_django(now),

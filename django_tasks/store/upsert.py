@@ -13,8 +13,9 @@ from typing import Any, NamedTuple
 from django_tasks import payload
 from django_tasks.models import Status, Task
 from django_tasks.store.claim import OWNED_SQL
-from django_tasks.store.dialects import Dialect, dialect_of, flat, for_django
+from django_tasks.store.dialects import Dialect, dialect_of, flat
 from django_tasks.store.transactions import write_transaction
+from django_tasks.times import for_django
 
 
 class OnConflict(str, Enum):

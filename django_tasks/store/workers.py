@@ -8,8 +8,9 @@ from typing import NamedTuple
 from django_tasks.clock import ClockReading
 from django_tasks.models import WorkerRow
 from django_tasks.store.claim import OWNED_SQL
-from django_tasks.store.dialects import dialect_of, for_django, marks
+from django_tasks.store.dialects import dialect_of, marks
 from django_tasks.store.transactions import retried
+from django_tasks.times import for_django
 
 
 class Peer(NamedTuple):
@@ -96,9 +97,7 @@ def orphaning_owners(*, using: str) -> list[int]:
     cannot be taken for dead. Ids are never used again, so no row can be misjudged later either.
     """
     dialect = dialect_of(using)
-    owners = dialect.fetch(
-        f"SELECT DISTINCT claimed_by FROM {{task}} WHERE status IN {OWNED_SQL}"
-    )
+    owners = dialect.fetch(f"SELECT DISTINCT claimed_by FROM {{task}} WHERE status IN {OWNED_SQL}")
     ids = [row[0] for row in owners if row[0] is not None]
     if not ids:
         return []

@@ -1,0 +1,302 @@
+"""What other code does to tasks: add, cancel, move, look up. See ``django_tasks.api``."""
+
+from collections.abc import Iterable, Iterator
+from datetime import datetime
+from itertools import islice
+from threading import Lock
+from time import monotonic
+from typing import NamedTuple
+
+from asgiref.sync import sync_to_async
+from django.db import transaction
+
+from django_tasks import bell, signals
+from django_tasks.clock import ClockReading
+from django_tasks.exceptions import TaskExists, TaskValueError
+from django_tasks.intake import (
+    Conflict,
+    Match,
+    check_code,
+    checked_batch_size,
+    checked_conflict,
+    checked_key,
+    checked_match,
+    checked_task,
+    read_alias,
+    write_alias,
+)
+from django_tasks.keys import BIZ_NUM_LENGTH, check_text
+from django_tasks.models import Task
+from django_tasks.store import search, steer, workers
+from django_tasks.store.steer import CancelResult
+from django_tasks.store.transactions import retried, write_transaction
+from django_tasks.store.upsert import NewTask, OnConflict, upsert, upsert_one
+from django_tasks.times import aware, for_django
+
+DEFAULT_BATCH = 500
+
+
+def add_task(task: Task, *, on_conflict: Conflict = "replace", using: str | None = None) -> Task:
+    """Store ``task`` under its key ``(biz_code, biz_num)`` and return it as stored.
+
+    A task that exists is moved: it gets the new ``when``, ``biz_ext``, ``queue`` and ``priority``,
+    and a FAILED one waits again; one that is running runs again afterwards, at the new time.
+    ``on_conflict`` says otherwise: "keep" leaves it, "earliest" moves it only to an earlier time,
+    "raise" raises TaskExists; a task that is being cancelled counts as absent.
+
+    ``when`` is a datetime, naive in the current time zone. Of ``task``, only ``biz_code``,
+    ``biz_num``, ``when``, ``biz_ext``, ``queue`` and ``priority`` are read; without the last two,
+    its handler's are taken. Atomic, and part of the caller's transaction on ``using`` (default:
+    what the router says for writes). Raises TaskValueError or TaskTypeError, naming field and
+    value, before anything is stored; UnknownDatabase for a bad alias.
+    """
+    alias = write_alias(using)
+    conflict = checked_conflict(on_conflict)
+    stored, moved = _stored(checked_task(task, alias), conflict, using=alias)
+    if moved:
+        _announce([stored], alias)
+    return stored
+
+
+def add_tasks(
+    tasks: Iterable[Task],
+    *,
+    batch_size: int = DEFAULT_BATCH,
+    on_conflict: Conflict = "replace",
+    using: str | None = None,
+) -> int:
+    """Store many tasks, all or none; returns how many were inserted or moved.
+
+    ``batch_size`` tasks go in one statement, all statements in one transaction. Of a key that
+    comes twice the last one wins. The errors of ``add_task``; ``index`` and the message name the
+    place of the bad task.
+    """
+    alias = write_alias(using)
+    conflict = checked_conflict(on_conflict)
+    size = checked_batch_size(batch_size)
+    by_key = {item.new[:2]: item for item in _items(tasks, alias)}
+    # Sorted over all batches: two callers with the same keys never wait for each other crosswise.
+    items = [by_key[key] for key in sorted(by_key)]
+    moved = _store_all(items, conflict, size, using=alias)
+    _announce_all((item.task for item in items if item.new[:2] in moved), alias)
+    return len(moved)
+
+
+def cancel_task(biz_code: str, biz_num: str, *, using: str | None = None) -> CancelResult:
+    """Cancel the task of a key.
+
+    CANCELLED: it was waiting, its row is gone and it will not start. CANCELLING: it is running;
+    its handler sees ``task.cancel_requested``, and whatever it returns it will not run again.
+    NOT_FOUND: there is no such task. Atomic, and part of the caller's transaction.
+    """
+    alias = write_alias(using)
+    matching = checked_key(biz_code, biz_num)
+    done = steer.cancel(matching, now(alias), using=alias)
+    result = CancelResult.NOT_FOUND
+    if done.gone or done.going:
+        result = CancelResult.CANCELLED if done.gone else CancelResult.CANCELLING
+        signals.task_cancelled.send_robust(
+            Task, biz_code=biz_code, biz_num=biz_num, result=result, using=alias
+        )
+    return result
+
+
+def delete_tasks(
+    biz_code: str,
+    biz_num: str,
+    *,
+    match: Match = "contains",
+    dry_run: bool = False,
+    using: str | None = None,
+) -> int:
+    """Cancel all tasks of ``biz_code`` whose number contains ``biz_num``; returns how many.
+
+    The comparison is literal and case-sensitive on every database; ``match`` may be "exact" or
+    "prefix" instead. An empty ``biz_num`` is refused: it would match everything. Waiting tasks are
+    deleted, running ones are cancelled as ``cancel_task`` does. ``dry_run`` only counts. Atomic.
+    """
+    alias = write_alias(using)
+    matching = checked_match(biz_code, biz_num, match)
+    if dry_run:
+        return Task._base_manager.using(alias).filter(matching).count()
+    return sum(steer.cancel(matching, now(alias), using=alias))
+
+
+def get_task(biz_code: str, biz_num: str, *, using: str | None = None) -> Task | None:
+    """The task of a key in whatever status, or None."""
+    return (
+        Task._base_manager.using(read_alias(using)).filter(checked_key(biz_code, biz_num)).first()
+    )
+
+
+def get_tasks_by_code(
+    biz_code: str,
+    biz_num: str = "",
+    when: datetime | None = None,
+    *,
+    using: str | None = None,
+) -> list[Task]:
+    """Waiting (PENDING) tasks of a code, earliest first.
+
+    ``biz_num``: those whose number contains it, regardless of case. ``when``: those due exactly
+    then if there are any, else those due later.
+    """
+    alias = read_alias(using)
+    check_code(biz_code)
+    if biz_num:
+        check_text("biz_num", biz_num, BIZ_NUM_LENGTH)
+    pending = search.pending_like(biz_code, biz_num, using=alias)
+    if when is None:
+        return list(pending)
+    moment = for_django(aware("when", when))
+    return list(pending.filter(when=moment)) or list(pending.filter(when__gt=moment))
+
+
+def reschedule_task(
+    biz_code: str, biz_num: str, when: datetime, *, using: str | None = None
+) -> bool:
+    """Move the task of a key to another time, payload kept; False if there is none.
+
+    As ``add_task`` does: a FAILED one waits again, a running one runs again then, one that is
+    being cancelled lives on. A paused one stays paused. Atomic.
+    """
+    alias = write_alias(using)
+    moment = aware("when", when)
+    done = steer.reschedule(checked_key(biz_code, biz_num), moment, now(alias), using=alias)
+    return _rang(done, alias)
+
+
+def run_task_now(biz_code: str, biz_num: str, *, using: str | None = None) -> bool:
+    """Make the task of a key due now, paused and FAILED ones too; False if there is none."""
+    alias = write_alias(using)
+    return _rang(steer.run_now(checked_key(biz_code, biz_num), now(alias), using=alias), alias)
+
+
+def pause_task(biz_code: str, biz_num: str, *, using: str | None = None) -> bool:
+    """Pause the task of a key: it will not start until resumed. A running one ends its run first.
+
+    False if that changed nothing: there is none, or it is paused, FAILED or being cancelled.
+    """
+    alias = write_alias(using)
+    return steer.pause(checked_key(biz_code, biz_num), now(alias), using=alias) > 0
+
+
+def resume_task(biz_code: str, biz_num: str, *, using: str | None = None) -> bool:
+    """Undo ``pause_task``; False if that changed nothing."""
+    alias = write_alias(using)
+    return _rang(steer.resume(checked_key(biz_code, biz_num), now(alias), using=alias), alias)
+
+
+def requeue_task(biz_code: str, biz_num: str, *, using: str | None = None) -> bool:
+    """Give a FAILED task a fresh start, due now; False if there is no FAILED task of that key."""
+    alias = write_alias(using)
+    return _rang(steer.requeue(checked_key(biz_code, biz_num), now(alias), using=alias), alias)
+
+
+aadd_task = sync_to_async(add_task)
+aadd_tasks = sync_to_async(add_tasks)
+acancel_task = sync_to_async(cancel_task)
+adelete_tasks = sync_to_async(delete_tasks)
+aget_task = sync_to_async(get_task)
+aget_tasks_by_code = sync_to_async(get_tasks_by_code)
+areschedule_task = sync_to_async(reschedule_task)
+arun_task_now = sync_to_async(run_task_now)
+apause_task = sync_to_async(pause_task)
+aresume_task = sync_to_async(resume_task)
+arequeue_task = sync_to_async(requeue_task)
+
+
+# Time
+
+# How long one look at the database's clock serves the clients of a process. Long enough to cost
+# nothing, short enough that a host that was suspended is not wrong for long.
+CLOCK_SECONDS = 10.0
+
+_clocks: dict[str, ClockReading] = {}
+_clocks_lock = Lock()
+
+
+def now(using: str) -> datetime:
+    """The clock of the database ``using``, aware UTC, read anew every ten seconds."""
+    with _clocks_lock:
+        reading = _clocks.get(using)
+    tick = monotonic()
+    if reading is None or tick - reading.monotonic > CLOCK_SECONDS:
+        reading = workers.read_clock(using=using)
+        with _clocks_lock:
+            _clocks[using] = reading
+        tick = reading.monotonic
+    return reading.at(tick)
+
+
+# Storing and telling
+
+
+@retried
+def _stored(new: NewTask, conflict: OnConflict, *, using: str) -> tuple[Task, bool]:
+    if conflict is not OnConflict.RAISE:
+        return upsert_one(new, conflict, now(using), using=using)
+    with write_transaction(using):
+        stored, moved = upsert_one(new, conflict, now(using), using=using)
+        if not moved:
+            raise _exists(new)
+        return stored, moved
+
+
+class Item(NamedTuple):
+    """One task of ``add_tasks``: its place, as it was given, and as it will be stored."""
+
+    index: int
+    task: Task
+    new: NewTask
+
+
+def _items(tasks: Iterable[Task], using: str) -> Iterator[Item]:
+    for index, task in enumerate(tasks):
+        try:
+            yield Item(index, task, checked_task(task, using))
+        except TaskValueError as error:
+            error.index = index
+            raise
+
+
+@retried
+def _store_all(
+    items: list[Item], conflict: OnConflict, batch_size: int, *, using: str
+) -> set[tuple[str, str]]:
+    moved: set[tuple[str, str]] = set()
+    with write_transaction(using):
+        moment = now(using)
+        rest = iter(items)
+        while batch := list(islice(rest, batch_size)):
+            moved |= upsert([item.new for item in batch], conflict, moment, using=using)
+            if conflict is OnConflict.RAISE:
+                _refuse_unmoved(batch, moved)
+    return moved
+
+
+def _refuse_unmoved(batch: list[Item], moved: set[tuple[str, str]]) -> None:
+    for index, _, new in batch:
+        if new[:2] not in moved:
+            raise _exists(new, index)
+
+
+def _exists(new: NewTask, index: int | None = None) -> TaskExists:
+    return TaskExists("biz_num", new.biz_num, f"of {new.biz_code!r} exists already", index=index)
+
+
+def _announce(stored: Iterable[Task], using: str) -> None:
+    for task in stored:
+        signals.task_added.send_robust(Task, task=task, using=using)
+    transaction.on_commit(lambda: bell.ring(using), using=using)
+
+
+def _announce_all(tasks: Iterable[Task], using: str) -> None:
+    _announce(tasks if signals.task_added.has_listeners(Task) else (), using)
+
+
+def _rang(changed: int, using: str) -> bool:
+    """Whether anything changed; if so, sleeping pollers of this process look again."""
+    if changed:
+        transaction.on_commit(lambda: bell.ring(using), using=using)
+    return changed > 0

@@ -1,0 +1,111 @@
+"""Checking what callers hand in, before anything is written."""
+
+from typing import Literal
+
+from django.db import connections, router
+from django.db.models import Q
+
+from django_tasks import payload
+from django_tasks.conf import options
+from django_tasks.exceptions import TaskTypeError, TaskValueError, UnknownDatabase
+from django_tasks.keys import (
+    BIZ_CODE_LENGTH,
+    BIZ_NUM_LENGTH,
+    DEFAULT_QUEUE,
+    QUEUE_LENGTH,
+    check_key,
+    check_priority,
+    check_text,
+)
+from django_tasks.models import Task
+from django_tasks.registry import handler_for
+from django_tasks.store import search
+from django_tasks.store.upsert import NewTask, OnConflict
+from django_tasks.times import aware
+
+Match = Literal["exact", "prefix", "contains"]
+Conflict = OnConflict | Literal["replace", "keep", "earliest", "raise"]
+
+
+def checked_task(task: Task, using: str) -> NewTask:
+    """``task`` as it will be stored; TaskTypeError or TaskValueError names what is wrong."""
+    if not isinstance(task, Task):
+        raise TaskTypeError("task", task, "must be a Task")
+    if task.schedule is not None:
+        raise TaskValueError("schedule", task.schedule, "is not supported by this version")
+    code = check_code(task.biz_code)
+    handler = handler_for(code)
+    inherited = (handler.queue, handler.priority) if handler else (DEFAULT_QUEUE, 0)
+    new = NewTask(
+        biz_code=code,
+        biz_num=check_key("biz_num", task.biz_num, BIZ_NUM_LENGTH),
+        when=aware("when", task.when),
+        biz_ext=payload.dump(task.biz_ext, options().payload_limit),
+        queue=check_key("queue", task.queue or inherited[0], QUEUE_LENGTH),
+        priority=check_priority(inherited[1] if task.priority is None else task.priority),
+        schedule=None,
+    )
+    _check_id(task, using)
+    return new
+
+
+def checked_key(biz_code: str, biz_num: str) -> Q:
+    """The one task of a key."""
+    check_code(biz_code)
+    return search.key(biz_code, check_key("biz_num", biz_num, BIZ_NUM_LENGTH))
+
+
+def checked_match(biz_code: str, fragment: str, match: Match) -> Q:
+    """All tasks of a code whose number matches ``fragment``, which must not be empty."""
+    check_code(biz_code)
+    if match == "exact":
+        return checked_key(biz_code, fragment)
+    if match not in ("prefix", "contains"):
+        raise TaskValueError("match", match, "must be 'exact', 'prefix' or 'contains'")
+    check_text("biz_num", fragment, BIZ_NUM_LENGTH)
+    return search.containing(biz_code, fragment, at_start=match == "prefix")
+
+
+def check_code(biz_code: object) -> str:
+    return check_key("biz_code", biz_code, BIZ_CODE_LENGTH)
+
+
+def checked_conflict(value: Conflict) -> OnConflict:
+    try:
+        return OnConflict(value)
+    except ValueError:
+        choices = ", ".join(repr(choice.value) for choice in OnConflict)
+        raise TaskValueError("on_conflict", value, f"must be one of {choices}") from None
+
+
+def checked_batch_size(value: int) -> int:
+    if not isinstance(value, int) or isinstance(value, bool) or not 1 <= value <= 1000:
+        raise TaskValueError("batch_size", value, "must be a whole number from 1 to 1000")
+    return value
+
+
+def write_alias(using: str | None) -> str:
+    """The database to write to: ``using``, or what the router says."""
+    return _known(router.db_for_write(Task) if using is None else using)
+
+
+def read_alias(using: str | None) -> str:
+    """The database to read from: ``using``, or what the router says."""
+    return _known(router.db_for_read(Task) if using is None else using)
+
+
+def _known(alias: str) -> str:
+    if alias not in connections:
+        choices = ", ".join(repr(name) for name in connections)
+        raise UnknownDatabase(f"using must be one of {choices}, not {alias!r}")
+    return alias
+
+
+def _check_id(task: Task, using: str) -> None:
+    """A task that was read from the database may be added again, but only under its own key."""
+    if task.pk is None:
+        return
+    same_id = Task._base_manager.using(using).filter(pk=task.pk)
+    key = same_id.values_list("biz_code", "biz_num").first()
+    if key is not None and key != (task.biz_code, task.biz_num):
+        raise TaskValueError("id", task.pk, f"belongs to another task, {key[0]}/{key[1]}")

@@ -1,0 +1,34 @@
+"""Which rows a caller means: reads that mean the same on every database."""
+
+import re
+
+from django.db.models import Q, QuerySet, Value
+from django.db.models.functions import StrIndex
+from django.db.models.lookups import Exact, GreaterThan
+
+from django_tasks.models import Status, Task
+from django_tasks.store.dialects import dialect_of
+
+
+def key(biz_code: str, biz_num: str) -> Q:
+    """The one task of a key."""
+    return Q(biz_code=biz_code, biz_num=biz_num)
+
+
+def containing(biz_code: str, fragment: str, *, at_start: bool) -> Q:
+    """Tasks of a code whose number contains (or begins with) ``fragment``, letter for letter.
+
+    Not LIKE: SQLite's takes 'a' for 'A', and % and _ would mean more than themselves.
+    """
+    place = StrIndex("biz_num", Value(fragment))
+    return Q(biz_code=biz_code) & Q(Exact(place, 1) if at_start else GreaterThan(place, 0))
+
+
+def pending_like(biz_code: str, fragment: str, *, using: str) -> QuerySet[Task]:
+    """Pending tasks of a code whose number contains ``fragment`` in any case, earliest first."""
+    pending = Task._base_manager.using(using).filter(biz_code=biz_code, status=Status.PENDING)
+    if fragment:
+        # A pattern rather than LIKE, because SQLite's knows the case of ASCII letters only.
+        pattern = dialect_of(using).any_case + re.escape(fragment)
+        pending = pending.filter(biz_num__iregex=pattern)
+    return pending.order_by("when", "id")

@@ -1,0 +1,40 @@
+"""Between Django's datetimes and ours: everything inside this package is aware UTC."""
+
+from datetime import datetime, timedelta, timezone
+
+from django.conf import settings
+from django.utils import timezone as django_timezone
+
+from django_tasks.exceptions import TaskTypeError, TaskValueError
+
+# MySQL's DATETIME begins here; every other supported database goes further back.
+EARLIEST = datetime(1000, 1, 2, tzinfo=timezone.utc)
+# A day less than the last, so that no time zone can carry it out of the range.
+LATEST = datetime.max.replace(tzinfo=timezone.utc) - timedelta(days=1)
+
+
+def aware(field: str, value: object) -> datetime:
+    """``value`` as aware UTC; naive is taken in the current time zone, as Django does.
+
+    Raises TaskTypeError for what is no datetime and TaskValueError for one that some database
+    could not store, naming ``field``.
+    """
+    if value is None:
+        raise TaskTypeError(field, value, "is missing")
+    if not isinstance(value, datetime):
+        raise TaskTypeError(field, value, "must be a datetime")
+    try:
+        moment = django_timezone.make_aware(value) if django_timezone.is_naive(value) else value
+        moment = moment.astimezone(timezone.utc)
+    except OverflowError:
+        moment = LATEST + timedelta(seconds=1)
+    if not EARLIEST <= moment <= LATEST:
+        raise TaskValueError(field, value, "is out of the databases' range, years 1000 to 9999")
+    return moment
+
+
+def for_django(moment: datetime) -> datetime:
+    """An aware datetime as Django's models hold it: naive local time unless ``USE_TZ``."""
+    if settings.USE_TZ:
+        return moment
+    return django_timezone.make_naive(moment, django_timezone.get_default_timezone())
