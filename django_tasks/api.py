@@ -3,6 +3,10 @@
 Import it where models may be imported, not in a settings file or an app's ``__init__``.
 """
 
+from dataclasses import replace
+from typing import Any
+
+from django_tasks import intake
 from django_tasks.client import (
     aadd_task,
     aadd_tasks,
@@ -42,6 +46,8 @@ from django_tasks.registry import get_task_handlers, register_task_handler
 from django_tasks.running import RunningTask
 from django_tasks.store.steer import CancelResult
 from django_tasks.store.upsert import OnConflict
+from django_tasks.worker import embedded
+from django_tasks.worker.config import default_config
 
 __all__ = [
     "CancelResult",
@@ -81,5 +87,29 @@ __all__ = [
     "reschedule_task",
     "resume_task",
     "run_task_now",
+    "shutdown",
+    "start",
     "task_handler",
 ]
+
+
+def start(*, using: str | None = None, **wishes: Any) -> None:
+    """Run a worker inside this process, in threads of its own; returns at once.
+
+    ``using`` is the database to poll (default: what the router says for writes). ``wishes`` are
+    ``threads``, ``batch_size``, ``poll_interval``, ``lease``, ``queues``, ``codes``,
+    ``shutdown_timeout`` (seconds), in place of the settings. Does nothing if this process already
+    runs a worker there. In a program that forks (a preloading web server), call it after the fork.
+    Raises UnknownDatabase for a bad alias and TypeError for an unknown wish.
+    """
+    embedded.start_worker(replace(default_config(intake.write_alias(using)), **wishes))
+
+
+def shutdown(*, wait: bool = True, timeout: float | None = None) -> bool:
+    """Stop the workers that ``start`` started; harmless when there are none.
+
+    They claim no more, give back what they have not started, and let running tasks end. With
+    ``wait``, returns when they have, or False after ``timeout`` seconds (None: no limit); without,
+    returns at once. A task that still runs keeps its worker's heartbeat going until it ends.
+    """
+    return embedded.stop_workers(timeout if wait else 0.0)

@@ -1,1 +1,231 @@
-def connect() -> None: ...
+"""Every sentence that this package logs, and its level. Logger: ``django_tasks``.
+
+One line a task stands at DEBUG (``starttask -v 2``): at tens of thousands of tasks a second it
+would be the work itself. What somebody should look at is INFO and above.
+"""
+
+import logging
+from datetime import datetime
+from typing import Any
+
+from django_tasks import signals
+from django_tasks.running import RunningTask
+
+logger = logging.getLogger("django_tasks")
+
+
+def connect() -> None:
+    """Listen to the package's own signals. Called once, at ready."""
+    for signal, receiver in (
+        (signals.task_succeeded, _succeeded),
+        (signals.task_rescheduled, _rescheduled),
+        (signals.task_retried, _retried),
+        (signals.task_failed, _failed),
+        (signals.task_lost, _lost),
+        (signals.task_rescued, _rescued),
+    ):
+        signal.connect(receiver, dispatch_uid="django_tasks.logs")
+
+
+# Runs
+
+
+def _succeeded(*, task: RunningTask, seconds: float, **_: Any) -> None:
+    if logger.isEnabledFor(logging.DEBUG):
+        logger.debug("%s done %s", task, _facts(task, seconds), extra=_extra(task, seconds))
+
+
+def _rescheduled(*, task: RunningTask, seconds: float, when: datetime, **_: Any) -> None:
+    if logger.isEnabledFor(logging.DEBUG):
+        logger.debug(
+            "%s done, again at %s %s",
+            task,
+            _local(when),
+            _facts(task, seconds),
+            extra=_extra(task, seconds),
+        )
+
+
+def _retried(
+    *, task: RunningTask, seconds: float, when: datetime, exception: BaseException, **_: Any
+) -> None:
+    logger.warning(
+        "%s failed, again at %s %s: %s",
+        task,
+        _local(when),
+        _facts(task, seconds),
+        _in_short(exception),
+        extra=_extra(task, seconds),
+    )
+
+
+def _failed(
+    *,
+    task: Any,
+    seconds: float | None = None,
+    exception: BaseException | None = None,
+    error: str = "",
+    **_: Any,
+) -> None:
+    if exception is None or seconds is None:
+        logger.error("%s FAILED: %s", task, error)
+        return
+    logger.error(
+        "%s FAILED for good %s",
+        task,
+        _facts(task, seconds),
+        exc_info=exception,
+        extra=_extra(task, seconds),
+    )
+
+
+def _lost(*, task: Any, **_: Any) -> None:
+    logger.warning("%s was lost: its row had gone to somebody else before the run ended", task)
+
+
+def _rescued(*, worker_id: int, count: int, using: str, **_: Any) -> None:
+    logger.warning("Rescued %d tasks of worker %d on %s, which is dead", count, worker_id, using)
+
+
+def hook_failed(task: RunningTask) -> None:
+    logger.exception("on_failure of %s failed", task)
+
+
+def backoff_failed(task: RunningTask) -> None:
+    logger.exception("The backoff of %s failed; taking the default", task)
+
+
+def took_too_long(task: RunningTask, seconds: float, limit: float) -> None:
+    logger.warning("%s took %.3f s, more than its timeout of %g s", task, seconds, limit)
+
+
+def still_running(task: Any, seconds: float, limit: float) -> None:
+    logger.warning("%s has been running for %.0f s; its timeout is %g s", task, seconds, limit)
+
+
+# The worker
+
+
+def worker_started(using: str, name: str, worker_id: int) -> None:
+    logger.debug("Worker %d (%s) polls %s", worker_id, name, using)
+
+
+def worker_stopped(using: str, worker_id: int) -> None:
+    logger.debug("Worker %d on %s has stopped", worker_id, using)
+
+
+def worker_replaced(using: str, old: int, new: int) -> None:
+    logger.warning(
+        "Worker %d on %s was taken for dead (no heartbeat for its whole lease); its claims are"
+        " lost, it goes on as worker %d",
+        old,
+        using,
+        new,
+    )
+
+
+def lease_lost(using: str) -> None:
+    logger.warning(
+        "No heartbeat on %s for a whole lease: no task is started until the database answers",
+        using,
+    )
+
+
+def stopping(using: str, running: int) -> None:
+    logger.info("Stopping on %s: %d tasks still run", using, running)
+
+
+def abandoned(using: str, tasks: list[str]) -> None:
+    logger.warning(
+        "Stopped on %s while %d tasks still ran; they will be run again: %s",
+        using,
+        len(tasks),
+        ", ".join(tasks[:20]),
+    )
+
+
+def unknown_code(using: str, biz_code: str, due: str) -> None:
+    logger.warning(
+        "%s tasks of code %r are due on %s and no handler is known for it: they wait",
+        due,
+        biz_code,
+        using,
+    )
+
+
+def tally(using: str, counters: dict[str, int], seconds: float) -> None:
+    facts = ", ".join(f"{count} {what}" for what, count in counters.items() if count)
+    logger.info("In the last %.0f s on %s: %s", seconds, using, facts)
+
+
+def end_not_written(task: Any, error: BaseException) -> None:
+    logger.error("The end of %s could not be written (%s); it is FAILED", task, _in_short(error))
+
+
+# The database
+
+
+def database_down(using: str, error: BaseException, kept: int) -> None:
+    logger.error(
+        "Database %s does not answer (%s); %d ends are kept, trying again until it is back",
+        using,
+        _in_short(error),
+        kept,
+    )
+
+
+def database_back(using: str, seconds: float) -> None:
+    logger.warning("Database %s is back after %.1f s", using, seconds)
+
+
+def poller_failed(using: str) -> None:
+    logger.exception("A cycle of the poller on %s failed; it goes on", using)
+
+
+# Processes
+
+
+def child_ended(number: int, pid: int, code: int | None, delay: float) -> None:
+    logger.error(
+        "Process %d (pid %d) ended with code %s; starting another in %.1f s",
+        number,
+        pid,
+        code,
+        delay,
+    )
+
+
+def second_signal() -> None:
+    logger.warning("Second signal: ending at once; what still runs will be rescued")
+
+
+def supervisor_died() -> None:
+    logger.error("The supervisor is gone: stopping")
+
+
+def _facts(task: RunningTask, seconds: float) -> str:
+    return (
+        f"(attempt {task.attempt}, took {seconds * 1000:.1f} ms,"
+        f" {task.lateness * 1000:.1f} ms late)"
+    )
+
+
+def _extra(task: RunningTask, seconds: float) -> dict[str, Any]:
+    """For structured logs: the same facts by name."""
+    return {
+        "task_id": task.id,
+        "biz_code": task.biz_code,
+        "biz_num": task.biz_num,
+        "attempt": task.attempt,
+        "duration": seconds,
+        "lateness": task.lateness,
+    }
+
+
+def _in_short(error: BaseException) -> str:
+    text = str(error).strip().split("\n")[0]
+    return f"{type(error).__name__}: {text[:300]}" if text else type(error).__name__
+
+
+def _local(when: datetime) -> str:
+    return when.astimezone().isoformat(sep=" ", timespec="milliseconds")

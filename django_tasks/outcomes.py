@@ -46,6 +46,11 @@ class Settled:
 
 
 @dataclass(frozen=True, slots=True)
+class Lost:
+    """An ``atomic`` run that found its row taken over, and rolled everything back."""
+
+
+@dataclass(frozen=True, slots=True)
 class Unsettled:
     """An ``atomic`` run whose COMMIT was never answered.
 
@@ -56,4 +61,4 @@ class Unsettled:
     otherwise: Retry | Fail
 
 
-Outcome = Done | Reschedule | Retry | Fail | GiveBack | Settled | Unsettled
+Outcome = Done | Reschedule | Retry | Fail | GiveBack | Settled | Lost | Unsettled

@@ -18,7 +18,8 @@ class RunningTask:
 
     All fields of the row are here under their names; only ``biz_ext`` may be changed, and the
     change is kept if the handler returns a next time. ``when`` and ``create_time`` are what the
-    model would give (aware under ``USE_TZ``). ``attempt`` counts from 1.
+    model would give (aware under ``USE_TZ``). ``attempt`` counts from 1; ``lateness`` is how many
+    seconds after ``when`` the run started.
     """
 
     id: int
@@ -35,6 +36,7 @@ class RunningTask:
     schedule: str | None
     claimed_by: int
     using: str
+    lateness: float
     _text: str | None = field(repr=False)
     _asked_to_stop: Callable[[], bool] = field(repr=False)
     _biz_ext: Any = field(default=_UNREAD, repr=False)

@@ -113,6 +113,18 @@ def has_suspects(lane: Lane, now: datetime, *, using: str) -> bool:
     return bool(dialect.fetch(template, [*_due_params(dialect, lane, now), SUSPECTS_WINDOW]))
 
 
+# A count that is shown, not decided by: it must not walk a million rows either.
+COUNTED = 1000
+
+
+def count_due(lane: Lane, now: datetime, *, using: str) -> str:
+    """How many tasks of ``lane`` are due, for people: exact up to 1,000, then "more than"."""
+    dialect = dialect_of(using)
+    template = f"SELECT COUNT(*) FROM (SELECT 1 FROM {{task}} WHERE {_DUE} LIMIT %s) AS head"
+    ((count,),) = dialect.fetch(template, [*_due_params(dialect, lane, now), COUNTED + 1])
+    return str(count) if count <= COUNTED else f"more than {COUNTED}"
+
+
 def owned_ids(worker_id: int, *, using: str) -> set[int]:
     """Ids of all rows that ``worker_id`` owns, whether it knows or not.
 

@@ -6,7 +6,7 @@ paused (PAUSING: whatever we write becomes PAUSED), or we were taken for dead (i
 another: *lost*, an event and never a write).
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from datetime import datetime
 from typing import NamedTuple
 
@@ -15,7 +15,7 @@ from django_tasks.models import Status
 from django_tasks.outcomes import Done, Fail, GiveBack, Outcome, Reschedule, Retry, Unsettled
 from django_tasks.store.claim import OWNED_SQL
 from django_tasks.store.claimed import Claimed
-from django_tasks.store.dialects import Dialect, dialect_of, marks
+from django_tasks.store.dialects import Dialect, dialect_of, flat, marks
 from django_tasks.store.leave import Key, Leaving, leave, remove
 from django_tasks.store.transactions import write_transaction
 
@@ -30,25 +30,33 @@ class Ended(NamedTuple):
 
 
 class Finished(NamedTuple):
-    """What a finish did not write as asked: ids still ours that were released, and ids lost."""
+    """What a finish did not write as asked, by id.
+
+    ``released`` rows had moved but were still ours; ``lost`` ones belong to somebody else now, or
+    to nobody; ``locked`` ones were stepped over.
+    """
 
     released: set[int]
     lost: set[int]
+    locked: set[int]
 
 
-def finish(ended: Sequence[Ended], now: datetime, *, using: str) -> Finished:
-    """Write a batch of ends in one transaction; the rest is released or lost.
+def finish(ended: Sequence[Ended], now: datetime, *, using: str, careful: bool = False) -> Finished:
+    """Write a batch of ends in one transaction.
 
-    ``lost`` holds ids whose row belongs to somebody else now, or to nobody.
+    ``careful`` steps over rows that somebody holds locked (a view that added to a running task
+    and has not committed), where the plain way would wait and everything else with it.
     """
     with write_transaction(using):
         dialect = dialect_of(using)
+        locked = _locked_ids(dialect, [end.claimed.id for end in ended]) if careful else set()
+        ended = [end for end in ended if end.claimed.id not in locked]
         keys = [_key(claimed) for claimed, outcome in ended if isinstance(outcome, Done)]
         rows = [_leaving(*end) for end in ended if not isinstance(end.outcome, Done)]
         matched = remove(dialect, keys) | leave(dialect, rows, now)
         missed = [claimed for claimed, _ in ended if claimed.id not in matched]
         released = release(dialect, map(_key, missed), now)
-        return Finished(released, {claimed.id for claimed in missed} - released)
+        return Finished(released, {claimed.id for claimed in missed} - released, locked)
 
 
 def finish_inside(
@@ -101,6 +109,12 @@ def is_cancelled(claimed: Claimed, *, using: str) -> bool:
     return not dialect_of(using).fetch(template, [claimed.id, claimed.worker_id])
 
 
+def _locked_ids(dialect: Dialect, ids: Sequence[int]) -> set[int]:
+    template = f"SELECT id FROM {{task}} WHERE id IN ({marks(len(ids))})"
+    free = dialect.fetch(template + dialect.lock_free_rows, ids)
+    return set(flat(dialect.fetch(template, ids))) - set(flat(free))
+
+
 def _key(claimed: Claimed) -> Key:
     return Key(claimed.id, claimed.version, claimed.worker_id)
 
@@ -121,12 +135,3 @@ def _leaving(claimed: Claimed, outcome: Outcome) -> Leaving:
         case GiveBack():
             return Leaving(*key, False, None, None, attempts, rescues, error)
     raise TypeError(f"{outcome!r} leaves no row")
-
-
-def lost_claims(ended: Iterable[Ended], lost: set[int]) -> Mapping[int, Claimed]:
-    """The claims among ``ended`` that were lost; an unsettled end that moved on is not."""
-    return {
-        claimed.id: claimed
-        for claimed, outcome in ended
-        if claimed.id in lost and not isinstance(outcome, Unsettled | GiveBack)
-    }

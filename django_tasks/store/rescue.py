@@ -5,20 +5,23 @@ names an owner that the row no longer has); two workers rescue at once (the rows
 written only where the dead one still owns them).
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from datetime import datetime
 from typing import NamedTuple
 
-from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy as _
 
 from django_tasks.models import Status
-from django_tasks.store.claim import OWNED_SQL
+from django_tasks.store.claim import OWNED_SQL, owned_ids
 from django_tasks.store.claimed import SUSPICIOUS_RESCUES
-from django_tasks.store.dialects import dialect_of, marks
+from django_tasks.store.dialects import Dialect, dialect_of, marks
 from django_tasks.store.leave import Key, Leaving, leave, remove
 from django_tasks.store.transactions import retried, write_transaction
 
-ROWS_AT_ONCE = 500
+DIED_ALONE = _("The worker process died while it ran this task alone.")
+
+ROWS_AT_ONCE = 2000  # more than one worker ever holds
+_ERASED = f"({Status.CANCELLING:d})"
 
 
 class Orphan(NamedTuple):
@@ -34,6 +37,13 @@ class Orphan(NamedTuple):
     biz_code: str
     biz_num: str
 
+    @property
+    def key(self) -> Key:
+        return Key(self.id, self.version, self.owner)
+
+    def __str__(self) -> str:
+        return f"{self.biz_code}/{self.biz_num}"
+
 
 class Rescued(NamedTuple):
     """What one rescue did: how many rows are free again, and which have FAILED for it."""
@@ -46,7 +56,7 @@ class Rescued(NamedTuple):
 def rescue(
     owners: Sequence[int], attempts_allowed: Callable[[str], int], now: datetime, *, using: str
 ) -> Rescued:
-    """Free up to 500 rows of dead workers; call again until ``count`` is 0.
+    """Free up to 2,000 rows of dead workers; call again until ``count`` is 0.
 
     ``attempts_allowed`` answers for a ``biz_code``: a row that has run alone and killed its worker
     that often is FAILED.
@@ -55,22 +65,43 @@ def rescue(
         return Rescued(0, [])
     with write_transaction(using):
         dialect = dialect_of(using)
-        orphans = [
-            Orphan(*row)
-            for row in dialect.fetch(
-                "SELECT id, version, claimed_by, status, attempts, rescues, last_error, biz_code,"
-                f" biz_num FROM {{task}} WHERE status IN {OWNED_SQL}"
-                f" AND claimed_by IN ({marks(len(owners))}) ORDER BY id LIMIT {ROWS_AT_ONCE}"
-                f"{dialect.lock}",
-                list(owners),
-            )
-        ]
-        erased = [Key(*row[:3]) for row in orphans if row.status == Status.CANCELLING]
+        orphans = _owned_by(dialect, owners)
+        erased = [row.key for row in orphans if row.status == Status.CANCELLING]
         kept = [row for row in orphans if row.status != Status.CANCELLING]
         leaving = [after_rescue(row, attempts_allowed(row.biz_code)) for row in kept]
-        gone = remove(dialect, erased, f"({Status.CANCELLING:d})") | leave(dialect, leaving, now)
-        failed = {row.id for row in leaving if row.failed} & gone
-        return Rescued(len(gone), [row for row in kept if row.id in failed])
+        freed = remove(dialect, erased, _ERASED) | leave(dialect, leaving, now)
+        failed = {row.id for row in leaving if row.failed} & freed
+        return Rescued(len(freed), [row for row in kept if row.id in failed])
+
+
+@retried
+def give_back_strays(worker_id: int, held: Collection[int], now: datetime, *, using: str) -> int:
+    """Free rows that a living worker owns without knowing; returns how many.
+
+    A claim whose answer was lost with its connection leaves them. ``held`` are the ids that the
+    worker does know of; it must not be claiming meanwhile.
+    """
+    if not owned_ids(worker_id, using=using) - set(held):
+        return 0
+    with write_transaction(using):
+        dialect = dialect_of(using)
+        strays = [row for row in _owned_by(dialect, [worker_id]) if row.id not in held]
+        erased = [row.key for row in strays if row.status == Status.CANCELLING]
+        leaving = [
+            Leaving(*row.key, False, None, None, row.attempts, row.rescues, row.last_error)
+            for row in strays
+            if row.status != Status.CANCELLING
+        ]
+        return len(remove(dialect, erased, _ERASED) | leave(dialect, leaving, now))
+
+
+def _owned_by(dialect: Dialect, owners: Sequence[int]) -> list[Orphan]:
+    template = (
+        "SELECT id, version, claimed_by, status, attempts, rescues, last_error, biz_code, biz_num"
+        f" FROM {{task}} WHERE status IN {OWNED_SQL} AND claimed_by IN ({marks(len(owners))})"
+        f" ORDER BY id LIMIT {ROWS_AT_ONCE}{dialect.lock}"
+    )
+    return [Orphan(*row) for row in dialect.fetch(template, list(owners))]
 
 
 def after_rescue(row: Orphan, attempts_allowed: int) -> Leaving:
@@ -79,9 +110,9 @@ def after_rescue(row: Orphan, attempts_allowed: int) -> Leaving:
     A claim may sit unstarted in a buffer when another task kills the process, so a death proves
     nothing against a row, unless the row ran alone: then it counts as a failed attempt.
     """
-    key = Key(*row[:3])
     if row.rescues < SUSPICIOUS_RESCUES:
-        return Leaving(*key, False, None, None, row.attempts, row.rescues + 1, row.last_error)
+        return Leaving(*row.key, False, None, None, row.attempts, row.rescues + 1, row.last_error)
     attempts = row.attempts + 1
-    error = _("The worker process died while it ran this task alone.")
-    return Leaving(*key, attempts >= attempts_allowed, None, None, attempts, row.rescues, error)
+    return Leaving(
+        *row.key, attempts >= attempts_allowed, None, None, attempts, row.rescues, str(DIED_ALONE)
+    )

@@ -1,0 +1,197 @@
+"""``manage.py starttask``: arguments → configs → workers."""
+
+import argparse
+import logging
+import sys
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+from django.core.management.base import BaseCommand, CommandError, CommandParser
+from django.db import Error, connections, router
+from django.utils import autoreload
+
+import django_tasks
+from django_tasks import conf, installation, registry
+from django_tasks.models import Task, WorkerRow
+from django_tasks.worker.config import WorkerConfig, default_config
+from django_tasks.worker.embedded import start_worker, wait_for_workers
+from django_tasks.worker.supervisor import run_process, run_processes
+
+LEVELS = {0: logging.WARNING, 1: logging.INFO}
+
+
+class Command(BaseCommand):
+    help = (
+        "Run due tasks until stopped. SIGTERM or Ctrl-C: claim no more, let what runs end, exit."
+        " A second one ends at once."
+    )
+    # The checks that matter here are made below, each with one sentence.
+    requires_system_checks: list[str] = []
+
+    def add_arguments(self, parser: CommandParser) -> None:
+        add = parser.add_argument
+        add("--threads", type=_option("THREADS"), metavar="N", help="handlers that run at once")
+        add("--processes", type=_option("PROCESSES"), metavar="N", help="child processes")
+        add("--queues", type=_names, metavar="A,B", help="only tasks in these queues")
+        add("--codes", type=_names, metavar="X,Y", help="only tasks of these biz_codes")
+        add("--batch-size", type=_option("BATCH_SIZE"), metavar="N", help="most rows a statement")
+        add("--poll-interval", type=_option("POLL_INTERVAL"), metavar="SECONDS")
+        add("--lease", type=_option("LEASE"), metavar="SECONDS", help="believed alive so long")
+        add("--database", type=_names, metavar="ALIAS", help="where the tasks are; may be A,B")
+        add("--until-empty", action="store_true", help="end when nothing is due and nothing runs")
+        add("--max-tasks", type=_count, metavar="N", help="end after N tasks a process")
+        add("--shutdown-timeout", type=_option("SHUTDOWN_TIMEOUT"), metavar="SECONDS")
+        add("--reload", action="store_true", help="start again when code changes; to develop with")
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        _refuse_clash()
+        configs, processes = _configs(options)
+        _refuse_missing_handlers(configs[0])
+        _refuse_missing_tables(configs)
+        _show_log(options["verbosity"])
+        self.stdout.write(_introduction(configs, processes))
+        self.stdout.flush()
+        if options["reload"]:
+            autoreload.run_with_reloader(_run_reloading, configs)
+        elif code := _run(configs, processes):
+            sys.exit(code)
+
+
+def _run(configs: list[WorkerConfig], processes: int) -> int:
+    return run_process(configs) if processes == 1 else run_processes(configs, processes)
+
+
+def _run_reloading(configs: list[WorkerConfig]) -> None:
+    # The reloader runs this outside the main thread and ends the process itself: what runs then
+    # is given its time at exit.
+    for config in configs:
+        start_worker(config)
+    wait_for_workers()
+
+
+# Arguments
+
+
+def _option(name: str) -> Callable[[str], Any]:
+    """Convert a flag as the setting of that name would be."""
+
+    def parse(text: str) -> Any:
+        try:
+            number: float = int(text) if text.lstrip("+-").isdigit() else float(text)
+            return conf.convert(name, number)
+        except (TypeError, ValueError) as error:
+            reason = str(error) if str(error).startswith("must") else "must be a number"
+            raise argparse.ArgumentTypeError(f"{reason}, not {text!r}") from None
+
+    return parse
+
+
+def _count(text: str) -> int:
+    if not text.isdigit() or int(text) == 0:
+        raise argparse.ArgumentTypeError(f"must be a whole number from 1, not {text!r}")
+    return int(text)
+
+
+def _names(text: str) -> tuple[str, ...]:
+    names = tuple(name.strip() for name in text.split(","))
+    if not all(names):
+        raise argparse.ArgumentTypeError(f"must be names with commas between, not {text!r}")
+    return names
+
+
+def _configs(options: dict[str, Any]) -> tuple[list[WorkerConfig], int]:
+    """A config for each database, and the number of processes."""
+    try:
+        wishes = conf.options()
+    except conf.ConfigurationError as error:
+        raise CommandError(str(error), returncode=2) from None
+    processes = options["processes"] or wishes.processes
+    if options["reload"] and processes > 1:
+        raise _usage("--reload works with one process only")
+    given = {
+        name: options[name]
+        for name in (
+            "threads",
+            "queues",
+            "codes",
+            "batch_size",
+            "poll_interval",
+            "lease",
+            "until_empty",
+            "max_tasks",
+            "shutdown_timeout",
+        )
+        if options[name] is not None
+    }
+    aliases = options["database"] or (router.db_for_write(Task),)
+    for alias in aliases:
+        if alias not in connections:
+            raise _usage(f"--database {alias}: there is only {', '.join(connections)}")
+    return [replace(default_config(alias), **given) for alias in aliases], processes
+
+
+def _usage(sentence: str) -> CommandError:
+    return CommandError(sentence, returncode=2)
+
+
+# What must be right before anything starts
+
+
+def _refuse_clash() -> None:
+    if clash := installation.clash():
+        raise CommandError(f"({installation.CHECK_ID}) {clash} {installation.CURE}")
+
+
+def _refuse_missing_handlers(config: WorkerConfig) -> None:
+    if problems := registry.problems():
+        raise CommandError("\n".join(["Handlers that cannot be registered:", *problems]))
+    known = sorted(registry.get_task_handlers())
+    if not known:
+        raise _usage(
+            "There is no handler: name some in settings.TASK_HANDLERS, or define them in a"
+            " task_handlers.py of an installed app."
+        )
+    if missing := sorted(set(config.codes) - set(known)):
+        raise _usage(f"--codes {', '.join(missing)}: there is only {', '.join(known)}")
+
+
+def _refuse_missing_tables(configs: list[WorkerConfig]) -> None:
+    wanted = {Task._meta.db_table, WorkerRow._meta.db_table}
+    for config in configs:
+        try:
+            there = connections[config.using].introspection.table_names()
+        except Error:
+            continue  # the database is down: the worker says so, and starts when it is back
+        finally:
+            connections[config.using].close()
+        if not wanted <= set(there):
+            raise CommandError(
+                f"The tables of django_tasks are not in database {config.using}: run"
+                f" manage.py migrate --database {config.using}"
+            )
+
+
+# What a person sees
+
+
+def _show_log(verbosity: int) -> None:
+    """Print the package's log, unless the project has configured where it goes."""
+    logger = logging.getLogger("django_tasks")
+    if logger.hasHandlers():
+        return
+    handler = logging.StreamHandler()
+    handler.setFormatter(
+        logging.Formatter("%(asctime)s %(levelname)-7s %(processName)s: %(message)s")
+    )
+    logger.addHandler(handler)
+    logger.setLevel(LEVELS.get(verbosity, logging.DEBUG))
+
+
+def _introduction(configs: list[WorkerConfig], processes: int) -> str:
+    places = ", ".join(f"{config.using} ({connections[config.using].vendor})" for config in configs)
+    codes = configs[0].codes or sorted(registry.get_task_handlers())
+    return (
+        f"django_tasks {django_tasks.__version__}: {processes} x {configs[0].threads} threads on"
+        f" {places}, {len(codes)} handlers ({', '.join(codes)}). Ctrl-C stops."
+    )

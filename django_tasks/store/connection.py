@@ -1,0 +1,28 @@
+"""The poller's own connection."""
+
+from typing import Any
+
+from django.db import connections
+
+from django_tasks.store.dialects import dialect_of
+
+
+def keep_connection(using: str, lock_wait: float) -> None:
+    """Have this thread's connection usable: call before each cycle.
+
+    A connection that met an error is closed and opened anew. One that works is kept even under
+    ``CONN_MAX_AGE = 0``, which is meant for requests: the poller would connect once a second. No
+    statement of it waits longer than ``lock_wait`` seconds for a row.
+    """
+    connection: Any = connections[using]
+    connection.close_if_unusable_or_obsolete()
+    if connection.connection is None:
+        connection.connect()
+        if connection.settings_dict["CONN_MAX_AGE"] == 0:
+            connection.close_at = None
+        dialect_of(using).bound_lock_waits(lock_wait)
+
+
+def close_connections() -> None:
+    """Close what this thread has opened."""
+    connections.close_all()

@@ -1,0 +1,158 @@
+"""What to claim next, and how long to sleep when there is nothing."""
+
+from datetime import datetime
+from random import uniform
+
+from django_tasks import logs
+from django_tasks.registry import get_task_handlers
+from django_tasks.store import claim as store
+from django_tasks.store.claim import Claimer, Lane
+from django_tasks.store.claimed import Claimed
+from django_tasks.worker.config import WorkerConfig
+from django_tasks.worker.executor import Executor
+from django_tasks.worker.finisher import Finisher
+from django_tasks.worker.membership import Membership
+
+# When due tasks are there and none could be had: somebody else is at them right now.
+CONTESTED_SECONDS = 0.05
+
+
+class Claiming:
+    """Claims for one worker. Used by the poller thread alone."""
+
+    def __init__(
+        self,
+        config: WorkerConfig,
+        membership: Membership,
+        executor: Executor,
+        finisher: Finisher,
+    ) -> None:
+        self._config = config
+        self._membership = membership
+        self._executor = executor
+        self._finisher = finisher
+        self._left = config.max_tasks
+        self._known_unknown: set[str] = set()
+        # Rows that must run alone: whether to look for some, where some were seen and when, and
+        # whether one is running now.
+        self._look = False
+        self._suspects: Lane | None = None
+        self._suspects_since = 0.0
+        self._alone = False
+        self.nothing_due = False
+
+    def has_had_enough(self) -> bool:
+        """Whether ``max_tasks`` have been claimed."""
+        return self._left is not None and self._left <= 0
+
+    def look_for_suspects(self) -> None:
+        """At the next claim, look whether a lane's head holds rows that must run alone."""
+        self._look = True
+
+    def claim(self, *, careful: bool) -> float:
+        """Claim what is due and fits; returns the seconds until there may be more to do."""
+        self._alone = self._alone and not self._is_idle()
+        room = self._room()
+        if room == 0 or self._alone:
+            return self._config.poll_interval  # the end of a run wakes us sooner
+        now = self._membership.clock.now()
+        lanes = self._lanes(now)
+        due = [lane for lane in lanes if lane.first <= now]
+        self.nothing_due = not due
+        if not due:
+            return self._until_first(lanes, now)
+        if self._suspects and (self._is_idle() or self._must_drain()):
+            return self._claim_alone(self._suspects, now)
+        taken = self._claim_from(due, now, room, careful)
+        if self._look or not taken:
+            self._note_suspects(due, now)
+        return 0.0 if taken else uniform(0.5, 1.5) * CONTESTED_SECONDS
+
+    def _claim_from(self, due: list[Lane], now: datetime, room: int, careful: bool) -> int:
+        taken = 0
+        for lane in due:
+            if taken >= room:
+                break
+            claims = store.claim(
+                self._claimer(), lane, now, room - taken, using=self._config.using, careful=careful
+            )
+            self._start(claims)
+            taken += len(claims)
+        return taken
+
+    def _start(self, claims: list[Claimed]) -> None:
+        # Held before they start: an end must find its claim.
+        self._finisher.hold(claims)
+        if self._left is not None:
+            self._left -= len(claims)
+        if claims:
+            self._executor.submit(claims)
+
+    def _room(self) -> int:
+        room = self._executor.room(self._config.batch_size)
+        return room if self._left is None else max(0, min(room, self._left))
+
+    def _is_idle(self) -> bool:
+        """Whether this process holds no claim at all."""
+        return self._executor.is_idle() and self._finisher.is_empty()
+
+    def _claimer(self) -> Claimer:
+        return Claimer(self._membership.worker_id, max(1, len(self._membership.living())))
+
+    # Lanes
+
+    def _lanes(self, now: datetime) -> list[Lane]:
+        """The lanes that this worker serves."""
+        lanes = store.lanes(using=self._config.using)
+        handlers = get_task_handlers()
+        for lane in lanes:
+            if lane.biz_code not in handlers and lane.first <= now:
+                self._warn_of_unknown(lane, now)
+        queues, codes = self._config.queues, self._config.codes
+        return [
+            lane
+            for lane in lanes
+            if lane.biz_code in handlers
+            and (not queues or lane.queue in queues)
+            and (not codes or lane.biz_code in codes)
+        ]
+
+    def _warn_of_unknown(self, lane: Lane, now: datetime) -> None:
+        """Never claimed, never deleted: a newer worker will know the code. Said once."""
+        if lane.biz_code not in self._known_unknown:
+            self._known_unknown.add(lane.biz_code)
+            due = store.count_due(lane, now, using=self._config.using)
+            logs.unknown_code(self._config.using, lane.biz_code, due)
+
+    def _until_first(self, lanes: list[Lane], now: datetime) -> float:
+        seconds = ((lane.first - now).total_seconds() for lane in lanes)
+        return min(seconds, default=self._config.poll_interval)
+
+    # Rows that must run alone: twice their worker died with them in hand. If such a row is the
+    # killer, it takes nobody along now; if it is not, this proves it.
+
+    def _note_suspects(self, due: list[Lane], now: datetime) -> None:
+        self._look = False
+        seen = (lane for lane in due if store.has_suspects(lane, now, using=self._config.using))
+        lane = next(seen, None)
+        if lane and not self._suspects:
+            self._suspects_since = self._membership.clock.monotonic()
+        self._suspects = lane
+
+    def _must_drain(self) -> bool:
+        """Whether to stop claiming until this process is idle.
+
+        Only one worker is to do that: the oldest at once, the next ones a heartbeat later each,
+        if the row is still there.
+        """
+        patience = self._membership.rank() * self._config.heartbeat_interval
+        return self._membership.clock.monotonic() - self._suspects_since >= patience
+
+    def _claim_alone(self, lane: Lane, now: datetime) -> float:
+        if not self._is_idle():
+            return self._config.poll_interval
+        claims = store.claim_alone(self._claimer(), lane, now, using=self._config.using)
+        self._suspects = None
+        self._alone = bool(claims)
+        self._start(claims)
+        return 0.0

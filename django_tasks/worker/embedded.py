@@ -1,0 +1,39 @@
+"""Workers inside the current process, for programs that have no room for a second one."""
+
+import atexit
+from threading import Lock
+
+from django_tasks.worker.config import WorkerConfig
+from django_tasks.worker.worker import Worker, stop_all
+
+_workers: dict[str, Worker] = {}
+_lock = Lock()
+
+
+def start_worker(config: WorkerConfig) -> None:
+    """Start a worker unless one of this process already runs on that database.
+
+    Its threads are daemons; what runs when the process exits gets the shutdown timeout to end.
+    """
+    with _lock:
+        known = _workers.get(config.using)
+        if known is not None and known.is_alive():
+            return
+        worker = _workers[config.using] = Worker(config)
+        atexit.register(stop_all, [worker], config.shutdown_timeout)
+        worker.start()
+
+
+def stop_workers(timeout: float | None = None) -> bool:
+    """Stop the workers of this process; False if some task still ran after ``timeout`` seconds.
+
+    Such a worker goes on with its heartbeat until that task has ended: nobody else starts it.
+    """
+    with _lock:
+        return not stop_all(list(_workers.values()), timeout)
+
+
+def wait_for_workers() -> None:
+    """Sleep until all workers of this process have ended."""
+    for worker in list(_workers.values()):
+        worker.join()

@@ -1,0 +1,213 @@
+"""One run of one task: from a claim to its outcome. Nothing raises past it."""
+
+import traceback
+from collections.abc import Callable
+from datetime import datetime, timedelta
+from inspect import iscoroutinefunction
+from time import monotonic
+from typing import Any, NamedTuple
+
+from django.db import InterfaceError, OperationalError, close_old_connections
+
+from django_tasks import logs, signals
+from django_tasks.backoff import Exponential, seconds
+from django_tasks.conf import options
+from django_tasks.exceptions import ClaimLost, TaskTypeError
+from django_tasks.handlers import TaskHandler, attempts_allowed, retry_delay, time_limit
+from django_tasks.outcomes import (
+    Done,
+    Fail,
+    GiveBack,
+    Lost,
+    Outcome,
+    Reschedule,
+    Retry,
+    Settled,
+    Unsettled,
+)
+from django_tasks.registry import handler_for
+from django_tasks.running import RunningTask
+from django_tasks.store.claimed import Claimed
+from django_tasks.store.finish import Ended, finish_inside, is_cancelled
+from django_tasks.store.transactions import write_transaction
+from django_tasks.times import aware, for_django
+from django_tasks.worker.coroutines import EventLoop
+from django_tasks.worker.membership import Membership
+
+# The longest error text that a row keeps; the end of a traceback says most.
+ERROR_LENGTH = 10_000
+LONGEST_DELAY = timedelta(days=3650)
+
+# How a handler can end well, and how its failure goes on.
+Good = Done | Reschedule
+Bad = Retry | Fail
+
+
+class Run(NamedTuple):
+    """What the steps of one run share."""
+
+    claimed: Claimed
+    handler: TaskHandler
+    task: RunningTask
+
+
+class Unanswered(Exception):
+    """The end of an ``atomic`` run was sent, and the connection broke before the answer."""
+
+
+class Runner:
+    """Runs claims with their handlers. Called by all executor threads at once: it has no state."""
+
+    def __init__(self, using: str, membership: Membership, loop: EventLoop) -> None:
+        self._using = using
+        self._membership = membership
+        self._loop = loop
+
+    def __call__(self, claimed: Claimed) -> Ended:
+        """Run a claim, unless this worker has lost its lease: then it is given back unstarted."""
+        handler = handler_for(claimed.biz_code)
+        if handler is None or not self._membership.is_valid():
+            return Ended(claimed, GiveBack())
+        try:
+            return Ended(claimed, self._run(Run(claimed, handler, self._task(claimed))))
+        finally:
+            close_old_connections()
+
+    def _run(self, run: Run) -> Outcome:
+        self._tell(signals.task_started, run)
+        started = monotonic()
+        try:
+            good = self._atomically(run) if run.handler.atomic else self._perform(run)
+        except ClaimLost:
+            return Lost()
+        except Unanswered as error:
+            return Unsettled(self._failed(run, error.__cause__ or error, monotonic() - started))
+        except BaseException as error:  # noqa: BLE001 - whatever a handler raises is an outcome
+            return self._failed(run, error, monotonic() - started)
+        self._succeeded(run, good, monotonic() - started)
+        return Settled() if run.handler.atomic else good
+
+    def _perform(self, run: Run) -> Good:
+        """Call the handler and understand its answer."""
+        answer = self._call(run.handler.handle, run.task, timeout=time_limit(run.handler))
+        if answer is None:
+            return Done()
+        if isinstance(answer, timedelta):
+            answer = self._membership.clock.now() + answer
+        elif not isinstance(answer, datetime):
+            raise TaskTypeError("handle()", answer, "must return None, a datetime or a timedelta")
+        when = aware("handle()", answer)
+        return Reschedule(when, run.task.changed_payload(options().payload_limit))
+
+    def _atomically(self, run: Run) -> Good:
+        """The handler and the end of its run in one transaction on the task's database.
+
+        Race: the row is taken over, moved or cancelled meanwhile. The end is guarded inside the
+        transaction; ClaimLost rolls the handler's effects back.
+        """
+        sent = False
+        try:
+            with write_transaction(self._using):
+                good = self._perform(run)
+                sent = True
+                now = self._membership.clock.now()
+                finish_inside(run.claimed, good, now, using=self._using)
+        except (OperationalError, InterfaceError) as error:
+            if sent:
+                raise Unanswered from error
+            raise
+        return good
+
+    def _call(self, function: Callable[..., Any], *args: Any, timeout: float | None = None) -> Any:
+        if iscoroutinefunction(function):
+            return self._loop.run(function(*args), timeout)
+        return function(*args)
+
+    # What follows from an end
+
+    def _succeeded(self, run: Run, good: Good, duration: float) -> None:
+        self._warn_if_slow(run, duration)
+        match good:
+            case Done():
+                self._tell(signals.task_succeeded, run, seconds=duration)
+            case Reschedule(when):
+                self._tell(signals.task_rescheduled, run, seconds=duration, when=when)
+
+    def _failed(self, run: Run, error: BaseException, duration: float) -> Bad:
+        self._warn_if_slow(run, duration)
+        bad = self._after_failure(run, error)
+        match bad:
+            case Retry(when):
+                self._tell(signals.task_retried, run, seconds=duration, when=when, exception=error)
+            case Fail():
+                self._on_failure(run, error)
+                self._tell(signals.task_failed, run, seconds=duration, exception=error)
+        return bad
+
+    def _after_failure(self, run: Run, error: BaseException) -> Bad:
+        """Try again, or was that the last attempt?"""
+        attempt = run.claimed.attempts + 1
+        if attempt >= attempts_allowed(run.handler):
+            return Fail(error_text(error))
+        when = self._membership.clock.now() + _delay(run, attempt)
+        return Retry(when, error_text(error))
+
+    def _on_failure(self, run: Run, error: BaseException) -> None:
+        try:
+            self._call(run.handler.on_failure, run.task, error)
+        except BaseException:  # noqa: BLE001 - the hook's failure changes nothing
+            logs.hook_failed(run.task)
+
+    def _warn_if_slow(self, run: Run, duration: float) -> None:
+        limit = time_limit(run.handler)
+        if limit is not None and duration > limit:
+            logs.took_too_long(run.task, duration, limit)
+
+    def _tell(self, signal: Any, run: Run, **facts: Any) -> None:
+        signal.send_robust(type(run.handler), task=run.task, using=self._using, **facts)
+
+    def _task(self, claimed: Claimed) -> RunningTask:
+        lateness = (self._membership.clock.now() - claimed.when).total_seconds()
+        return RunningTask(
+            id=claimed.id,
+            biz_code=claimed.biz_code,
+            biz_num=claimed.biz_num,
+            when=for_django(claimed.when),
+            queue=claimed.queue,
+            priority=claimed.priority,
+            version=claimed.version,
+            attempts=claimed.attempts,
+            rescues=claimed.rescues,
+            create_time=for_django(claimed.create_time),
+            last_error=claimed.last_error,
+            schedule=claimed.schedule,
+            claimed_by=claimed.worker_id,
+            using=self._using,
+            lateness=lateness,
+            _text=claimed.biz_ext,
+            _asked_to_stop=lambda: is_cancelled(claimed, using=self._using),
+        )
+
+
+def error_text(error: BaseException) -> str:
+    """The traceback of a handler's error as a row can keep it.
+
+    PostgreSQL cannot store NUL, and nobody lone surrogates: they are replaced, so that the run
+    still ends as it should. The frames of this module are left out.
+    """
+    trace = error.__traceback__
+    while trace is not None and trace.tb_frame.f_code.co_filename == __file__:
+        trace = trace.tb_next
+    text = "".join(traceback.format_exception(type(error), error, trace))
+    text = text.encode("utf-8", "replace").decode().replace("\0", "\\0")
+    return text if len(text) <= ERROR_LENGTH else f"…{text[1 - ERROR_LENGTH :]}"
+
+
+def _delay(run: Run, attempt: int) -> timedelta:
+    """The handler's backoff, or the default one if that fails: a task must not be lost over it."""
+    try:
+        delay = seconds(retry_delay(run.handler, attempt))
+    except Exception:  # noqa: BLE001 - a user's backoff may raise anything
+        logs.backoff_failed(run.task)
+        delay = Exponential().delay(attempt)
+    return timedelta(seconds=min(delay, LONGEST_DELAY.total_seconds()))

@@ -1,0 +1,132 @@
+"""Everything a worker holds: its claims, and the ends that are not written yet.
+
+Ends are kept, in memory, through any outage of the database, and written when it is back: the
+fence decides then whether they still count.
+"""
+
+from collections import Counter
+from collections.abc import Iterable
+from datetime import datetime
+
+from django.db import DataError, IntegrityError
+
+from django_tasks import logs, signals
+from django_tasks.outcomes import (
+    Done,
+    Fail,
+    GiveBack,
+    Lost,
+    Outcome,
+    Reschedule,
+    Retry,
+    Settled,
+    Unsettled,
+)
+from django_tasks.store.claimed import Claimed
+from django_tasks.store.finish import Ended, finish
+from django_tasks.worker.config import WorkerConfig
+
+_COUNTED = {
+    Done: "done",
+    Settled: "done",
+    Reschedule: "rescheduled",
+    Retry: "retried",
+    Unsettled: "retried",
+    Fail: "failed",
+    GiveBack: "given back",
+    Lost: "lost",
+}
+
+
+class Finisher:
+    """Used by the poller thread alone."""
+
+    def __init__(self, config: WorkerConfig) -> None:
+        self._using = config.using
+        self._batch_size = config.batch_size
+        self._held: dict[tuple[int, int], Claimed] = {}
+        self._ends: list[Ended] = []
+        self._one_by_one = 0
+        self.counters: Counter[str] = Counter()
+
+    def hold(self, claims: Iterable[Claimed]) -> None:
+        """Remember claims until their ends are written."""
+        for claimed in claims:
+            self._held[claimed.worker_id, claimed.id] = claimed
+
+    def add(self, ends: Iterable[Ended]) -> None:
+        """Take over ends; those that wrote themselves only count."""
+        for end in ends:
+            if isinstance(end.outcome, Settled | Lost):
+                self._drop(end, lost=isinstance(end.outcome, Lost))
+            else:
+                self._ends.append(end)
+
+    def give_back(self, claims: Iterable[Claimed]) -> None:
+        """Have claims that were never started written back as they were."""
+        self._ends.extend(Ended(claimed, GiveBack()) for claimed in claims)
+
+    def write(self, now: datetime, *, careful: bool) -> None:
+        """Write a batch. Database errors pass; what was not written is kept."""
+        while batch := self._batch():
+            try:
+                result = finish(batch, now, using=self._using, careful=careful)
+            except (DataError, IntegrityError) as error:
+                self._isolate(batch, error)
+                continue
+            self._ends = self._ends[len(batch) :]
+            self._ends.extend(end for end in batch if end.claimed.id in result.locked)
+            for end in batch:
+                if end.claimed.id not in result.locked:
+                    self._drop(end, lost=end.claimed.id in result.lost)
+            if result.locked:
+                return
+
+    def is_empty(self) -> bool:
+        """Whether every end is written."""
+        return not self._ends
+
+    def unwritten(self) -> int:
+        return len(self._ends)
+
+    def held_ids(self, worker_id: int) -> set[int]:
+        """Ids of the rows claimed under ``worker_id`` whose ends are not written."""
+        return {row for owner, row in self._held if owner == worker_id}
+
+    def _batch(self) -> list[Ended]:
+        return self._ends[: 1 if self._one_by_one > 0 else self._batch_size]
+
+    def _isolate(self, batch: list[Ended], error: Exception) -> None:
+        """One end that no database takes must not hold up the others.
+
+        The batch is repeated one by one; the culprit is written as FAILED, and if even that fails
+        it is left to be found as a stray.
+        """
+        if len(batch) > 1:
+            self._one_by_one = len(batch)
+            return
+        (end,) = batch
+        self._one_by_one -= 1
+        logs.end_not_written(end.claimed, error)
+        failed = Fail(f"The end of this run could not be written: {type(error).__name__}")
+        if end.outcome == failed:
+            self._ends.pop(0)
+            self._drop(end, lost=True)
+        else:
+            self._ends[0] = Ended(end.claimed, failed)
+
+    def _drop(self, end: Ended, *, lost: bool) -> None:
+        self._one_by_one -= self._one_by_one > 0
+        claimed, outcome = end
+        self._held.pop((claimed.worker_id, claimed.id), None)
+        self.counters["lost" if lost and _is_news(outcome) else _COUNTED[type(outcome)]] += 1
+        if lost and _is_news(outcome):
+            signals.task_lost.send_robust(None, task=claimed, using=self._using)
+
+
+def _is_news(outcome: Outcome) -> bool:
+    """Whether it matters that this end was refused.
+
+    An unsettled one was perhaps written after all; a task given back was never started.
+    """
+    return not isinstance(outcome, Unsettled | GiveBack)

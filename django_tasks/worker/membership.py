@@ -1,0 +1,87 @@
+"""A worker's place among the living: its row, its lease, its clock and its peers."""
+
+from collections.abc import Callable, Mapping
+from datetime import datetime, timezone
+from time import monotonic
+
+from django_tasks.clock import Clock, ClockReading
+from django_tasks.store import workers
+from django_tasks.worker.config import WorkerConfig
+
+
+class Membership:
+    """Owned by the poller thread; other threads only ask ``is_valid`` and ``clock``.
+
+    The lease counts from *before* a heartbeat was sent, so that this worker stops believing in
+    itself a little before anybody else does.
+    """
+
+    def __init__(self, config: WorkerConfig, ticks: Callable[[], float] = monotonic) -> None:
+        self._config = config
+        self._registration = config.registration()
+        self._beaten = self._unbroken_since = float("-inf")
+        self.worker_id = 0
+        self.clock = Clock(ClockReading(datetime.now(timezone.utc), ticks()), ticks)
+        self.peers: list[workers.Peer] = []
+
+    @property
+    def name(self) -> str:
+        return self._registration.name
+
+    def join(self) -> int:
+        """Enter the table of workers, anew if need be; returns the new worker id."""
+        asked = self.clock.monotonic()
+        self.clock.set(workers.read_clock(using=self._config.using))
+        self.worker_id = workers.register(
+            self._registration, self.clock.now(), using=self._config.using
+        )
+        self._beaten = self._unbroken_since = asked
+        return self.worker_id
+
+    def beat(self, state: str, counters: Mapping[str, int]) -> bool:
+        """Renew the lease and look who else lives; False when others have taken us for dead."""
+        asked = self.clock.monotonic()
+        reading, self.peers = workers.roll_call(using=self._config.using)
+        self.clock.set(reading)
+        renewed = workers.beat(
+            self.worker_id, reading.utc, state, counters, using=self._config.using
+        )
+        if renewed:
+            if asked - self._beaten > self._config.lease:
+                self._unbroken_since = asked
+            self._beaten = asked
+        return renewed
+
+    def leave(self) -> None:
+        """Leave the table: the very last thing a worker does."""
+        workers.remove(self.worker_id, using=self._config.using)
+
+    def seconds_to_beat(self) -> float:
+        return self._beaten + self._config.heartbeat_interval - self.clock.monotonic()
+
+    def is_valid(self) -> bool:
+        """Whether nobody can have taken this worker for dead yet.
+
+        Once it is not, no task is started any more and claims are given up, *before* others take
+        them: their patience cannot run out before ours.
+        """
+        return self.clock.monotonic() < self._beaten + self._config.lease
+
+    def may_rescue(self) -> bool:
+        """Whether to judge others: only after a whole lease of heartbeats without a gap.
+
+        When a database comes back after an outage everybody looks dead, and nobody is.
+        """
+        return self.clock.monotonic() - self._unbroken_since >= self._config.lease
+
+    def living(self) -> list[workers.Peer]:
+        now = self.clock.now()
+        return [peer for peer in self.peers if not peer.is_dead(now)]
+
+    def dead(self) -> list[workers.Peer]:
+        now = self.clock.now()
+        return [peer for peer in self.peers if peer.is_dead(now) and peer.id != self.worker_id]
+
+    def rank(self) -> int:
+        """How many living workers are older than this one."""
+        return sum(peer.id < self.worker_id for peer in self.living())

@@ -1,0 +1,168 @@
+"""What ``starttask`` runs: the workers of one process, or child processes that it watches."""
+
+import logging
+import multiprocessing
+import os
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from multiprocessing.context import ForkProcess
+from time import monotonic
+
+from django.db import connections
+
+from django_tasks import logs
+from django_tasks.worker.config import WorkerConfig
+from django_tasks.worker.os_signals import Notes, held_back
+from django_tasks.worker.worker import Worker, stop_all
+
+# How often the main thread looks up: whether its workers have ended by themselves, and whether
+# its supervisor is still there.
+GLANCE_SECONDS = 0.5
+STOPPING_GLANCE_SECONDS = 0.05
+
+FIRST_DELAY = 0.5
+LONGEST_DELAY = 30.0
+# A child that ran for this long is replaced at once: whatever ended it is not the start itself.
+STEADY_SECONDS = 60.0
+
+
+def run_process(configs: Sequence[WorkerConfig], parent: int | None = None) -> int:
+    """Run a worker for each config in this process until a signal; returns the exit code.
+
+    0: everything ended in order. 1: something still ran at the deadline, or a second signal came.
+    ``parent`` is the supervisor's process id: this process stops when that is gone.
+    """
+    workers = [Worker(config) for config in configs]
+    with Notes.taken(is_child=parent is not None) as notes:
+        for worker in workers:
+            worker.start()
+        while any(worker.is_alive() for worker in workers):
+            if notes.wait(GLANCE_SECONDS):
+                break
+            if parent is not None and os.getppid() != parent:
+                logs.supervisor_died()
+                break
+        return _stop(workers, notes)
+
+
+def run_processes(configs: Sequence[WorkerConfig], count: int) -> int:
+    """Watch ``count`` child processes that run ``configs``; returns the exit code."""
+    with Notes.taken() as notes:
+        children = [Child(number, configs) for number in range(1, count + 1)]
+        for child in children:
+            child.start()
+        while not notes.wait(GLANCE_SECONDS):
+            for child in children:
+                child.watch()
+            if all(child.has_finished for child in children):
+                return 0
+        return _stop_children(children, notes, max(each.shutdown_timeout for each in configs))
+
+
+def _stop(workers: list[Worker], notes: Notes) -> int:
+    """Stop workers against one deadline."""
+    for worker in workers:
+        worker.stop()
+        if running := worker.running():
+            logs.stopping(worker.config.using, len(running))
+    deadline = monotonic() + max(worker.config.shutdown_timeout for worker in workers)
+    while any(worker.is_alive() for worker in workers) and monotonic() < deadline:
+        if notes.wait(STOPPING_GLANCE_SECONDS):
+            logs.second_signal()
+            return _end_at_once()
+    left = stop_all(workers, timeout=0)
+    for worker in left:
+        logs.abandoned(worker.config.using, worker.running())
+    return _end_at_once() if left else 0
+
+
+def _end_at_once() -> int:
+    """End without waiting for threads. The rows that are still owned will be rescued."""
+    logging.shutdown()
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(1)
+
+
+@dataclass
+class Child:
+    """A child process and whoever takes its place."""
+
+    number: int
+    configs: Sequence[WorkerConfig]
+    has_finished: bool = False
+    _process: ForkProcess | None = None
+    _started: float = 0.0
+    _start_at: float | None = None
+    _delay: float = field(default=FIRST_DELAY)
+
+    def start(self) -> None:
+        _close_connections()
+        context = multiprocessing.get_context("fork")
+        self._process = context.Process(
+            target=_child_main, args=(self.configs, os.getpid()), name=f"starttask-{self.number}"
+        )
+        with held_back():
+            self._process.start()
+        self._started = monotonic()
+        self._start_at = None
+
+    def watch(self) -> None:
+        """Replace the process if it has died, after a while if it does so again and again."""
+        process = self._process
+        if self.has_finished or process is None or process.is_alive():
+            return
+        if process.exitcode == 0:
+            self.has_finished = True  # it was to stop by itself: --until-empty, --max-tasks
+        elif self._start_at is None:
+            self._plan(process)
+        elif monotonic() >= self._start_at:
+            self.start()
+
+    def is_alive(self) -> bool:
+        return self._process is not None and self._process.is_alive()
+
+    def terminate(self) -> None:
+        if self._process is not None and self.is_alive():
+            self._process.terminate()
+
+    def kill(self) -> None:
+        if self._process is not None and self.is_alive():
+            self._process.kill()
+
+    def exit_code(self) -> int:
+        return 0 if self._process is None else self._process.exitcode or 0
+
+    def _plan(self, process: ForkProcess) -> None:
+        steady = monotonic() - self._started >= STEADY_SECONDS
+        self._delay = FIRST_DELAY if steady else min(LONGEST_DELAY, self._delay * 2)
+        self._start_at = monotonic() + self._delay
+        logs.child_ended(self.number, process.pid or 0, process.exitcode, self._delay)
+
+
+def _close_connections() -> None:
+    """Before a fork: a connection that two processes share is a broken one."""
+    for connection in connections.all(initialized_only=True):
+        connection.close()
+        if hasattr(connection, "close_pool"):
+            connection.close_pool()  # PostgreSQL's has threads, which a fork does not copy
+
+
+def _child_main(configs: Sequence[WorkerConfig], parent: int) -> None:
+    sys.exit(run_process(configs, parent))
+
+
+def _stop_children(children: list[Child], notes: Notes, timeout: float) -> int:
+    """Pass the signal on; children have their own deadline, ours is a little later."""
+    for child in children:
+        child.terminate()
+    deadline = monotonic() + timeout + 5.0
+    while any(child.is_alive() for child in children) and monotonic() < deadline:
+        if notes.wait(STOPPING_GLANCE_SECONDS):
+            logs.second_signal()
+            break
+    clean = not any(child.is_alive() for child in children)
+    for child in children:
+        child.kill()
+    return 0 if clean and not any(child.exit_code() for child in children) else 1
