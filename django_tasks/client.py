@@ -246,7 +246,7 @@ def _stored(new: NewTask, conflict: OnConflict, *, using: str) -> tuple[Task, bo
 class Item(NamedTuple):
     """One task of ``add_tasks``: its place, as it was given, and as it will be stored."""
 
-    index: int
+    place: int
     task: Task
     new: NewTask
 

@@ -103,7 +103,7 @@ def _known(alias: str) -> str:
 
 def _check_id(task: Task, using: str) -> None:
     """A task that was read from the database may be added again, but only under its own key."""
-    if task.pk is None:
+    if not task.pk:
         return
     same_id = Task._base_manager.using(using).filter(pk=task.pk)
     key = same_id.values_list("biz_code", "biz_num").first()

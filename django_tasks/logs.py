@@ -223,7 +223,7 @@ def _extra(task: RunningTask, seconds: float) -> dict[str, Any]:
 
 
 def _in_short(error: BaseException) -> str:
-    text = str(error).strip().split("\n")[0]
+    text = str(error).strip().split("\n")[0].replace("\0", "\\0")
     return f"{type(error).__name__}: {text[:300]}" if text else type(error).__name__
 
 

@@ -57,9 +57,7 @@ def _size(value: Any, text: str) -> int:
 
 def _deeper_than(value: Any, levels: int) -> bool:
     if isinstance(value, dict):
-        inner = value.values()
-    elif isinstance(value, (list, tuple)):
-        inner = value
-    else:
+        value = list(value.values())
+    if not isinstance(value, (list, tuple)):
         return False
-    return levels == 0 or any(_deeper_than(item, levels - 1) for item in inner)
+    return levels == 0 or any(_deeper_than(item, levels - 1) for item in value)

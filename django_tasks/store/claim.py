@@ -232,10 +232,10 @@ def _still_ours(dialect: Dialect, claimer: Claimer, ids: list[int]) -> set[int]:
 
 
 def _claimed(dialect: Dialect, row: tuple[Any, ...], claimer: Claimer, now: datetime) -> Claimed:
-    values = list(row)
-    values[4] = dialect.from_column(row[4])
-    values[10] = dialect.from_column(row[10])
-    return Claimed(*values, claimer.worker_id, now)
+    claimed = Claimed._make((*row, claimer.worker_id, now))
+    return claimed._replace(
+        when=dialect.from_column(claimed.when), create_time=dialect.from_column(claimed.create_time)
+    )
 
 
 def _due_params(dialect: Dialect, lane: Lane, now: datetime) -> list[Any]:

@@ -16,7 +16,7 @@ from django_tasks.outcomes import Done, Fail, GiveBack, Outcome, Reschedule, Ret
 from django_tasks.store.claim import OWNED_SQL
 from django_tasks.store.claimed import Claimed
 from django_tasks.store.dialects import Dialect, dialect_of, flat, marks
-from django_tasks.store.leave import Key, Leaving, leave, remove
+from django_tasks.store.leave import Key, Leaving, leave, remove, waiting
 from django_tasks.store.transactions import write_transaction
 
 _ERASED = f"({Status.CANCELLING:d})"
@@ -90,13 +90,7 @@ def release(dialect: Dialect, keys: Iterable[Key], now: datetime) -> set[int]:
     )
     found = [row for row in dialect.fetch(template, ids) if owners[row[0]] == row[2]]
     erased = [Key(*row[:3]) for row in found if row[3] == Status.CANCELLING]
-    kept = [
-        Leaving(
-            *row[:3], failed=False, when=None, biz_ext=None, attempts=0, rescues=0, last_error=""
-        )
-        for row in found
-        if row[3] != Status.CANCELLING
-    ]
+    kept = [waiting(Key(*row[:3])) for row in found if row[3] != Status.CANCELLING]
     return remove(dialect, erased, _ERASED) | leave(dialect, kept, now)
 
 
@@ -133,5 +127,5 @@ def _leaving(claimed: Claimed, outcome: Outcome) -> Leaving:
         case Fail(error):
             return Leaving(*key, True, None, None, attempts + 1, rescues, error)
         case GiveBack():
-            return Leaving(*key, False, None, None, attempts, rescues, error)
+            return waiting(key, attempts, rescues, error)
     raise TypeError(f"{outcome!r} leaves no row")

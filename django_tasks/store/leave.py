@@ -40,6 +40,11 @@ class Leaving(NamedTuple):
     last_error: str
 
 
+def waiting(key: Key, attempts: int = 0, rescues: int = 0, last_error: str = "") -> Leaving:
+    """The row goes on as it is, with these counters."""
+    return Leaving(*key, False, None, None, attempts, rescues, last_error)
+
+
 # A row that was to be paused is PAUSED now, whatever else happened; others wait for their time.
 _NEW_STATUS = (
     f"CASE WHEN n.failed = 1 THEN {Status.FAILED:d}"

@@ -15,7 +15,7 @@ from django_tasks.models import Status
 from django_tasks.store.claim import OWNED_SQL, owned_ids
 from django_tasks.store.claimed import SUSPICIOUS_RESCUES
 from django_tasks.store.dialects import Dialect, dialect_of, marks
-from django_tasks.store.leave import Key, Leaving, leave, remove
+from django_tasks.store.leave import Key, Leaving, leave, remove, waiting
 from django_tasks.store.transactions import retried, write_transaction
 
 DIED_ALONE = _("The worker process died while it ran this task alone.")
@@ -48,7 +48,7 @@ class Orphan(NamedTuple):
 class Rescued(NamedTuple):
     """What one rescue did: how many rows are free again, and which have FAILED for it."""
 
-    count: int
+    freed: int
     failed: list[Orphan]
 
 
@@ -56,7 +56,7 @@ class Rescued(NamedTuple):
 def rescue(
     owners: Sequence[int], attempts_allowed: Callable[[str], int], now: datetime, *, using: str
 ) -> Rescued:
-    """Free up to 2,000 rows of dead workers; call again until ``count`` is 0.
+    """Free up to 2,000 rows of dead workers; call again until ``freed`` is 0.
 
     ``attempts_allowed`` answers for a ``biz_code``: a row that has run alone and killed its worker
     that often is FAILED.
@@ -88,7 +88,7 @@ def give_back_strays(worker_id: int, held: Collection[int], now: datetime, *, us
         strays = [row for row in _owned_by(dialect, [worker_id]) if row.id not in held]
         erased = [row.key for row in strays if row.status == Status.CANCELLING]
         leaving = [
-            Leaving(*row.key, False, None, None, row.attempts, row.rescues, row.last_error)
+            waiting(row.key, row.attempts, row.rescues, row.last_error)
             for row in strays
             if row.status != Status.CANCELLING
         ]

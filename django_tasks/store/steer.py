@@ -51,7 +51,7 @@ def cancel(matching: Q, now: datetime, *, using: str) -> Cancelled:
         going = rows.filter(status__in=OWNED).update(status=Status.CANCELLING)
         # Not delete(): with a listener of pre_delete it reads first and then deletes by id alone,
         # and our guard would be gone.
-        gone = rows.filter(status__in=UNOWNED)._raw_delete(using)  # type: ignore[attr-defined]
+        gone = rows.filter(status__in=UNOWNED)._raw_delete(using)
         return Cancelled(gone, going)
 
 

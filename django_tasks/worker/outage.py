@@ -22,7 +22,7 @@ class Outage:
         if self._since is None:
             self._since = monotonic()
             logs.database_down(self._using, error, kept)
-        delay = min(LONGEST_DELAY, FIRST_DELAY * 2**self._failures)
+        delay: float = min(LONGEST_DELAY, FIRST_DELAY * 2**self._failures)
         self._failures = min(self._failures + 1, 10)
         return uniform(0.5, 1.0) * delay
 

@@ -41,8 +41,8 @@ def _rescue(owner: int, membership: Membership, *, using: str) -> int:
             signals.task_failed.send_robust(
                 None, task=row, exception=None, error=str(error), using=using
             )
-        total += rescued.count
-        if not rescued.count:
+        total += rescued.freed
+        if not rescued.freed:
             break
     if total:
         signals.task_rescued.send_robust(None, worker_id=owner, count=total, using=using)
