@@ -87,6 +87,10 @@ def _rescued(*, worker_id: int, count: int, using: str, **_: Any) -> None:
     logger.warning("Rescued %d tasks of worker %d on %s, which is dead", count, worker_id, using)
 
 
+def run_failed(task: Any) -> None:
+    logger.exception("The run of %s failed outside its handler; it is tried again", task)
+
+
 def hook_failed(task: RunningTask) -> None:
     logger.exception("on_failure of %s failed", task)
 

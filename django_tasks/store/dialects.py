@@ -36,6 +36,8 @@ class Dialect:
     groups_along_index = False
     # What makes a pattern ignore case where the column's collation compares bytes
     any_case = ""
+    # How often to repeat a statement at once when somebody else was in its way
+    contention_retries = 10
     # Read rows of our own transaction so that nobody else can change them.
     lock = " FOR UPDATE"
     lock_free_rows = " FOR UPDATE SKIP LOCKED"
@@ -114,6 +116,7 @@ class Dialect:
 
 class SQLite(Dialect):
     clock_sql = "NULL"
+    contention_retries = 0  # it has waited for the busy time-out already
     lock = ""  # a transaction that is going to write holds the only write lock
     lock_free_rows = ""
 

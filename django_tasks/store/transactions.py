@@ -12,8 +12,6 @@ from django_tasks.store.dialects import dialect_of
 P = ParamSpec("P")
 R = TypeVar("R")
 
-CONTENTION_RETRIES = 10
-
 
 @contextmanager
 def write_transaction(using: str) -> Iterator[None]:
@@ -46,7 +44,7 @@ def retried(operation: Callable[P, R]) -> Callable[P, R]:
     @functools.wraps(operation)
     def repeating(*args: P.args, **kwargs: P.kwargs) -> R:
         using = str(kwargs["using"])
-        for _ in range(CONTENTION_RETRIES):
+        for _ in range(dialect_of(using).contention_retries):
             try:
                 return operation(*args, **kwargs)
             except DatabaseError as error:

@@ -60,7 +60,7 @@ class Claiming:
         due = [lane for lane in lanes if lane.first <= now]
         self.nothing_due = not due
         if not due:
-            return self._until_first(lanes, now)
+            return self._until_first(lanes)
         if self._suspects and (self._is_idle() or self._must_drain()):
             return self._claim_alone(self._suspects, now)
         taken = self._claim_from(due, now, room, careful)
@@ -73,8 +73,9 @@ class Claiming:
         for lane in due:
             if taken >= room:
                 break
+            limit = min(room - taken, self._config.batch_size)
             claims = store.claim(
-                self._claimer(), lane, now, room - taken, using=self._config.using, careful=careful
+                self._claimer(), lane, now, limit, using=self._config.using, careful=careful
             )
             self._start(claims)
             taken += len(claims)
@@ -124,7 +125,8 @@ class Claiming:
             due = store.count_due(lane, now, using=self._config.using)
             logs.unknown_code(self._config.using, lane.biz_code, due)
 
-    def _until_first(self, lanes: list[Lane], now: datetime) -> float:
+    def _until_first(self, lanes: list[Lane]) -> float:
+        now = self._membership.clock.now()
         seconds = ((lane.first - now).total_seconds() for lane in lanes)
         return min(seconds, default=self._config.poll_interval)
 

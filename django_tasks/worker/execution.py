@@ -37,6 +37,7 @@ from django_tasks.worker.membership import Membership
 # The longest error text that a row keeps; the end of a traceback says most.
 ERROR_LENGTH = 10_000
 LONGEST_DELAY = timedelta(days=3650)
+AFTER_DEFECT = timedelta(minutes=1)
 
 # How a handler can end well, and how its failure goes on.
 Good = Done | Reschedule
@@ -70,6 +71,11 @@ class Runner:
             return Ended(claimed, GiveBack())
         try:
             return Ended(claimed, self._run(Run(claimed, handler, self._task(claimed))))
+        except BaseException as error:  # noqa: BLE001 - a defect of ours must not end the thread
+            logs.run_failed(claimed)
+            return Ended(
+                claimed, Retry(self._membership.clock.now() + AFTER_DEFECT, error_text(error))
+            )
         finally:
             close_old_connections()
 

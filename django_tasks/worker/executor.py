@@ -78,11 +78,14 @@ class Executor:
             return unstarted
 
     def room(self, most: int) -> int:
-        """How many more tasks would start soon: free threads, and a buffer by the pace so far."""
+        """How many more tasks would start soon: free threads, and a buffer by the pace so far.
+
+        The buffer takes ``most`` at the most.
+        """
         with self._changed:
             allowance = int(self._size * BUFFER_SECONDS / self._slowest()) if self._pace else 0
             in_hand = len(self._buffer) + len(self._running)
-            return max(0, min(most, self._size + allowance) - in_hand)
+            return max(0, self._size + min(most, allowance) - in_hand)
 
     def is_stale(self) -> bool:
         """Whether tasks wait in the buffer and no thread is getting to them."""

@@ -26,6 +26,9 @@ from django_tasks.store.claimed import Claimed
 from django_tasks.store.finish import Ended, finish
 from django_tasks.worker.config import WorkerConfig
 
+# What a database or its driver raises for a value that it cannot take.
+UNWRITABLE = (DataError, IntegrityError, OverflowError, TypeError, ValueError)
+
 _COUNTED = {
     Done: "done",
     Settled: "done",
@@ -71,7 +74,7 @@ class Finisher:
         while batch := self._batch():
             try:
                 result = finish(batch, now, using=self._using, careful=careful)
-            except (DataError, IntegrityError) as error:
+            except UNWRITABLE as error:
                 self._isolate(batch, error)
                 continue
             self._ends = self._ends[len(batch) :]

@@ -4,7 +4,7 @@ import os
 import select
 import signal
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from types import FrameType
 
 STOPS = (signal.SIGTERM, signal.SIGINT)
@@ -17,8 +17,9 @@ class Notes:
     which ``wait`` sleeps. (An Event set from a handler can deadlock with its own wait.)
     """
 
-    def __init__(self, read_end: int) -> None:
+    def __init__(self, read_end: int, write_end: int) -> None:
         self._read_end = read_end
+        self._write_end = write_end
 
     @classmethod
     @contextmanager
@@ -37,7 +38,7 @@ class Notes:
             signal.signal(signal.SIGINT, signal.SIG_IGN)
         signal.pthread_sigmask(signal.SIG_UNBLOCK, STOPS)
         try:
-            yield cls(read_end)
+            yield cls(read_end, write_end)
         finally:
             for number, handler in before.items():
                 signal.signal(number, handler)
@@ -50,6 +51,11 @@ class Notes:
         ready, _, _ = select.select([self._read_end], [], [], seconds)
         noted = os.read(self._read_end, 100) if ready else b""
         return sum(number in STOPS for number in noted)
+
+    def wake(self) -> None:
+        """End a ``wait`` from another thread."""
+        with suppress(OSError):  # the pipe is full, or closed already: nobody waits
+            os.write(self._write_end, b"\0")
 
 
 @contextmanager

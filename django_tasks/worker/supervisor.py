@@ -33,8 +33,8 @@ def run_process(configs: Sequence[WorkerConfig], parent: int | None = None) -> i
     0: everything ended in order. 1: something still ran at the deadline, or a second signal came.
     ``parent`` is the supervisor's process id: this process stops when that is gone.
     """
-    workers = [Worker(config) for config in configs]
     with Notes.taken(is_child=parent is not None) as notes:
+        workers = [Worker(config, ended=notes.wake) for config in configs]
         for worker in workers:
             worker.start()
         while any(worker.is_alive() for worker in workers):

@@ -1,5 +1,6 @@
 """One worker: a poller in a thread of its own, an executor beside it, one database."""
 
+from collections.abc import Callable
 from threading import Event, Thread
 from time import monotonic
 
@@ -25,8 +26,10 @@ class Worker:
     It starts when the database does: until then it tries again, and says so once.
     """
 
-    def __init__(self, config: WorkerConfig) -> None:
+    def __init__(self, config: WorkerConfig, ended: Callable[[], None] = lambda: None) -> None:
+        """``ended`` is called from the worker's thread, as its last act."""
         self.config = config
+        self._ended = ended
         self._woken = Event()
         self._stopping = Event()
         self._membership = Membership(config)
@@ -69,6 +72,7 @@ class Worker:
             self._executor.join()
             self._loop.close()
             close_connections()
+            self._ended()
 
     def _joined(self) -> bool:
         """Enter the table of workers as soon as the database lets us; False if stopped first."""
