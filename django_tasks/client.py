@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Iterator
 from datetime import datetime
+from functools import partial
 from itertools import islice
 from threading import Lock
 from time import monotonic
@@ -27,7 +28,7 @@ from django_tasks.intake import (
 )
 from django_tasks.keys import BIZ_NUM_LENGTH, check_text
 from django_tasks.models import Task
-from django_tasks.store import search, steer, workers
+from django_tasks.store import hints, search, steer, workers
 from django_tasks.store.steer import CancelResult
 from django_tasks.store.transactions import retried, write_transaction
 from django_tasks.store.upsert import NewTask, OnConflict, upsert, upsert_one
@@ -52,9 +53,11 @@ def add_task(task: Task, *, on_conflict: Conflict = "replace", using: str | None
     """
     alias = write_alias(using)
     conflict = checked_conflict(on_conflict)
-    stored, moved = _stored(checked_task(task, alias), conflict, using=alias)
+    new = checked_task(task, alias)
+    stored, moved = _stored(new, conflict, using=alias)
     if moved:
-        _announce([stored], alias)
+        signals.task_added.send_robust(Task, task=stored, using=alias)
+        _wake_workers(new.when, alias)
     return stored
 
 
@@ -78,7 +81,8 @@ def add_tasks(
     # Sorted over all batches: two callers with the same keys never wait for each other crosswise.
     items = [by_key[key] for key in sorted(by_key)]
     moved = _store_all(items, conflict, size, using=alias)
-    _announce_all((item.task for item in items if item.new[:2] in moved), alias)
+    if moved:
+        _announce_all([item for item in items if item.new[:2] in moved], alias)
     return len(moved)
 
 
@@ -163,13 +167,15 @@ def reschedule_task(
     alias = write_alias(using)
     moment = aware("when", when)
     done = steer.reschedule(checked_key(biz_code, biz_num), moment, now(alias), using=alias)
-    return _rang(done, alias)
+    return _moved(done, moment, alias)
 
 
 def run_task_now(biz_code: str, biz_num: str, *, using: str | None = None) -> bool:
     """Make the task of a key due now, paused and FAILED ones too; False if there is none."""
     alias = write_alias(using)
-    return _rang(steer.run_now(checked_key(biz_code, biz_num), now(alias), using=alias), alias)
+    moment = now(alias)
+    done = steer.run_now(checked_key(biz_code, biz_num), moment, using=alias)
+    return _moved(done, moment, alias)
 
 
 def pause_task(biz_code: str, biz_num: str, *, using: str | None = None) -> bool:
@@ -184,13 +190,17 @@ def pause_task(biz_code: str, biz_num: str, *, using: str | None = None) -> bool
 def resume_task(biz_code: str, biz_num: str, *, using: str | None = None) -> bool:
     """Undo ``pause_task``; False if that changed nothing."""
     alias = write_alias(using)
-    return _rang(steer.resume(checked_key(biz_code, biz_num), now(alias), using=alias), alias)
+    moment = now(alias)
+    done = steer.resume(checked_key(biz_code, biz_num), moment, using=alias)
+    return _moved(done, moment, alias)
 
 
 def requeue_task(biz_code: str, biz_num: str, *, using: str | None = None) -> bool:
     """Give a FAILED task a fresh start, due now; False if there is no FAILED task of that key."""
     alias = write_alias(using)
-    return _rang(steer.requeue(checked_key(biz_code, biz_num), now(alias), using=alias), alias)
+    moment = now(alias)
+    done = steer.requeue(checked_key(biz_code, biz_num), moment, using=alias)
+    return _moved(done, moment, alias)
 
 
 aadd_task = sync_to_async(add_task)
@@ -285,18 +295,21 @@ def _exists(new: NewTask, index: int | None = None) -> TaskExists:
     return TaskExists("biz_num", new.biz_num, f"of {new.biz_code!r} exists already", index=index)
 
 
-def _announce(stored: Iterable[Task], using: str) -> None:
-    for task in stored:
-        signals.task_added.send_robust(Task, task=task, using=using)
-    transaction.on_commit(lambda: bell.ring(using), using=using)
+def _announce_all(items: list[Item], using: str) -> None:
+    if signals.task_added.has_listeners(Task):
+        for item in items:
+            signals.task_added.send_robust(Task, task=item.task, using=using)
+    _wake_workers(min(item.new.when for item in items), using)
 
 
-def _announce_all(tasks: Iterable[Task], using: str) -> None:
-    _announce(tasks if signals.task_added.has_listeners(Task) else (), using)
+def _moved(count: int, when: datetime, using: str) -> bool:
+    """Whether anything was moved to ``when``; if so, sleeping workers hear of it."""
+    if count:
+        _wake_workers(when, using)
+    return count > 0
 
 
-def _rang(changed: int, using: str) -> bool:
-    """Whether anything changed; if so, sleeping pollers of this process look again."""
-    if changed:
-        transaction.on_commit(lambda: bell.ring(using), using=using)
-    return changed > 0
+def _wake_workers(first: datetime, using: str) -> None:
+    """Hint that something is due at ``first``, to this process's workers and to others."""
+    transaction.on_commit(partial(bell.ring, using), using=using)
+    hints.notify(first, now(using), using=using)

@@ -182,6 +182,10 @@ def database_back(using: str, seconds: float) -> None:
     logger.warning("Database %s is back after %.1f s", using, seconds)
 
 
+def hints_lost(using: str, error: BaseException) -> None:
+    logger.debug("No hints from %s for a while (%s); polling goes on", using, _in_short(error))
+
+
 def poller_failed(using: str) -> None:
     logger.exception("A cycle of the poller on %s failed; it goes on", using)
 

@@ -36,6 +36,8 @@ class Dialect:
     groups_along_index = False
     # What makes a pattern ignore case where the column's collation compares bytes
     any_case = ""
+    # NOTIFY and LISTEN
+    notifies = False
     # How often to repeat a statement at once when somebody else was in its way
     contention_retries = 10
     # Read rows of our own transaction so that nobody else can change them.
@@ -136,6 +138,7 @@ class SQLite(Dialect):
 
 class PostgreSQL(Dialect):
     clock_sql = "clock_timestamp()"
+    notifies = True
 
     def cast_time(self, expression: str) -> str:
         return f"{expression}::timestamptz"

@@ -13,6 +13,7 @@ from django_tasks.worker.config import WorkerConfig
 from django_tasks.worker.coroutines import EventLoop
 from django_tasks.worker.execution import Runner
 from django_tasks.worker.executor import Executor
+from django_tasks.worker.hearing import Hearing
 from django_tasks.worker.membership import Membership
 from django_tasks.worker.outage import Outage
 from django_tasks.worker.poller import Poller
@@ -38,6 +39,7 @@ class Worker:
         self._executor = Executor(config.threads, runner, self._woken.set)
         self._poller = Poller(config, self._membership, self._executor)
         self._outage = Outage(config.using)
+        self._hearing = Hearing(config.using, self._woken.set)
         self._thread = Thread(target=self._main, name=f"django_tasks-{config.using}", daemon=True)
 
     def start(self) -> None:
@@ -68,6 +70,7 @@ class Worker:
                 self._run()
         finally:
             bell.stop_listening(self.config.using, self._woken.set)
+            self._hearing.stop()
             self._executor.close()
             self._executor.join()
             self._loop.close()
@@ -95,6 +98,7 @@ class Worker:
         }
         signals.worker_started.send_robust(None, **facts)
         self._executor.start()
+        self._hearing.start()
         while not self._poller.finished:
             self._woken.wait(self._cycle())
             self._woken.clear()
