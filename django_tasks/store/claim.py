@@ -33,7 +33,10 @@ class Claimer(NamedTuple):
 
 
 # One seek of the claim index a lane, however many rows wait in it. MySQL and MariaDB have the
-# loose index scan built in ("Using index for group-by"); elsewhere a recursive query hops.
+# loose index scan built in ("Using index for group-by"). Elsewhere a recursive query hops from
+# lane to lane: to the next code of the same queue and priority, or the next priority of the same
+# queue, or the next queue. (One comparison of all three columns would use the index for the first
+# of them only: 590 ms instead of 0.12 with 250,000 rows on SQLite.)
 _GROUPED_LANES = """
 SELECT queue, priority, biz_code, MIN({when}) FROM {task}
 WHERE status = 0 GROUP BY status, queue, priority, biz_code"""
@@ -42,12 +45,16 @@ WITH RECURSIVE head(id) AS (
     SELECT (SELECT id FROM {task} WHERE status = 0
             ORDER BY queue, priority, biz_code, {when} LIMIT 1)
   UNION ALL
-    SELECT (SELECT later.id FROM {task} AS here, {task} AS later
-            WHERE here.id = head.id AND later.status = 0
-              AND (later.queue, later.priority, later.biz_code)
-                > (here.queue, here.priority, here.biz_code)
-            ORDER BY later.queue, later.priority, later.biz_code, later.{when} LIMIT 1)
-    FROM head WHERE head.id IS NOT NULL
+    SELECT COALESCE(
+        (SELECT id FROM {task} AS t WHERE t.status = 0 AND t.queue = here.queue
+            AND t.priority = here.priority AND t.biz_code > here.biz_code
+         ORDER BY t.biz_code, t.{when} LIMIT 1),
+        (SELECT id FROM {task} AS t WHERE t.status = 0 AND t.queue = here.queue
+            AND t.priority > here.priority
+         ORDER BY t.priority, t.biz_code, t.{when} LIMIT 1),
+        (SELECT id FROM {task} AS t WHERE t.status = 0 AND t.queue > here.queue
+         ORDER BY t.queue, t.priority, t.biz_code, t.{when} LIMIT 1))
+    FROM head CROSS JOIN {task} AS here WHERE here.id = head.id
 )
 SELECT queue, priority, biz_code, {when} FROM {task} WHERE id IN (SELECT id FROM head)"""
 
