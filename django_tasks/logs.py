@@ -23,6 +23,8 @@ def connect() -> None:
         (signals.task_failed, _failed),
         (signals.task_lost, _lost),
         (signals.task_rescued, _rescued),
+        (signals.worker_started, _worker_started),
+        (signals.worker_stopped, _worker_stopped),
     ):
         signal.connect(receiver, dispatch_uid="django_tasks.logs")
 
@@ -110,12 +112,12 @@ def still_running(task: Any, seconds: float, limit: float) -> None:
 # The worker
 
 
-def worker_started(using: str, name: str, worker_id: int) -> None:
-    logger.debug("Worker %d (%s) polls %s", worker_id, name, using)
+def _worker_started(*, worker_id: int, name: str, using: str, **_: Any) -> None:
+    logger.info("Worker %d (%s) polls %s", worker_id, name, using)
 
 
-def worker_stopped(using: str, worker_id: int) -> None:
-    logger.debug("Worker %d on %s has stopped", worker_id, using)
+def _worker_stopped(*, worker_id: int, using: str, **_: Any) -> None:
+    logger.info("Worker %d on %s has stopped", worker_id, using)
 
 
 def worker_replaced(using: str, old: int, new: int) -> None:
@@ -125,13 +127,6 @@ def worker_replaced(using: str, old: int, new: int) -> None:
         old,
         using,
         new,
-    )
-
-
-def lease_lost(using: str) -> None:
-    logger.warning(
-        "No heartbeat on %s for a whole lease: no task is started until the database answers",
-        using,
     )
 
 
