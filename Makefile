@@ -30,6 +30,6 @@ stop: ## stop them and remove their data
 
 clean: ## remove all that the other targets made
 	@scripts/servers stop
-	@rm -rf .servers .venv .venv-* build dist ./*.egg-info db.sqlite3 db.sqlite3-*
+	@rm -rf .servers .venv .venv-* build dist ./*.egg-info db.sqlite3 db.sqlite3-* demo.sqlite3 demo.sqlite3-* demo.log
 	@rm -rf .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis
 	@find . -name .git -prune -o -type d -name __pycache__ -exec rm -rf {} +

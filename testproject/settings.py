@@ -1,5 +1,6 @@
 """The test and demo project. ``DATABASE_URL`` chooses the database; SQLite is the default."""
 
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -75,3 +76,8 @@ DATABASES = {
 
 DJANGO_TASKS: dict[str, Any] = {}
 TASK_HANDLERS: list[str] = []
+
+# How long a customer of the shop may take to pay, and how long after the payment its invoice goes
+# out: until then the customer may still change the address.
+SHOP_PAY_WITHIN = timedelta(minutes=30)
+SHOP_SETTLED_AFTER = timedelta(minutes=5)

@@ -21,6 +21,7 @@ def write_transaction(using: str) -> Iterator[None]:
     times measured) however long its time-out is. Inside a caller's transaction it is a savepoint.
     """
     connection: Any = connections[using]
+    connection.ensure_connection()  # which reads the mode from the settings
     deferred = connection.vendor == "sqlite" and connection.transaction_mode != "IMMEDIATE"
     if not deferred or connection.in_atomic_block:
         with transaction.atomic(using=using):

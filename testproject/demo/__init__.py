@@ -1,0 +1,1 @@
+"""What scripts/demo runs: the test project on a database of its own, telling what happens."""

@@ -1,0 +1,780 @@
+"""The admin's pages: who may, what they show, and that they write through the API alone."""
+
+import re
+from collections.abc import Callable, Iterator
+from html import unescape
+from typing import Any
+
+import pytest
+from django.contrib import messages
+from django.contrib.admin.models import LogEntry
+from django.contrib.auth.models import User
+from django.db import connections
+from django.db.models import Model, QuerySet
+from django.http import HttpResponse
+from django.test import Client
+from django.urls import reverse
+
+from django_tasks import admin, api, client, signals
+from django_tasks.handlers import task_handler
+from django_tasks.models import Status, Task
+from tests.conftest import DEADLINE
+from tests.doors.conftest import Staff, logged_in
+from tests.factories import (
+    NOW,
+    a_row,
+    a_worker,
+    in_utc,
+    later,
+    rows,
+    state,
+    the_row,
+    there_is,
+)
+
+pytestmark = pytest.mark.usefixtures("now", "no_side_door")
+
+LIST = "admin:django_tasks_task_changelist"
+ADD = "admin:django_tasks_task_add"
+CHANGE = "admin:django_tasks_task_change"
+DELETE = "admin:django_tasks_task_delete"
+WORKERS = "admin:django_tasks_workerrow_changelist"
+WORKER = "admin:django_tasks_workerrow_change"
+
+
+@pytest.fixture
+def no_side_door(monkeypatch: pytest.MonkeyPatch) -> Callable[[], None]:
+    """Call it, and from then on no task is written or deleted by Django's own ways."""
+
+    def refuse(*args: Any, **kwargs: Any) -> None:
+        raise AssertionError("the admin wrote around the API")
+
+    def close() -> None:
+        monkeypatch.setattr(Task, "save", refuse)
+        monkeypatch.setattr(Task, "delete", refuse)
+        for name in ("delete", "bulk_update"):
+            real = getattr(QuerySet, name)
+            monkeypatch.setattr(QuerySet, name, _unless_tasks(real, refuse))
+
+    return close
+
+
+def _unless_tasks(real: Callable[..., Any], refuse: Callable[..., Any]) -> Callable[..., Any]:
+    def guarded(self: "QuerySet[Model]", *args: Any, **kwargs: Any) -> Any:
+        return (refuse if self.model is Task else real)(self, *args, **kwargs)
+
+    return guarded
+
+
+@pytest.fixture
+def added() -> Iterator[list[Task]]:
+    """The tasks that the API announces as added."""
+    heard: list[Task] = []
+
+    def hear(task: Task, **kwargs: Any) -> None:
+        heard.append(task)
+
+    signals.task_added.connect(hear)
+    yield heard
+    signals.task_added.disconnect(hear)
+
+
+def text(response: HttpResponse) -> str:
+    """What a page says, without its tags."""
+    body = re.sub(r"<[^>]*>", " ", response.content.decode())
+    return re.sub(r"\s+", " ", unescape(body)).replace("\xa0", " ")
+
+
+def said(response: Any) -> list[str]:
+    return [str(message) for message in messages.get_messages(response.wsgi_request)]
+
+
+def act(who: Client, action: str, *tasks: Task, **data: Any) -> list[str]:
+    """Choose an action for some tasks; returns what the next page says."""
+    chosen = {"action": action, "_selected_action": [task.pk for task in tasks]}
+    response = who.post(reverse(LIST), chosen | data)
+    assert response.status_code == 302
+    return said(who.get(response["Location"]))
+
+
+def fields(response: Any) -> dict[str, Any]:
+    """The form of a page, as a browser would send it back."""
+    sent = {}
+    for bound in response.context["adminform"].form:
+        value = bound.value()
+        if bound.name == "when":
+            parts = value if isinstance(value, list) else bound.field.widget.decompress(value)
+            sent |= zip(("when_0", "when_1"), parts, strict=True)
+        else:
+            sent[bound.name] = "" if value is None else value
+    return sent
+
+
+def opened(who: Client, task: Task) -> dict[str, Any]:
+    return fields(who.get(reverse(CHANGE, args=[task.pk])))
+
+
+def save(who: Client, task: Task, form: dict[str, Any]) -> Any:
+    return who.post(reverse(CHANGE, args=[task.pk]), form)
+
+
+def errors(response: Any) -> dict[str, list[str]]:
+    assert response.status_code == 200
+    return dict(response.context["adminform"].form.errors)
+
+
+NEW = {
+    "biz_code": "order",
+    "biz_num": "42",
+    "when_0": "2030-06-01",
+    "when_1": "10:00:00",
+    "biz_ext": '{"amount": "19.90"}',
+    "queue": "",
+    "priority": "",
+}
+
+
+# Who may
+
+
+@pytest.mark.parametrize("page", [LIST, ADD, WORKERS])
+@pytest.mark.parametrize("person", ["nobody", "a user who is not staff"])
+def test_who_is_not_staff_is_sent_to_the_login_page(page: str, person: str, db: None) -> None:
+    who = Client() if person == "nobody" else logged_in(User.objects.create_user("user"))
+    response = who.get(reverse(page))
+    assert response.status_code == 302
+    assert response["Location"].startswith(reverse("admin:login"))
+
+
+def test_staff_without_a_permission_gets_nothing(staff: Staff) -> None:
+    task, worker = a_row(), a_worker()
+    who = staff()
+    pages = [reverse(LIST), reverse(ADD), reverse(WORKERS), reverse(WORKER, args=[worker.pk])]
+    pages += [reverse(name, args=[task.pk]) for name in (CHANGE, DELETE)]
+    for page in pages:
+        assert who.get(page).status_code == 403
+        assert who.post(page, {"post": "yes"}).status_code == 403
+    assert "Delayed tasks" not in text(who.get(reverse("admin:index")))
+    assert state() == (Status.PENDING, 0, None)
+
+
+def test_who_may_only_view_sees_everything_and_changes_nothing(staff: Staff) -> None:
+    task = a_row("42", last_error="ValueError: no", biz_ext={"amount": 7})
+    who = staff("view_task")
+    page = who.get(reverse(CHANGE, args=[task.pk]))
+    assert not re.search(r'name="(biz_|when|queue|priority|seen_version)', page.content.decode())
+    for word in ("42", "ValueError: no", "amount"):
+        assert word in text(page)
+    assert save(who, task, NEW).status_code == 403
+    assert who.get(reverse(ADD)).status_code == 403
+    assert not page.context["has_delete_permission"]
+
+
+@pytest.mark.parametrize(
+    ("permission", "actions"),
+    [
+        ("view_task", set()),
+        ("change_task", set()),
+        ("run_task", {"run_now", "pause", "resume", "requeue"}),
+        ("cancel_task", {"cancel"}),
+        ("delete_task", {"delete_selected"}),
+    ],
+)
+def test_each_action_wants_its_permission(permission: str, actions: set[str], staff: Staff) -> None:
+    task = a_row(status=Status.PAUSED)
+    who = staff(*{"view_task", permission})
+    form = who.get(reverse(LIST)).context["action_form"]
+    offered = {name for name, _label in form.fields["action"].choices if name} if form else set()
+    assert offered == actions
+    for action in {"run_now", "pause", "resume", "requeue", "cancel", "delete_selected"} - actions:
+        who.post(reverse(LIST), {"action": action, "_selected_action": [task.pk], "post": "yes"})
+    assert state() == (Status.PAUSED, 0, None)
+
+
+# The list
+
+
+def test_the_list_shows_how_each_task_stands(boss: Client) -> None:
+    worker = a_worker("web-1:4711")
+    a_row(
+        "42",
+        biz_code="refund",
+        status=Status.RUNNING,
+        when=later(-3 * 60),
+        claimed_by=worker.pk,
+        attempts=3,
+        queue="mail",
+        priority=17,
+    )
+    page = text(boss.get(reverse(LIST)))
+    for word in ("refund 42", "running", "3 minutes ago", "web-1:4711", "mail", "17"):
+        assert word in page
+
+
+@pytest.mark.parametrize(
+    ("seconds", "words"),
+    [
+        (3 * 86_400 + 7200, "in 3 days, 2 hours"),
+        (59.9, "in 59 seconds"),
+        (1, "in 1 second"),
+        (0, "0 seconds ago"),
+        (-1, "1 second ago"),
+        (-90, "1 minute ago"),
+    ],
+)
+def test_times_are_also_told_as_a_distance_from_the_databases_clock(
+    seconds: float, words: str, boss: Client
+) -> None:
+    a_row(when=later(seconds))
+    assert f" {words} " in text(boss.get(reverse(LIST)))
+
+
+def test_a_worker_that_has_gone_is_shown_by_its_id(boss: Client) -> None:
+    a_row(status=Status.RUNNING, claimed_by=4711)
+    assert "4711 (gone)" in text(boss.get(reverse(LIST)))
+
+
+def test_the_list_takes_as_many_statements_for_many_rows_as_for_one(
+    boss: Client, queries: Any
+) -> None:
+    worker = a_worker()
+    a_row("0", status=Status.RUNNING, claimed_by=worker.pk)
+    boss.get(reverse(LIST))
+    with queries() as for_one:
+        boss.get(reverse(LIST))
+    rows(range(1, 40), status=Status.RUNNING, claimed_by=worker.pk)
+    with queries() as for_many:
+        boss.get(reverse(LIST))
+    assert len(for_many) == len(for_one)
+
+
+def test_the_list_does_not_read_payloads_and_errors(boss: Client, queries: Any) -> None:
+    a_row(biz_ext={"long": "x"}, last_error="long")
+    with queries() as asked:
+        boss.get(reverse(LIST))
+    assert not any("last_error" in query["sql"] for query in asked)
+
+
+def listed(page: Any) -> set[str]:
+    return {str(task) for task in page.context["cl"].result_list}
+
+
+@pytest.mark.parametrize(
+    ("term", "tasks"),
+    [
+        ("refund", {"refund/order-1", "refund/9"}),
+        ("order-1", {"refund/order-1", "push/order-12"}),
+        ("refund/order", {"refund/order-1"}),
+        ("  9 ", {"refund/9"}),
+        ("rder", set()),
+        ("refun", set()),
+        ("a/b", {"push/a/b"}),
+        ("push/a/b", {"push/a/b"}),
+        ("%", set()),
+    ],
+)
+def test_search_finds_codes_and_the_beginnings_of_numbers(
+    term: str, tasks: set[str], boss: Client
+) -> None:
+    a_row("order-1", biz_code="refund")
+    a_row("9", biz_code="refund")
+    a_row("order-12", biz_code="push")
+    a_row("a/b", biz_code="push")
+    assert listed(boss.get(reverse(LIST), {"q": term})) == tasks
+
+
+@pytest.mark.parametrize(
+    ("query", "nums"),
+    [
+        ({"status__exact": Status.FAILED.value}, {"failed"}),
+        ({"biz_code": "push"}, {"push"}),
+        ({"queue": "mail"}, {"mail"}),
+    ],
+)
+def test_the_list_is_filtered(query: dict[str, Any], nums: set[str], boss: Client) -> None:
+    a_row("failed", status=Status.FAILED)
+    a_row("push", biz_code="push")
+    a_row("mail", queue="mail", status=Status.PAUSED)
+    page = boss.get(reverse(LIST), query)
+    assert {task.biz_num for task in page.context["cl"].result_list} == nums
+
+
+def test_filters_offer_every_value_that_exists(boss: Client) -> None:
+    for number, status in enumerate(Status):
+        a_row(str(number), biz_code=f"code {number % 4}", queue=f"q{number}", status=status)
+    filters = boss.get(reverse(LIST)).context["cl"].filter_specs
+    offered = {spec.title: [value for value, _label in spec.lookup_choices] for spec in filters[1:]}
+    assert offered == {
+        "code": ["code 0", "code 1", "code 2", "code 3"],
+        "queue": ["q0", "q1", "q2", "q3", "q4", "q5"],
+    }
+
+
+def test_a_filter_offers_no_more_than_its_limit(
+    boss: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(admin, "MOST_CHOICES", 2)
+    for code in "abc":
+        a_row(biz_code=code)
+    code_filter = boss.get(reverse(LIST)).context["cl"].filter_specs[1]
+    assert [value for value, _label in code_filter.lookup_choices] == ["a", "b"]
+
+
+def test_the_list_counts_up_to_its_limit_and_says_so(
+    boss: Client, monkeypatch: pytest.MonkeyPatch, queries: Any
+) -> None:
+    monkeypatch.setattr(admin, "LIST_LIMIT", 5)
+    rows(range(4))
+    assert "Only 5 tasks are counted" not in text(boss.get(reverse(LIST)))
+    rows(range(4, 9))
+    with queries() as asked:
+        page = boss.get(reverse(LIST))
+    assert page.context["cl"].result_count == 5
+    assert "Only 5 tasks are counted" in text(page)
+    counts = [query["sql"] for query in asked if "COUNT(" in query["sql"]]
+    assert counts
+    assert all("LIMIT 5" in sql and "t_task_worker" not in sql for sql in counts)
+
+
+def test_all_of_more_than_the_limit_is_refused(
+    boss: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(admin, "LIST_LIMIT", 5)
+    rows(range(5))
+    said_ = act(boss, "cancel", the_row("1"), select_across="1")
+    assert said_[0].startswith("More than 4 tasks")
+    assert Task.objects.count() == 5
+    assert act(boss, "cancel", the_row("1"), select_across="0") == ["1 task cancelled."]
+    assert act(boss, "cancel", the_row("2"), select_across="1") == ["4 tasks cancelled."]
+
+
+# Actions
+
+
+def test_run_now_makes_due_whatever_waits(boss: Client, no_side_door: Any) -> None:
+    far = a_row("far", when=later(99_999))
+    failed = a_row("failed", when=later(9), status=Status.FAILED, attempts=5)
+    no_side_door()
+    assert act(boss, "run_now", far, failed) == ["2 tasks are due now."]
+    assert {in_utc(task.when) for task in Task.objects.all()} == {NOW}
+    assert state("failed")[0] == Status.PENDING
+
+
+def test_cancel_tells_what_is_gone_and_what_goes_later(boss: Client, no_side_door: Any) -> None:
+    waiting = [a_row(str(number)) for number in range(3)]
+    running = a_row("running", status=Status.RUNNING)
+    no_side_door()
+    assert act(boss, "cancel", *waiting, running) == [
+        "3 tasks cancelled. 1 is running and goes when its run ends."
+    ]
+    assert [str(task) for task in Task.objects.all()] == ["order/running"]
+    assert state("running")[0] == Status.CANCELLING
+
+
+@pytest.mark.parametrize(
+    ("action", "before", "after", "done", "left"),
+    [
+        ("pause", Status.PENDING, Status.PAUSED, "1 task paused.", "only waiting and running"),
+        ("pause", Status.RUNNING, Status.PAUSING, "1 task paused.", "only waiting and running"),
+        ("resume", Status.PAUSED, Status.PENDING, "1 task resumed.", "it is not paused"),
+        ("resume", Status.PAUSING, Status.RUNNING, "1 task resumed.", "it is not paused"),
+        ("requeue", Status.FAILED, Status.PENDING, "1 task requeued.", "it has not failed"),
+    ],
+)
+def test_each_action_counts_what_it_changed_and_what_it_left(
+    action: str,
+    before: Status,
+    after: Status,
+    done: str,
+    left: str,
+    boss: Client,
+    no_side_door: Any,
+) -> None:
+    task, other = a_row("1", status=before), a_row("2", status=Status.CANCELLING)
+    no_side_door()
+    (message,) = act(boss, action, task, other)
+    assert message.startswith(f"{done} 1 left as it was: {left}")
+    assert (state("1")[0], state("2")[0]) == (after, Status.CANCELLING)
+    (message,) = act(boss, action, other)
+    assert message.startswith("1 left as it was")
+
+
+@pytest.mark.parametrize("action", ["run_now", "cancel", "pause", "resume", "requeue"])
+def test_an_action_on_tasks_that_have_just_gone_changes_nothing(action: str, boss: Client) -> None:
+    gone = a_row()
+    a_row("stays")
+    Task.objects.filter(pk=gone.pk).delete()
+    assert act(boss, action, gone) == ["Nothing was changed."]
+    assert state("stays") == (Status.PENDING, 0, None)
+
+
+def test_actions_are_written_into_the_admins_history(boss: Client) -> None:
+    paused, gone = a_row("1", status=Status.PAUSED), a_row("2")
+    act(boss, "resume", paused)
+    act(boss, "resume", paused)
+    act(boss, "cancel", gone)
+    entries = LogEntry.objects.order_by("id").values_list("object_repr", "change_message")
+    assert list(entries) == [("order/1", "Resume"), ("order/2", "Cancel")]
+
+
+@pytest.mark.skipif(not hasattr(admin.options, "ActionLocation"), reason="Django 6.1 and later")
+def test_a_tasks_own_page_offers_what_leaves_it_there(boss: Client) -> None:
+    task = a_row(status=Status.PAUSED)
+    page = reverse(CHANGE, args=[task.pk])
+    choices = boss.get(page).context["action_form"].fields["action"].choices
+    assert [name for name, _label in choices if name] == ["run_now", "pause", "resume", "requeue"]
+    response = boss.post(page, {"CHANGE_FORM-action": "resume", "_selected_action": [task.pk]})
+    assert response["Location"] == page
+    assert state()[0] == Status.PENDING
+
+
+# Deleting
+
+
+def test_the_delete_action_cancels(boss: Client, no_side_door: Any) -> None:
+    waiting, running = a_row("waiting"), a_row("running", status=Status.RUNNING)
+    no_side_door()
+    said_ = act(boss, "delete_selected", waiting, running, post="yes")
+    assert "1 is running and goes when its run ends." in said_
+    assert not there_is("waiting")
+    assert state("running")[0] == Status.CANCELLING
+
+
+@pytest.mark.parametrize("status", Status)
+def test_the_delete_button_cancels(status: Status, boss: Client, no_side_door: Any) -> None:
+    task = a_row(status=status)
+    no_side_door()
+    response = boss.post(reverse(DELETE, args=[task.pk]), {"post": "yes"})
+    owned = status in (Status.RUNNING, Status.CANCELLING, Status.PAUSING)
+    told = said(boss.get(response["Location"]))
+    assert ("1 is running and goes when its run ends." in told) == owned
+    assert there_is() == owned
+    if owned:
+        assert state()[0] == Status.CANCELLING
+
+
+def test_deleting_wants_the_delete_permission(staff: Staff) -> None:
+    task = a_row()
+    who = staff("view_task", "change_task", "run_task", "cancel_task")
+    assert who.post(reverse(DELETE, args=[task.pk]), {"post": "yes"}).status_code == 403
+    staff("delete_task").post(reverse(DELETE, args=[task.pk]), {"post": "yes"})
+    assert not there_is()
+
+
+# Adding
+
+
+def test_a_task_is_added_through_the_api(
+    boss: Client, added: list[Task], no_side_door: Any, handlers: Any
+) -> None:
+    handlers(task_handler("order", queue="slow", priority=3)(lambda task: None))
+    no_side_door()
+    response = boss.post(reverse(ADD), NEW)
+    row = the_row("42")
+    assert added == [row]
+    assert (row.biz_ext, row.queue, row.priority) == ({"amount": "19.90"}, "slow", 3)
+    local = row.when if row.when.tzinfo is None else row.when.astimezone(client_zone())
+    assert local.strftime("%Y-%m-%d %H:%M") == "2030-06-01 10:00"
+    assert LogEntry.objects.get().object_id == str(row.pk)
+    (message,) = said(boss.get(response["Location"]))
+    assert "order/42" in message
+
+
+def client_zone() -> Any:
+    from django.utils import timezone
+
+    return timezone.get_current_timezone()
+
+
+def test_who_may_only_add_adds(staff: Staff) -> None:
+    assert staff("add_task").post(reverse(ADD), NEW).status_code == 302
+    assert there_is("42")
+
+
+def test_adding_a_code_without_a_handler_says_that_it_waits(boss: Client, handlers: Any) -> None:
+    response = boss.post(reverse(ADD), NEW)
+    assert any(
+        "No handler of 'order'" in message for message in said(boss.get(response["Location"]))
+    )
+
+
+@pytest.mark.parametrize(
+    ("wrong", "field"),
+    [
+        ({"biz_code": ""}, "biz_code"),
+        ({"biz_code": "x" * 51}, "biz_code"),
+        ({"biz_num": "x" * 101}, "biz_num"),
+        ({"when_0": "0700-01-01"}, "when"),
+        ({"when_0": "someday"}, "when"),
+        ({"when_0": ""}, "when"),
+        ({"biz_ext": "{"}, "biz_ext"),
+        ({"biz_ext": '{"a": NaN}'}, "biz_ext"),
+        ({"biz_ext": '"\\u0000"'}, "biz_ext"),
+        ({"biz_ext": "[" * 33 + "]" * 33}, "biz_ext"),
+        ({"queue": "x" * 51}, "queue"),
+        ({"priority": "40000"}, "priority"),
+    ],
+)
+def test_what_the_api_refuses_is_told_at_its_field(
+    wrong: dict[str, str], field: str, boss: Client
+) -> None:
+    response = boss.post(reverse(ADD), NEW | wrong)
+    assert list(errors(response)) == [field]
+    assert not Task.objects.exists()
+
+
+def test_a_key_that_exists_is_not_overwritten(boss: Client) -> None:
+    a_row("42")
+    assert errors(boss.post(reverse(ADD), NEW))
+    assert state("42") == (Status.PENDING, 0, None)
+
+
+def test_a_key_that_somebody_adds_meanwhile_is_not_overwritten(
+    boss: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    checked = admin.checked_task
+
+    def check_and_be_overtaken(task: Task, using: str) -> Any:
+        a_row("42", version=7)
+        return checked(task, using)
+
+    monkeypatch.setattr(admin, "checked_task", check_and_be_overtaken)
+    response = boss.post(reverse(ADD), NEW)
+    assert response.status_code == 302
+    assert "exists already" in said(boss.get(response["Location"]))[0]
+    # Their row was added inside our transaction, which is rolled back as a whole.
+    assert not there_is("42")
+    assert not LogEntry.objects.exists()
+
+
+def test_an_empty_payload_is_an_empty_field_and_none(boss: Client) -> None:
+    assert fields(boss.get(reverse(ADD)))["biz_ext"] == ""
+    boss.post(reverse(ADD), NEW | {"biz_ext": ""})
+    assert the_row("42").biz_ext is None
+
+
+# Changing
+
+
+def test_a_change_is_an_add(boss: Client, added: list[Task], no_side_door: Any) -> None:
+    task = a_row("42", status=Status.FAILED, attempts=5, last_error="no", version=3)
+    form = opened(boss, task)
+    no_side_door()
+    save(boss, task, form | {"biz_ext": "[1]", "queue": "mail", "priority": "-2"})
+    row = the_row("42")
+    assert added == [row]
+    assert (row.biz_ext, row.queue, row.priority) == ([1], "mail", -2)
+    assert (row.status, row.attempts, row.last_error, row.version) == (0, 0, "", 4)
+
+
+def test_a_change_to_another_field_moves_the_time_by_no_microsecond(boss: Client) -> None:
+    task = a_row(when=later(0.000001))
+    save(boss, task, opened(boss, task) | {"priority": "9"})
+    assert in_utc(the_row().when) == later(0.000001)
+
+
+def test_a_changed_time_is_stored(boss: Client) -> None:
+    task = a_row()
+    save(boss, task, opened(boss, task) | {"when_0": "2031-01-02", "when_1": "03:04:05"})
+    assert in_utc(the_row().when) == in_utc(api.get_task("order", "1").when)  # type: ignore[union-attr]
+    assert fields(boss.get(reverse(CHANGE, args=[task.pk])))["when_1"].isoformat() == "03:04:05"
+
+
+def test_a_change_of_a_running_task_makes_it_run_again(boss: Client) -> None:
+    task = a_row(status=Status.RUNNING, version=4)
+    save(boss, task, opened(boss, task) | {"priority": "9"})
+    assert state() == (Status.RUNNING, 5, 7)
+
+
+def test_saving_without_a_change_writes_nothing(boss: Client, added: list[Task]) -> None:
+    task = a_row(status=Status.FAILED, biz_ext={"b": 1, "a": [1.5, None]})
+    assert save(boss, task, opened(boss, task)).status_code == 302
+    assert added == []
+    assert state() == (Status.FAILED, 0, None)
+
+
+@pytest.mark.parametrize(
+    "meanwhile",
+    [
+        lambda: api.reschedule_task("order", "1", later(60)),
+        lambda: api.pause_task("order", "1"),
+        lambda: api.add_task(Task(biz_code="order", biz_num="1", when=NOW, biz_ext="new")),
+    ],
+)
+def test_a_task_that_moved_since_the_form_was_opened_is_not_overwritten(
+    meanwhile: Callable[[], Any], boss: Client
+) -> None:
+    task = a_row()
+    form = opened(boss, task)
+    meanwhile()
+    moved = the_row()
+    response = save(boss, task, form | {"biz_ext": '"mine"'})
+    assert "Nothing was saved" in errors(response)["__all__"][0]
+    assert the_row().version == moved.version
+    assert the_row().biz_ext == moved.biz_ext
+    # Sending the same form again does not help either.
+    assert errors(save(boss, task, fields(response)))
+
+
+@pytest.mark.parametrize("version", ["", "x", "99"])
+def test_a_form_without_the_version_it_was_opened_with_is_refused(
+    version: str, boss: Client
+) -> None:
+    task = a_row()
+    form = opened(boss, task) | {"priority": "9", "seen_version": version}
+    assert errors(save(boss, task, form))
+    assert the_row().priority == 0
+
+
+def test_a_task_that_ends_while_its_form_is_sent_is_not_added_again(
+    boss: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    task = a_row()
+    form = opened(boss, task)
+    refuse_if_moved = admin.TaskForm._refuse_if_moved
+
+    def end_and_refuse(self: admin.TaskForm) -> None:
+        api.cancel_task("order", "1")
+        refuse_if_moved(self)
+
+    monkeypatch.setattr(admin.TaskForm, "_refuse_if_moved", end_and_refuse)
+    response = save(boss, task, form | {"priority": "9"})
+    assert "has ended" in errors(response)["__all__"][0]
+    assert not there_is()
+
+
+def test_a_task_that_has_ended_before_its_form_was_sent_is_not_added_again(boss: Client) -> None:
+    task = a_row()
+    form = opened(boss, task)
+    api.cancel_task("order", "1")
+    response = save(boss, task, form | {"priority": "9"})
+    assert response.status_code == 302
+    assert not there_is()
+
+
+def test_the_versions_are_compared_under_the_rows_lock(boss: Client, queries: Any) -> None:
+    task = a_row()
+    form = opened(boss, task)
+    with queries() as asked:
+        save(boss, task, form | {"priority": "9"})
+    locks = [query["sql"] for query in asked if "FOR UPDATE" in query["sql"]]
+    assert bool(locks) == connections["default"].features.has_select_for_update
+
+
+def test_of_two_people_who_save_at_once_one_is_refused(
+    elsewhere: Any, boss: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    task = a_row()
+    mine, theirs = (opened(boss, task) | {"queue": queue} for queue in ("mine", "theirs"))
+    other, checked, saves = logged_in(User.objects.get()), admin.checked_task, []
+
+    def let_them_save_too(task: Task, using: str) -> Any:
+        # Here the versions have been compared, and nothing has been written.
+        if not saves:
+            saves.append(elsewhere(save, other, task, theirs))
+        return checked(task, using)
+
+    monkeypatch.setattr(admin, "checked_task", let_them_save_too)
+    assert save(boss, task, mine).status_code == 302
+    assert "Nothing was saved" in errors(saves[0].result(DEADLINE))["__all__"][0]
+    assert (the_row().queue, the_row().version) == ("mine", 1)
+
+
+def test_key_and_bookkeeping_cannot_be_changed(boss: Client) -> None:
+    task = a_row("42", status=Status.PAUSED, attempts=2)
+    forged = {"biz_num": "43", "biz_code": "x", "status": "0", "attempts": "0", "version": "9"}
+    save(boss, task, opened(boss, task) | forged | {"priority": "1", "claimed_by": "1"})
+    row = the_row("42")
+    assert Task.objects.count() == 1
+    assert (row.status, row.version, row.claimed_by) == (Status.PAUSED, 1, None)
+
+
+@pytest.mark.parametrize("status", Status)
+def test_the_form_says_what_saving_will_do(status: Status, boss: Client) -> None:
+    page = boss.get(reverse(CHANGE, args=[a_row(status=status).pk]))
+    assert str(admin._SAVING[status]) in text(page)
+
+
+def test_an_error_is_shown_whole_line_by_line_and_escaped(boss: Client) -> None:
+    error = "Traceback:\n" + "  deep & deeper\n" * 5000 + "<script>alert('x')</script>"
+    page = boss.get(reverse(CHANGE, args=[a_row(last_error=error).pk]))
+    body = page.content.decode()
+    assert "<script>alert" not in body
+    (shown,) = re.findall(r'<pre class="task-error">(.*?)</pre>', body, re.DOTALL)
+    assert unescape(shown) == error
+
+
+def test_keys_are_escaped(boss: Client) -> None:
+    task = a_row("<b>1</b>", biz_code="<script>")
+    for page in (reverse(LIST), reverse(CHANGE, args=[task.pk])):
+        body = boss.get(page).content.decode()
+        assert "<b>1</b>" not in body
+        assert "<script>1" not in body
+        assert "&lt;b&gt;1" in body
+
+
+def test_no_page_needs_inline_style_or_script(boss: Client) -> None:
+    worker = a_worker()
+    task = a_row(status=Status.RUNNING, claimed_by=worker.pk, last_error="no")
+    pages = [reverse(LIST), reverse(ADD), reverse(CHANGE, args=[task.pk])]
+    pages += [reverse(WORKERS), reverse(WORKER, args=[worker.pk])]
+    for page in pages:
+        body = boss.get(page).content.decode()
+        inline = r"<style|\sstyle=|\son\w+=\"|<script(?![^>]*\b(src|type)=)"
+        assert re.findall(inline, body) == []
+
+
+# Workers
+
+
+def test_workers_are_shown_with_their_pulse(boss: Client) -> None:
+    a_worker("web-1:4711", heartbeat=later(-4), counters={"done": 12}, threads=6)
+    a_worker("batch-2:88", heartbeat=later(-31), queues=["mail", "slow"], state="draining")
+    page = boss.get(reverse(WORKERS))
+    shown = text(page)
+    for word in ("web-1:4711", "4 seconds ago", "all", "done 12", " 6 "):
+        assert word in shown
+    for word in ("batch-2:88", "31 seconds ago", "mail, slow", "draining"):
+        assert word in shown
+    alive = re.findall(r'field-alive"><img[^>]*alt="(\w+)"', page.content.decode())
+    assert alive == ["True", "False"]
+
+
+def test_workers_cannot_be_changed_by_anybody(boss: Client) -> None:
+    worker = a_worker()
+    page = reverse(WORKER, args=[worker.pk])
+    assert boss.get(page).status_code == 200
+    assert boss.post(page, {"name": "mine"}).status_code == 403
+    for action in ("add", "delete"):
+        arguments = [worker.pk] if action == "delete" else []
+        url = reverse(f"admin:django_tasks_workerrow_{action}", args=arguments)
+        assert boss.post(url, {"post": "yes"}).status_code == 403
+
+
+def test_staff_with_the_view_permission_sees_workers(staff: Staff) -> None:
+    a_worker("web-1:4711")
+    assert "web-1:4711" in text(staff("view_workerrow").get(reverse(WORKERS)))
+
+
+# Other databases, other settings
+
+
+def test_everything_happens_on_the_database_that_holds_the_tasks(
+    boss: Client, task_database: str, queries: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    clocks = []
+    monkeypatch.setattr(client, "now", lambda using: clocks.append(using) or NOW)
+    a_worker("web-1:4711")
+    with queries() as elsewhere:
+        boss.post(reverse(ADD), NEW)
+        task = Task.objects.using(task_database).get()
+        boss.get(reverse(LIST), {"q": "42", "biz_code": "order"})
+        save(boss, task, opened(boss, task) | {"priority": "9"})
+        assert Task.objects.using(task_database).get().priority == 9
+        act(boss, "pause", task)
+        assert Task.objects.using(task_database).get().status == Status.PAUSED
+        assert "web-1:4711" in text(boss.get(reverse(WORKERS)))
+        boss.post(reverse(DELETE, args=[task.pk]), {"post": "yes"})
+        assert not Task.objects.using(task_database).exists()
+    assert set(clocks) == {task_database}
+    assert not any("t_task" in query["sql"] for query in elsewhere)

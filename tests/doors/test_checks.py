@@ -1,0 +1,408 @@
+"""Each system check, by its id: what makes it speak, and what keeps it silent."""
+
+import json
+import re
+from collections.abc import Callable
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+from django.conf import settings as django_settings
+from django.core.checks import CheckMessage, Tags, run_checks
+from django.core.checks import registry as django_checks
+from django.db import connections
+
+from django_tasks import checks, installation, registry
+from django_tasks.handlers import TaskHandler, task_handler
+from django_tasks.models import Task
+
+VENDOR = django_settings.DATABASES["default"]["ENGINE"].rpartition(".")[2]
+SQLITE = {"ENGINE": "django.db.backends.sqlite3", "NAME": "tasks.sqlite3"}
+MARIADB = {"ENGINE": "django.db.backends.mysql", "NAME": "tasks", "HOST": "db.invalid"}
+POSTGRESQL = {"ENGINE": "django.db.backends.postgresql", "NAME": "tasks", "HOST": "db.invalid"}
+WAL = "PRAGMA journal_mode=WAL; PRAGMA synchronous=NORMAL;"
+
+Databases = Callable[..., None]
+
+
+def heard(*databases: str) -> list[CheckMessage]:
+    """What our checks say, those of these databases among them."""
+    tags = [checks.TAG, Tags.database] if databases else [checks.TAG]
+    said = run_checks(tags=tags, databases=list(databases) or None)
+    return [message for message in said if str(message.id).startswith("django_tasks.")]
+
+
+def found(number: str, *databases: str) -> list[CheckMessage]:
+    """What the check with this id says."""
+    return [message for message in heard(*databases) if message.id == f"django_tasks.{number}"]
+
+
+def hint(message: CheckMessage) -> str:
+    assert message.hint is not None
+    return message.hint
+
+
+class Pusher(TaskHandler):
+    biz_code = "push"
+
+    def handle(self, task: Any) -> None: ...
+
+
+class AtomicPusher(Pusher):
+    atomic = True
+
+
+# All of them
+
+
+def test_a_default_project_hears_nothing(databases: Databases) -> None:
+    databases()
+    assert heard() == []
+
+
+def test_the_test_project_hears_nothing() -> None:
+    assert heard() == []
+
+
+@pytest.mark.django_db
+def test_the_test_project_hears_nothing_from_its_database() -> None:
+    assert heard("default") == []
+
+
+def test_every_check_without_a_database_runs_without_a_connection(databases: Databases) -> None:
+    databases(one=SQLITE, two=MARIADB, three=POSTGRESQL)
+    heard()
+
+
+def test_every_id_stands_in_the_table_and_every_id_of_the_table_is_used() -> None:
+    assert checks.__doc__ is not None
+    documented = re.findall(r"^``django_tasks\.(\w\d{3})``", checks.__doc__, re.MULTILINE)
+    source = Path(checks.__file__).read_text()
+    used = set(re.findall(r'"([EW]\d{3})"', source)) | {installation.CHECK_ID[-4:]}
+    assert documented == sorted(used)
+
+
+def test_registering_twice_says_nothing_twice() -> None:
+    before = len(django_checks.registry.get_checks())
+    checks.register()
+    assert len(django_checks.registry.get_checks()) == before
+
+
+def test_what_needs_a_connection_has_the_tag_of_database_checks_and_no_other() -> None:
+    assert checks.check_connections.tags == (Tags.database,)  # type: ignore[attr-defined]
+
+
+# E001: the import name
+
+
+def test_e001_names_the_stranger_in_this_package_and_the_cure(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(installation, "strangers", lambda: ["django-tasks"])
+    (error,) = found("E001")
+    assert "django-tasks" in error.msg
+    assert error.hint == installation.CURE
+    assert error.is_serious()
+
+
+# E002: handlers
+
+
+@pytest.mark.parametrize(
+    ("paths", "words"),
+    [
+        (["no.such.module"], "No module named 'no'"),
+        (["django_tasks.models.Task"], "is not a TaskHandler"),
+        ([7], "a dotted path is wanted"),
+        ([f"{__name__}.Pusher", f"{__name__}.AtomicPusher"], "has two handlers"),
+    ],
+)
+def test_e002_names_each_handler_that_cannot_be_used(
+    paths: list[Any], words: str, settings: Any, handlers: Any
+) -> None:
+    settings.TASK_HANDLERS = paths
+    registry.load()
+    (error,) = found("E002")
+    assert words in error.msg
+    assert repr(paths[-1]) in error.msg
+    assert error.is_serious()
+
+
+# E003, W001: settings
+
+
+def test_e003_names_each_value_that_cannot_be_used(settings: Any) -> None:
+    settings.DJANGO_TASKS = {"THREADS": 0, "LEASE": "long", "BATCH_SIZE": 10}
+    assert [error.msg for error in found("E003")] == [
+        "DJANGO_TASKS['LEASE'] must be a timedelta or a number of seconds, not 'long'.",
+        "DJANGO_TASKS['THREADS'] must be from 1 to 1000, not 0.",
+    ]
+
+
+def test_e003_wants_a_dict_and_still_looks_at_everything_else(
+    settings: Any, databases: Databases
+) -> None:
+    databases(tasks=POSTGRESQL | {"OPTIONS": {"pool": True}}, other=SQLITE)
+    settings.DJANGO_TASKS = [("THREADS", 4)]
+    (error,) = found("E003")
+    assert error.msg.startswith("DJANGO_TASKS must be a dict, not [")
+    assert found("W003")
+
+
+def test_e003_wants_a_list_of_handlers_and_says_so_once(settings: Any, handlers: Any) -> None:
+    settings.TASK_HANDLERS = "shop.handlers.Push"
+    registry.load()
+    (error,) = found("E003")
+    assert error.msg.startswith("TASK_HANDLERS must be a list")
+    assert found("E002") == []
+
+
+def test_good_settings_are_silent(settings: Any) -> None:
+    settings.DJANGO_TASKS = {"THREADS": 4, "LEASE": timedelta(minutes=1)}
+    assert heard() == []
+
+
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [
+        ("THREAD", "Did you mean 'THREADS'?"),
+        ("poll_interval", "Did you mean 'POLL_INTERVAL'?"),
+        ("COLOUR", "There are: "),
+        (42, "There are: "),
+    ],
+)
+def test_w001_names_a_key_that_means_nothing_and_the_nearest(
+    name: Any, words: str, settings: Any
+) -> None:
+    settings.DJANGO_TASKS = {name: 1}
+    (warning,) = found("W001")
+    assert str(name) in warning.msg
+    assert words in hint(warning)
+
+
+# SQLite: E004, W003, W006
+
+
+def test_e004_tells_that_sqlite_is_too_old(
+    databases: Databases, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    databases(tasks=SQLITE)
+    library = checks.connections["tasks"].Database  # type: ignore[attr-defined]
+    monkeypatch.setattr(library, "sqlite_version_info", (3, 34, 1))
+    monkeypatch.setattr(library, "sqlite_version", "3.34.1")
+    (error,) = found("E004")
+    assert "SQLite 3.34.1, of the database 'tasks'" in error.msg
+    monkeypatch.setattr(library, "sqlite_version_info", (3, 35, 0))
+    assert found("E004") == []
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"init_command": WAL}, ["do not begin with the write lock"]),
+        (
+            {"init_command": WAL, "transaction_mode": "DEFERRED"},
+            ["do not begin with the write lock"],
+        ),
+        ({"transaction_mode": "IMMEDIATE"}, ["write-ahead logging"]),
+        (
+            {"transaction_mode": "IMMEDIATE", "init_command": "PRAGMA journal_mode=DELETE"},
+            ["write-ahead logging"],
+        ),
+        ({}, ["do not begin with the write lock", "write-ahead logging"]),
+    ],
+)
+def test_w003_says_what_sqlite_lacks_and_the_options_to_copy(
+    options: dict[str, Any], words: list[str], databases: Databases
+) -> None:
+    databases(tasks=SQLITE | {"OPTIONS": options})
+    warnings = found("W003")
+    assert len(warnings) == len(words)
+    for warning, said in zip(warnings, words, strict=True):
+        assert said in warning.msg
+        assert "'tasks'" in warning.msg
+        assert checks.SQLITE_OPTIONS in hint(warning)
+
+
+def test_w003_is_content_with_its_own_advice(databases: Databases) -> None:
+    advice = json.loads("{" + checks.SQLITE_OPTIONS + "}")
+    databases(tasks=SQLITE | advice)
+    assert found("W003") == []
+
+
+@pytest.mark.parametrize("command", ["pragma journal_mode = wal", "PRAGMA journal_mode('WAL')"])
+def test_w003_knows_write_ahead_logging_in_any_spelling(command: str, databases: Databases) -> None:
+    options = {"transaction_mode": "immediate", "init_command": command}
+    databases(tasks=SQLITE | {"OPTIONS": options})
+    assert found("W003") == []
+
+
+@pytest.mark.parametrize("name", [":memory:", "file:memorydb_x?mode=memory&cache=shared"])
+def test_w003_leaves_databases_in_memory_alone(name: str, databases: Databases) -> None:
+    databases(tasks=SQLITE | {"NAME": name})
+    assert found("W003") == []
+
+
+@pytest.fixture
+def sqlite_file(tmp_path: Path, another_database: Callable[..., None]) -> Callable[..., None]:
+    """Add a real SQLite database "file" with these OPTIONS to the project."""
+    name = str(tmp_path / "tasks.sqlite3")
+    return lambda **options: another_database("file", **SQLITE | {"NAME": name}, OPTIONS=options)
+
+
+def test_w003_asks_the_database_whether_it_does_what_its_settings_want(sqlite_file: Any) -> None:
+    # As on a file system that cannot do it: the mode stays what it was.
+    command = "PRAGMA journal_mode=WAL; PRAGMA journal_mode=TRUNCATE"
+    sqlite_file(transaction_mode="IMMEDIATE", init_command=command)
+    assert found("W003") == []
+    (warning,) = found("W003", "file")
+    assert "its journal mode is 'truncate'" in warning.msg
+
+
+def test_w003_is_silent_when_the_database_has_write_ahead_logging(sqlite_file: Any) -> None:
+    sqlite_file(transaction_mode="IMMEDIATE", init_command=WAL)
+    assert found("W003", "file") == []
+
+
+def test_w003_does_not_say_twice_what_the_settings_lack(sqlite_file: Any) -> None:
+    sqlite_file(transaction_mode="IMMEDIATE")
+    assert len(found("W003", "file")) == 1
+
+
+def test_w006_names_each_atomic_handler_on_sqlite(
+    databases: Databases, handlers: Callable[..., None]
+) -> None:
+    databases(tasks=SQLITE)
+    handlers(AtomicPusher, task_handler("plain")(lambda task: None))
+    (warning,) = found("W006")
+    assert "'push'" in warning.msg
+    assert "AtomicPusher" in warning.msg
+    assert "lease" in hint(warning)
+
+
+@pytest.mark.parametrize("database", [POSTGRESQL, MARIADB, SQLITE | {"NAME": ":memory:"}])
+def test_w006_is_silent_where_others_can_write_meanwhile(
+    database: dict[str, Any], databases: Databases, handlers: Callable[..., None]
+) -> None:
+    databases(tasks=database)
+    handlers(AtomicPusher)
+    assert found("W006") == []
+
+
+# MySQL, MariaDB: W002, W004
+
+
+@pytest.mark.parametrize("level", ["repeatable read", "SERIALIZABLE", "read uncommitted", None])
+def test_w004_warns_of_other_isolation_levels(level: str | None, databases: Databases) -> None:
+    databases(tasks=MARIADB | {"OPTIONS": {"isolation_level": level}})
+    (warning,) = found("W004")
+    assert repr(level) in warning.msg
+    assert "read committed" in hint(warning)
+
+
+@pytest.mark.parametrize("options", [{}, {"isolation_level": "READ COMMITTED"}])
+def test_w004_is_silent_with_read_committed(options: Any, databases: Databases) -> None:
+    databases(tasks=MARIADB | {"OPTIONS": options})
+    assert found("W004") == []
+
+
+@pytest.mark.skipif(VENDOR != "mysql", reason="only MySQL and MariaDB fold keys")
+@pytest.mark.django_db(transaction=True)
+def test_w002_names_the_column_that_folds_keys_and_the_statement_that_mends_it() -> None:
+    def run(statement: str) -> None:
+        with connections["default"].cursor() as cursor:
+            cursor.execute(statement)
+
+    run("ALTER TABLE t_task MODIFY biz_num varchar(100) COLLATE utf8mb4_general_ci NOT NULL")
+    try:
+        (warning,) = found("W002", "default")
+        assert "'biz_num'" in warning.msg
+        assert "'utf8mb4_general_ci'" in warning.msg
+    finally:
+        run(hint(warning).removeprefix("Run: "))
+    assert found("W002", "default") == []
+
+
+@pytest.mark.skipif(VENDOR != "mysql", reason="only MySQL and MariaDB fold keys")
+@pytest.mark.django_db
+def test_w002_is_silent_before_the_first_migration(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Task._meta, "db_table", "t_not_yet")
+    assert found("W002", "default") == []
+
+
+# PostgreSQL: W005
+
+
+@pytest.mark.parametrize(
+    ("pool", "threads", "size"),
+    [
+        (True, 4, 4),
+        ({"min_size": 2}, 8, 2),
+        ({"min_size": 2, "max_size": 8}, 8, 8),
+        ({"max_size": None}, 8, 4),
+    ],
+)
+def test_w005_warns_of_a_pool_smaller_than_a_worker(
+    pool: Any, threads: int, size: int, databases: Databases, settings: Any
+) -> None:
+    databases(tasks=POSTGRESQL | {"OPTIONS": {"pool": pool}})
+    settings.DJANGO_TASKS = {"THREADS": threads}
+    (warning,) = found("W005")
+    assert f"at most {size};" in warning.msg
+    assert f'"max_size": {threads + 1}' in hint(warning)
+
+
+@pytest.mark.parametrize("pool", [None, False, {"max_size": 9}, {"min_size": 9}])
+def test_w005_is_silent_when_the_pool_is_large_enough(pool: Any, databases: Databases) -> None:
+    databases(tasks=POSTGRESQL | {"OPTIONS": {"pool": pool}})
+    assert found("W005") == []
+
+
+# W007: kept connections
+
+
+@pytest.mark.parametrize("engine", [POSTGRESQL, MARIADB])
+@pytest.mark.parametrize("age", [60, None])
+def test_w007_warns_of_kept_connections_that_nobody_tests(
+    engine: dict[str, Any], age: int | None, databases: Databases
+) -> None:
+    databases(tasks=engine | {"CONN_MAX_AGE": age})
+    (warning,) = found("W007")
+    assert f"CONN_MAX_AGE is {age}" in warning.msg
+    assert '"CONN_HEALTH_CHECKS": True' in hint(warning)
+
+
+@pytest.mark.parametrize(
+    "database",
+    [
+        POSTGRESQL,
+        MARIADB | {"CONN_MAX_AGE": 60, "CONN_HEALTH_CHECKS": True},
+        SQLITE | {"CONN_MAX_AGE": 60},
+    ],
+)
+def test_w007_is_silent_otherwise(database: dict[str, Any], databases: Databases) -> None:
+    databases(tasks=database)
+    assert found("W007") == []
+
+
+# Which databases
+
+
+class NotElsewhere:
+    def allow_migrate(self, db: str, app_label: str, **hints: Any) -> bool | None:
+        return False if db == "elsewhere" and app_label == "django_tasks" else None
+
+
+def test_databases_that_cannot_hold_tasks_are_left_alone(
+    databases: Databases, settings: Any
+) -> None:
+    settings.DATABASE_ROUTERS = [f"{__name__}.NotElsewhere"]
+    databases(elsewhere=SQLITE, tasks=SQLITE)
+    assert {"'tasks'" in warning.msg for warning in found("W003")} == {True}
+
+
+@pytest.mark.django_db
+def test_databases_that_were_not_asked_for_are_not_connected_to(databases: Databases) -> None:
+    databases(tasks=MARIADB)
+    assert heard("default") == []
