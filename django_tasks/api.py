@@ -3,7 +3,6 @@
 Import it where models may be imported, not in a settings file or an app's ``__init__``.
 """
 
-from dataclasses import replace
 from typing import Any
 
 from django_tasks import intake
@@ -38,7 +37,6 @@ from django_tasks.exceptions import (
     TaskTypeError,
     TaskValueError,
     UnknownDatabase,
-    WorkerError,
 )
 from django_tasks.handlers import TaskHandler, task_handler
 from django_tasks.models import Status, Task
@@ -47,7 +45,7 @@ from django_tasks.running import RunningTask
 from django_tasks.store.steer import CancelResult
 from django_tasks.store.upsert import OnConflict
 from django_tasks.worker import embedded
-from django_tasks.worker.config import default_config
+from django_tasks.worker.config import worker_config
 
 __all__ = [
     "CancelResult",
@@ -62,7 +60,6 @@ __all__ = [
     "TaskTypeError",
     "TaskValueError",
     "UnknownDatabase",
-    "WorkerError",
     "aadd_task",
     "aadd_tasks",
     "acancel_task",
@@ -100,9 +97,10 @@ def start(*, using: str | None = None, **wishes: Any) -> None:
     ``threads``, ``batch_size``, ``poll_interval``, ``lease``, ``queues``, ``codes``,
     ``shutdown_timeout`` (seconds), in place of the settings. Does nothing if this process already
     runs a worker there. In a program that forks (a preloading web server), call it after the fork.
-    Raises UnknownDatabase for a bad alias and TypeError for an unknown wish.
+    Raises UnknownDatabase for a bad alias, TaskValueError for a bad value and TypeError for an
+    unknown wish.
     """
-    embedded.start_worker(replace(default_config(intake.write_alias(using)), **wishes))
+    embedded.start_worker(worker_config(intake.write_alias(using), **wishes))
 
 
 def shutdown(*, wait: bool = True, timeout: float | None = None) -> bool:

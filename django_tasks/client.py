@@ -3,7 +3,6 @@
 from collections.abc import Iterable, Iterator
 from datetime import datetime
 from functools import partial
-from itertools import islice
 from threading import Lock
 from time import monotonic
 from typing import NamedTuple
@@ -29,6 +28,7 @@ from django_tasks.intake import (
 from django_tasks.keys import BIZ_NUM_LENGTH, check_text
 from django_tasks.models import Task
 from django_tasks.store import hints, search, steer, workers
+from django_tasks.store.batches import batches
 from django_tasks.store.steer import CancelResult
 from django_tasks.store.transactions import retried, write_transaction
 from django_tasks.store.upsert import NewTask, OnConflict, upsert, upsert_one
@@ -277,8 +277,7 @@ def _store_all(
     moved: set[tuple[str, str]] = set()
     with write_transaction(using):
         moment = now(using)
-        rest = iter(items)
-        while batch := list(islice(rest, batch_size)):
+        for batch in batches(items, batch_size, lambda item: item.new.biz_ext):
             moved |= upsert([item.new for item in batch], conflict, moment, using=using)
             if conflict is OnConflict.RAISE:
                 _refuse_unmoved(batch, moved)

@@ -47,10 +47,6 @@ class HandlerError(TaskException, ValueError):
     """A handler that cannot be registered: no code, a code twice, nothing to run."""
 
 
-class WorkerError(TaskException, RuntimeError):
-    """A worker that cannot start as it was asked to."""
-
-
 class ClaimLost(TaskException):
     """Raised inside an ``atomic`` run whose row has gone to somebody else: it rolls back."""
 

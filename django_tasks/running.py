@@ -17,8 +17,8 @@ class RunningTask:
     """One run of one task.
 
     All fields of the row are here under their names; only ``biz_ext`` may be changed, and the
-    change is kept if the handler returns a next time. ``when`` and ``create_time`` are what the
-    model would give (aware under ``USE_TZ``). ``attempt`` counts from 1; ``lateness`` is how many
+    change is kept if the handler returns a next time. Times are what the model would give
+    (aware under ``USE_TZ``). ``attempt`` counts from 1; ``lateness`` is how many
     seconds after ``when`` the run started.
     """
 
@@ -28,13 +28,16 @@ class RunningTask:
     when: datetime
     queue: str
     priority: int
+    status: int
     version: int
     attempts: int
     rescues: int
     create_time: datetime
+    update_time: datetime
     last_error: str
     schedule: str | None
     claimed_by: int
+    claim_time: datetime
     using: str
     lateness: float
     _text: str | None = field(repr=False)

@@ -216,7 +216,7 @@ def _take(
     # The pairs alone would not use the primary key on MariaDB.
     template = (
         f"{_TAKE} WHERE status = 0 AND id IN ({marks(len(ids))})"
-        f" AND (id, version) IN ({', '.join(['(%s, %s)'] * len(keys))})"
+        f" AND (id, version) IN ({dialect.row_list(2, len(keys))})"
     )
     params = [*_take_params(dialect, claimer, now), *ids, *flat(keys)]
     taken = dialect.execute(template, params)

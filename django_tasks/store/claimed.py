@@ -3,6 +3,8 @@
 from datetime import datetime
 from typing import NamedTuple
 
+from django_tasks.models import Status
+
 
 class Claimed(NamedTuple):
     """A task that worker ``worker_id`` owns, as it was at the claim; times are aware UTC.
@@ -26,6 +28,7 @@ class Claimed(NamedTuple):
     schedule: str | None
     worker_id: int
     claim_time: datetime
+    status: int = Status.RUNNING
 
     def __str__(self) -> str:
         return f"{self.biz_code}/{self.biz_num}"

@@ -17,7 +17,7 @@ def keep_connection(using: str, lock_wait: float) -> None:
     connection: Any = connections[using]
     connection.close_if_unusable_or_obsolete()
     if connection.connection is None:
-        connection.connect()
+        connection.ensure_connection()
         if connection.settings_dict["CONN_MAX_AGE"] == 0:
             connection.close_at = None
         dialect_of(using).bound_lock_waits(lock_wait)

@@ -65,6 +65,10 @@ class Dialect:
             cursor.execute(self.sql(template), params)
             return cast(list[tuple[Any, ...]], cursor.fetchall())
 
+    def row_list(self, width: int, count: int) -> str:
+        """Placeholders for what stands inside ``(a, b) IN (…)``."""
+        return "VALUES " + _tuples(width, count)
+
     def cast_time(self, expression: str) -> str:
         """A column of literals as what ``when`` holds."""
         return expression
@@ -164,6 +168,9 @@ class MySQL(Dialect):
     groups_along_index = True
     any_case = "(?i)"
 
+    def row_list(self, width: int, count: int) -> str:
+        return _tuples(width, count)
+
     @cached_property
     def lock_free_rows(self) -> str:  # type: ignore[override]
         # MariaDB 10.5 has no SKIP LOCKED; NOWAIT then fails quickly instead of waiting.
@@ -210,6 +217,10 @@ def dialect_of(using: str) -> Dialect:
 def marks(count: int) -> str:
     """``count`` placeholders for an IN list."""
     return ", ".join(["%s"] * count)
+
+
+def _tuples(width: int, count: int) -> str:
+    return ", ".join([f"({marks(width)})"] * count)
 
 
 def flat(rows: Iterable[Iterable[Any]]) -> list[Any]:

@@ -4,7 +4,6 @@ Each takes a batch, guards every row with the id, version and owner that the cal
 answers with the ids that matched. What did not match is the caller's to explain.
 """
 
-from collections import defaultdict
 from collections.abc import Sequence
 from datetime import datetime
 from typing import Any, NamedTuple
@@ -90,19 +89,13 @@ def remove(dialect: Dialect, keys: Sequence[Key], statuses: str = FINISHABLE_SQL
 
 
 def _removed_returning(dialect: Dialect, keys: Sequence[Key], statuses: str) -> set[int]:
-    # Grouped by version, because nearly all of a batch have the same and a list of ids is what
-    # every planner understands.
-    groups: dict[tuple[int, int], list[int]] = defaultdict(list)
-    for key in keys:
-        groups[key.version, key.owner].append(key.id)
-    gone: set[int] = set()
-    for (version, owner), ids in groups.items():
-        template = (
-            f"DELETE FROM {{task}} WHERE id IN ({marks(len(ids))}) AND version = %s"
-            f" AND claimed_by = %s AND status IN {statuses} RETURNING id"
-        )
-        gone.update(row[0] for row in dialect.fetch(template, [*sorted(ids), version, owner]))
-    return gone
+    keys = sorted(keys)
+    # The list of ids is what every planner finds the rows by; the fence is checked on those.
+    template = (
+        f"DELETE FROM {{task}} WHERE id IN ({marks(len(keys))}) AND status IN {statuses}"
+        f" AND (id, version, claimed_by) IN ({dialect.row_list(3, len(keys))}) RETURNING id"
+    )
+    return set(flat(dialect.fetch(template, [*(key.id for key in keys), *flat(keys)])))
 
 
 def _leave_returning(

@@ -17,11 +17,13 @@ class Peer(NamedTuple):
     """A row of the worker table; ``heartbeat`` is aware UTC, ``lease`` seconds."""
 
     id: int
+    beats: int
     heartbeat: datetime
     lease: float
 
-    def is_dead(self, now: datetime) -> bool:
-        return self.heartbeat + timedelta(seconds=self.lease) < now
+    def looks_alive(self, now: datetime) -> bool:
+        """By the clock: good enough to count workers, not to take their claims."""
+        return now <= self.heartbeat + timedelta(seconds=self.lease)
 
 
 class Registration(NamedTuple):
@@ -52,10 +54,15 @@ def register(worker: Registration, now: datetime, *, using: str) -> int:
 def roll_call(*, using: str) -> tuple[ClockReading, list[Peer]]:
     """The database's clock and all workers, in one statement if there is any worker."""
     dialect = dialect_of(using)
-    template = f"SELECT id, heartbeat, lease, {dialect.clock_sql} FROM {{worker}} ORDER BY id"
+    template = (
+        f"SELECT {dialect.clock_sql}, id, beats, heartbeat, lease FROM {{worker}} ORDER BY id"
+    )
     rows = dialect.fetch(template)
-    clock = dialect.reading(rows[0][3]) if rows else dialect.read_clock()
-    return clock, [Peer(row[0], dialect.from_column(row[1]), row[2]) for row in rows]
+    clock = dialect.reading(rows[0][0]) if rows else dialect.read_clock()
+    return clock, [
+        Peer(worker_id, beats, dialect.from_column(heartbeat), lease)
+        for _, worker_id, beats, heartbeat, lease in rows
+    ]
 
 
 def read_clock(*, using: str) -> ClockReading:
@@ -68,7 +75,10 @@ def beat(
 ) -> bool:
     """Renew a worker's lease; False when its row is gone: others took it for dead."""
     dialect = dialect_of(using)
-    template = "UPDATE {worker} SET heartbeat = %s, state = %s, counters = %s WHERE id = %s"
+    template = (
+        "UPDATE {worker} SET heartbeat = %s, beats = beats + 1, state = %s, counters = %s"
+        " WHERE id = %s"
+    )
     params = [dialect.to_column(now), state, json.dumps(counters), worker_id]
     return dialect.execute(template, params) == 1
 
@@ -78,16 +88,14 @@ def remove(worker_id: int, *, using: str) -> bool:
     return dialect_of(using).execute("DELETE FROM {worker} WHERE id = %s", [worker_id]) == 1
 
 
-def fence(peer: Peer, now: datetime, *, using: str) -> bool:
-    """Remove a worker that has been silent for longer than its lease.
+def fence(peer: Peer, *, using: str) -> bool:
+    """Remove a worker that has been silent since ``peer`` was read.
 
-    False when it has sent a heartbeat since: it lives. From here on its own heartbeat matches
+    False when it has sent a heartbeat meanwhile: it lives. From here on its own heartbeat matches
     nothing, so it learns that everything it claimed is lost.
     """
-    dialect = dialect_of(using)
-    cutoff = dialect.to_column(now - timedelta(seconds=peer.lease))
-    template = "DELETE FROM {worker} WHERE id = %s AND heartbeat < %s"
-    return dialect.execute(template, [peer.id, cutoff]) == 1
+    template = "DELETE FROM {worker} WHERE id = %s AND beats = %s"
+    return dialect_of(using).execute(template, [peer.id, peer.beats]) == 1
 
 
 def orphaning_owners(*, using: str) -> list[int]:

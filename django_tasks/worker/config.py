@@ -4,8 +4,11 @@ import os
 import secrets
 import socket
 from dataclasses import dataclass
+from typing import Any
 
+from django_tasks import conf
 from django_tasks.conf import options
+from django_tasks.exceptions import TaskValueError
 from django_tasks.store.workers import Registration
 
 
@@ -38,14 +41,29 @@ class WorkerConfig:
         return Registration(name[-200:], self.lease, self.threads, self.queues)
 
 
-def default_config(using: str) -> WorkerConfig:
-    """The config that the settings ask for."""
-    wishes = options()
-    return WorkerConfig(
-        using=using,
-        threads=wishes.threads,
-        batch_size=wishes.batch_size,
-        poll_interval=wishes.poll_interval,
-        lease=wishes.lease,
-        shutdown_timeout=wishes.shutdown_timeout,
-    )
+_OPTIONS = ("threads", "batch_size", "poll_interval", "lease", "shutdown_timeout")
+_NAMES = ("queues", "codes")
+
+
+def worker_config(using: str, **wishes: Any) -> WorkerConfig:
+    """The config that the settings ask for, but for ``wishes``.
+
+    Raises TaskValueError for a value that a setting could not have either, TypeError for a wish
+    that there is not.
+    """
+    values = {name: getattr(options(), name) for name in _OPTIONS}
+    for name, value in wishes.items():
+        values[name] = _checked(name, value)
+    return WorkerConfig(using=using, **values)
+
+
+def _checked(name: str, value: Any) -> Any:
+    try:
+        if name in _OPTIONS:
+            return conf.convert(name.upper(), value)
+        if name in _NAMES:
+            # A lone string is one name, not as many as it has letters.
+            return (value,) if isinstance(value, str) else tuple(value)
+    except (TypeError, ValueError) as error:
+        raise TaskValueError(name, value, str(error)) from None
+    return value

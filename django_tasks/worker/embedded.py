@@ -17,7 +17,7 @@ def start_worker(config: WorkerConfig) -> None:
     """
     with _lock:
         known = _workers.get(config.using)
-        if known is not None and known.is_alive():
+        if known is not None and known.is_wanted():
             return
         worker = _workers[config.using] = Worker(config)
         atexit.register(stop_all, [worker], config.shutdown_timeout)

@@ -22,6 +22,7 @@ from django_tasks.outcomes import (
     Settled,
     Unsettled,
 )
+from django_tasks.store.batches import batches
 from django_tasks.store.claimed import Claimed
 from django_tasks.store.finish import Ended, finish
 from django_tasks.worker.config import WorkerConfig
@@ -97,7 +98,8 @@ class Finisher:
         return {row for owner, row in self._held if owner == worker_id}
 
     def _batch(self) -> list[Ended]:
-        return self._ends[: 1 if self._one_by_one > 0 else self._batch_size]
+        most = 1 if self._one_by_one > 0 else self._batch_size
+        return next(batches(self._ends, most, _text), [])
 
     def _isolate(self, batch: list[Ended], error: Exception) -> None:
         """One end that no database takes must not hold up the others.
@@ -125,6 +127,14 @@ class Finisher:
         self.counters["lost" if lost and _is_news(outcome) else _COUNTED[type(outcome)]] += 1
         if lost and _is_news(outcome):
             signals.task_lost.send_robust(None, task=claimed, using=self._using)
+
+
+def _text(end: Ended) -> str | None:
+    """The part of an end that can be long."""
+    match end.outcome:
+        case Reschedule(biz_ext=text) | Retry(error=text) | Fail(error=text):
+            return text
+    return None
 
 
 def _is_news(outcome: Outcome) -> bool:

@@ -23,6 +23,8 @@ class Membership:
         self.worker_id = 0
         self.clock = Clock(ClockReading(datetime.now(timezone.utc), ticks()), ticks)
         self.peers: list[workers.Peer] = []
+        # Of each peer, its last heartbeat and when we first saw that one.
+        self._seen: dict[int, tuple[int, float]] = {}
 
     @property
     def name(self) -> str:
@@ -43,6 +45,7 @@ class Membership:
         asked = self.clock.monotonic()
         reading, self.peers = workers.roll_call(using=self._config.using)
         self.clock.set(reading)
+        self._watch(reading.monotonic)
         renewed = workers.beat(
             self.worker_id, reading.utc, state, counters, using=self._config.using
         )
@@ -75,12 +78,31 @@ class Membership:
         return self.clock.monotonic() - self._unbroken_since >= self._config.lease
 
     def living(self) -> list[workers.Peer]:
+        """The workers that seem to be at work, this one among them."""
         now = self.clock.now()
-        return [peer for peer in self.peers if not peer.is_dead(now)]
+        return [peer for peer in self.peers if peer.looks_alive(now)]
 
     def dead(self) -> list[workers.Peer]:
-        now = self.clock.now()
-        return [peer for peer in self.peers if peer.is_dead(now) and peer.id != self.worker_id]
+        """Peers that we have watched for their whole lease without seeing another heartbeat.
+
+        Judged by our monotonic clock alone: neither their clock, nor the database's jumping, nor
+        an hour that comes twice makes anybody look dead. And since we saw their last heartbeat
+        after they had sent it, their own belief in it has ended before ours.
+        """
+        tick = self.clock.monotonic()
+        return [
+            peer
+            for peer in self.peers
+            if peer.id != self.worker_id and tick - self._seen[peer.id][1] > peer.lease
+        ]
+
+    def _watch(self, tick: float) -> None:
+        seen = {peer.id: (peer.beats, tick) for peer in self.peers}
+        for worker_id, (beats, _) in seen.items():
+            known = self._seen.get(worker_id)
+            if known is not None and known[0] == beats:
+                seen[worker_id] = known
+        self._seen = seen
 
     def rank(self) -> int:
         """How many living workers are older than this one."""

@@ -17,9 +17,8 @@ def rescue_from_dead(membership: Membership, *, using: str) -> int:
     """
     if not membership.may_rescue():
         return 0
-    now = membership.clock.now()
     for peer in membership.dead():
-        workers.fence(peer, now, using=using)
+        workers.fence(peer, using=using)
     return sum(
         _rescue(owner, membership, using=using) for owner in workers.orphaning_owners(using=using)
     )

@@ -43,7 +43,7 @@ def run_process(configs: Sequence[WorkerConfig], parent: int | None = None) -> i
             if parent is not None and os.getppid() != parent:
                 logs.supervisor_died()
                 break
-        return _stop(workers, notes)
+        return _stop(workers, notes, is_child=parent is not None)
 
 
 def run_processes(configs: Sequence[WorkerConfig], count: int) -> int:
@@ -60,7 +60,7 @@ def run_processes(configs: Sequence[WorkerConfig], count: int) -> int:
         return _stop_children(children, notes, max(each.shutdown_timeout for each in configs))
 
 
-def _stop(workers: list[Worker], notes: Notes) -> int:
+def _stop(workers: list[Worker], notes: Notes, *, is_child: bool) -> int:
     """Stop workers against one deadline."""
     for worker in workers:
         worker.stop()
@@ -68,7 +68,9 @@ def _stop(workers: list[Worker], notes: Notes) -> int:
             logs.stopping(worker.config.using, len(running))
     deadline = monotonic() + max(worker.config.shutdown_timeout for worker in workers)
     while any(worker.is_alive() for worker in workers) and monotonic() < deadline:
-        if notes.wait(STOPPING_GLANCE_SECONDS):
+        # A child's second signal is likely the first one, sent to all processes and then passed on
+        # by the supervisor as well: which of them ends at once is the supervisor's to say.
+        if notes.wait(STOPPING_GLANCE_SECONDS) and not is_child:
             logs.second_signal()
             return _end_at_once()
     left = stop_all(workers, timeout=0)

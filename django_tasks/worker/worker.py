@@ -59,6 +59,10 @@ class Worker:
     def is_alive(self) -> bool:
         return self._thread.is_alive()
 
+    def is_wanted(self) -> bool:
+        """Whether it runs and nobody has asked it to stop."""
+        return self.is_alive() and not self._stopping.is_set()
+
     def running(self) -> list[str]:
         """The keys of the tasks that run now."""
         return [str(claimed) for claimed in self._poller.running()]

@@ -4,7 +4,6 @@ import argparse
 import logging
 import sys
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError, CommandParser
@@ -14,7 +13,7 @@ from django.utils import autoreload
 import django_tasks
 from django_tasks import conf, installation, registry
 from django_tasks.models import Task, WorkerRow
-from django_tasks.worker.config import WorkerConfig, default_config
+from django_tasks.worker.config import WorkerConfig, worker_config
 from django_tasks.worker.embedded import start_worker, wait_for_workers
 from django_tasks.worker.supervisor import run_process, run_processes
 
@@ -128,7 +127,7 @@ def _configs(options: dict[str, Any]) -> tuple[list[WorkerConfig], int]:
     for alias in aliases:
         if alias not in connections:
             raise _usage(f"--database {alias}: there is only {', '.join(connections)}")
-    return [replace(default_config(alias), **given) for alias in aliases], processes
+    return [worker_config(alias, **given) for alias in aliases], processes
 
 
 def _usage(sentence: str) -> CommandError:
