@@ -28,7 +28,10 @@ class Claimed(NamedTuple):
     schedule: str | None
     worker_id: int
     claim_time: datetime
-    status: int = Status.RUNNING
+
+    @property
+    def status(self) -> int:
+        return Status.RUNNING
 
     def __str__(self) -> str:
         return f"{self.biz_code}/{self.biz_num}"
