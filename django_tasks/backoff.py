@@ -39,10 +39,16 @@ class Exponential:
     factor: float = 2.0
     cap: Duration = 3600
 
+    def __post_init__(self) -> None:
+        seconds(self.first)
+        seconds(self.cap)
+        seconds(self.factor)  # a number, not negative and not infinite, is asked for here too
+
     def delay(self, attempt: int) -> float:
-        # 2.0 ** 1024 overflows; by then every sensible cap has long been reached.
-        exponent = min(attempt - 1, 500)
-        longest = min(seconds(self.cap), seconds(self.first) * self.factor**exponent)
+        try:
+            longest = min(seconds(self.cap), seconds(self.first) * self.factor ** (attempt - 1))
+        except OverflowError:
+            longest = seconds(self.cap)
         return random.uniform(0, longest)
 
 
@@ -67,6 +73,6 @@ def as_backoff(value: Backoff | Duration | Sequence[Duration]) -> Backoff:
         if not value:
             raise ValueError("a list of delays cannot be empty")
         return Delays(tuple(seconds(item) for item in value))
-    if callable(getattr(value, "delay", None)):
+    if callable(getattr(value, "delay", None)) and not isinstance(value, type):
         return value  # type: ignore[return-value]  # the Protocol has just been checked
     raise TypeError(f"a backoff is a delay, a list of delays or has delay(), not {value!r}")

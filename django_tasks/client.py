@@ -12,7 +12,7 @@ from django.db import transaction
 
 from django_tasks import bell, signals
 from django_tasks.clock import ClockReading
-from django_tasks.exceptions import TaskExists, TaskValueError
+from django_tasks.exceptions import TaskExists, TaskTypeError, TaskValueError
 from django_tasks.intake import (
     Conflict,
     Match,
@@ -80,9 +80,11 @@ def add_tasks(
     by_key = {item.new[:2]: item for item in _items(tasks, alias)}
     # Sorted over all batches: two callers with the same keys never wait for each other crosswise.
     items = [by_key[key] for key in sorted(by_key)]
-    moved = _store_all(items, conflict, size, using=alias)
+    moved, stored = _store_all(items, conflict, size, using=alias)
+    for task in stored:
+        signals.task_added.send_robust(Task, task=task, using=alias)
     if moved:
-        _announce_all([item for item in items if item.new[:2] in moved], alias)
+        _wake_workers(min(item.new.when for item in items if item.new[:2] in moved), alias)
     return len(moved)
 
 
@@ -147,7 +149,7 @@ def get_tasks_by_code(
     """
     alias = read_alias(using)
     check_code(biz_code)
-    if biz_num:
+    if biz_num != "":
         check_text("biz_num", biz_num, BIZ_NUM_LENGTH)
     pending = search.pending_like(biz_code, biz_num, using=alias)
     if when is None:
@@ -254,17 +256,18 @@ def _stored(new: NewTask, conflict: OnConflict, *, using: str) -> tuple[Task, bo
 
 
 class Item(NamedTuple):
-    """One task of ``add_tasks``: its place, as it was given, and as it will be stored."""
+    """One task of ``add_tasks``: its place, and as it will be stored."""
 
     place: int
-    task: Task
     new: NewTask
 
 
 def _items(tasks: Iterable[Task], using: str) -> Iterator[Item]:
+    if not isinstance(tasks, Iterable):
+        raise TaskTypeError("tasks", tasks, "must be an iterable of Tasks")
     for index, task in enumerate(tasks):
         try:
-            yield Item(index, task, checked_task(task, using))
+            yield Item(index, checked_task(task, using))
         except TaskValueError as error:
             error.index = index
             raise
@@ -273,32 +276,31 @@ def _items(tasks: Iterable[Task], using: str) -> Iterator[Item]:
 @retried
 def _store_all(
     items: list[Item], conflict: OnConflict, batch_size: int, *, using: str
-) -> set[tuple[str, str]]:
+) -> tuple[set[tuple[str, str]], list[Task]]:
+    """The keys that were moved, and their rows if somebody listens for them."""
     moved: set[tuple[str, str]] = set()
+    stored: list[Task] = []
+    heard = signals.task_added.has_listeners(Task)
     with write_transaction(using):
         moment = now(using)
         for batch in batches(items, batch_size, lambda item: item.new.biz_ext):
-            moved |= upsert([item.new for item in batch], conflict, moment, using=using)
+            keys = upsert([item.new for item in batch], conflict, moment, using=using)
+            moved |= keys
             if conflict is OnConflict.RAISE:
                 _refuse_unmoved(batch, moved)
-    return moved
+            if heard:  # now, while our transaction keeps workers away from the rows
+                stored += search.with_keys(keys, using=using)
+    return moved, stored
 
 
 def _refuse_unmoved(batch: list[Item], moved: set[tuple[str, str]]) -> None:
-    for index, _, new in batch:
+    for index, new in batch:
         if new[:2] not in moved:
             raise _exists(new, index)
 
 
 def _exists(new: NewTask, index: int | None = None) -> TaskExists:
     return TaskExists("biz_num", new.biz_num, f"of {new.biz_code!r} exists already", index=index)
-
-
-def _announce_all(items: list[Item], using: str) -> None:
-    if signals.task_added.has_listeners(Task):
-        for item in items:
-            signals.task_added.send_robust(Task, task=item.task, using=using)
-    _wake_workers(min(item.new.when for item in items), using)
 
 
 def _moved(count: int, when: datetime, using: str) -> bool:

@@ -41,7 +41,7 @@ def checked_task(task: Task, using: str) -> NewTask:
         biz_num=check_key("biz_num", task.biz_num, BIZ_NUM_LENGTH),
         when=aware("when", task.when),
         biz_ext=payload.dump(task.biz_ext, options().payload_limit),
-        queue=check_key("queue", task.queue or inherited[0], QUEUE_LENGTH),
+        queue=check_key("queue", task.queue if task.queue != "" else inherited[0], QUEUE_LENGTH),
         priority=check_priority(inherited[1] if task.priority is None else task.priority),
         schedule=None,
     )
@@ -105,6 +105,8 @@ def _check_id(task: Task, using: str) -> None:
     """A task that was read from the database may be added again, but only under its own key."""
     if not task.pk:
         return
+    if not isinstance(task.pk, int):
+        raise TaskValueError("id", task.pk, "must be a whole number")
     same_id = Task._base_manager.using(using).filter(pk=task.pk)
     key = same_id.values_list("biz_code", "biz_num").first()
     if key is not None and key != (task.biz_code, task.biz_num):

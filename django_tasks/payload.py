@@ -39,6 +39,14 @@ def load(text: str | None) -> Any:
     return None if text is None else json.loads(text)
 
 
+def same(text: str, other: str | None) -> bool:
+    """Whether two JSON texts mean the same; 1, 1.0 and true do not, order and blanks do."""
+    if text == other:
+        return True
+    one, two = (json.dumps(load(each), sort_keys=True) for each in (text, other))
+    return one == two
+
+
 def _dumped(value: Any) -> str:
     try:
         return json.dumps(value, ensure_ascii=False, allow_nan=False)

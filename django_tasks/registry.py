@@ -136,7 +136,10 @@ def _instance(handler: Any) -> TaskHandler:
     if isinstance(handler, TaskHandler):
         return handler
     if isclass(handler) and issubclass(handler, TaskHandler):
-        return handler()
+        try:
+            return handler()
+        except Exception as error:
+            raise HandlerError(f"{shortened(handler)} cannot be made: {error}") from error
     raise HandlerError(f"{shortened(handler)} is not a TaskHandler")
 
 

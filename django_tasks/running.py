@@ -80,8 +80,7 @@ class RunningTask:
         if self._biz_ext is _UNREAD:
             return None
         text = payload.dump(self._biz_ext, limit) or "null"
-        same = text == self._text or payload.load(text) == payload.load(self._text)
-        return None if same else text
+        return None if payload.same(text, self._text) else text
 
     def __str__(self) -> str:
         return f"{self.biz_code}/{self.biz_num}"

@@ -7,8 +7,7 @@ got where a worker ran it; both have the same field names.
 =================  =============  =======================================================
 signal             sender         further arguments
 =================  =============  =======================================================
-task_added         ``Task``       ``task``; sent at the add, inside its transaction;
-                                  from ``add_tasks`` the task as it was given
+task_added         ``Task``       ``task``; sent at the add, inside its transaction
 task_cancelled     ``Task``       ``biz_code``, ``biz_num``, ``result``
 task_started       handler class  ``task``
 task_succeeded     handler class  ``task``, ``seconds``: the handler is done, its row goes

@@ -28,6 +28,9 @@ def aware(field: str, value: object) -> datetime:
         moment = moment.astimezone(timezone.utc)
     except OverflowError:
         moment = LATEST + timedelta(seconds=1)
+    if type(moment) is not datetime:
+        # Other libraries' datetimes print themselves in their own way, and drivers print them.
+        moment = datetime.combine(moment.date(), moment.time(), timezone.utc)
     if not EARLIEST <= moment <= LATEST:
         raise TaskValueError(field, value, "is out of the databases' range, years 1000 to 9999")
     return moment

@@ -1,6 +1,8 @@
 """Which rows a caller means: reads that mean the same on every database."""
 
 import re
+from collections import defaultdict
+from collections.abc import Collection
 
 from django.db.models import Q, QuerySet, Value
 from django.db.models.functions import StrIndex
@@ -13,6 +15,18 @@ from django_tasks.store.dialects import dialect_of
 def key(biz_code: str, biz_num: str) -> Q:
     """The one task of a key."""
     return Q(biz_code=biz_code, biz_num=biz_num)
+
+
+def with_keys(keys: Collection[tuple[str, str]], *, using: str) -> list[Task]:
+    """The rows of ``keys``, in the order of keys."""
+    numbers = defaultdict(list)
+    for biz_code, biz_num in keys:
+        numbers[biz_code].append(biz_num)
+    rows = Task._base_manager.using(using)
+    found: list[Task] = []
+    for biz_code in sorted(numbers):
+        found += rows.filter(biz_code=biz_code, biz_num__in=numbers[biz_code]).order_by("biz_num")
+    return found
 
 
 def containing(biz_code: str, fragment: str, *, at_start: bool) -> Q:

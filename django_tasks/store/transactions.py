@@ -49,7 +49,7 @@ def retried(operation: Callable[P, R]) -> Callable[P, R]:
             try:
                 return operation(*args, **kwargs)
             except DatabaseError as error:
-                if connections[using].in_atomic_block or not is_contention(using, error):
+                if not connections[using].get_autocommit() or not is_contention(using, error):
                     raise
         return operation(*args, **kwargs)
 
