@@ -8,7 +8,7 @@ from time import monotonic
 from typing import NamedTuple
 
 from asgiref.sync import sync_to_async
-from django.db import transaction
+from django.db import connections, transaction
 
 from django_tasks import bell, signals
 from django_tasks.clock import ClockReading
@@ -312,5 +312,7 @@ def _moved(count: int, when: datetime, using: str) -> bool:
 
 def _wake_workers(first: datetime, using: str) -> None:
     """Hint that something is due at ``first``, to this process's workers and to others."""
-    transaction.on_commit(partial(bell.ring, using), using=using)
+    if connections[using].in_atomic_block or connections[using].get_autocommit():
+        transaction.on_commit(partial(bell.ring, using), using=using)
+    # else a transaction that the caller manages by hand: Django cannot tell when it commits
     hints.notify(first, now(using), using=using)

@@ -6,8 +6,8 @@ from typing import Any
 
 from django_tasks.exceptions import TaskTypeError, TaskValueError
 
-# MariaDB's JSON functions stop at 32 levels, and its CHECK (json_valid(…)) with them.
-DEEPEST = 32
+# MariaDB's CHECK (json_valid(…)) refuses 32 levels and more.
+DEEPEST = 31
 
 # json.dumps writes NUL as \u0000; an even run of backslashes before it means a plain text
 # "\u0000" instead. PostgreSQL's jsonb cannot hold the character.
@@ -18,7 +18,7 @@ def dump(value: Any, limit: int) -> str | None:
     """``value`` as JSON text, or None for None (stored as NULL).
 
     Raises TaskTypeError for what JSON has no word for, TaskValueError for NaN, infinities, NUL,
-    lone surrogates, more than 32 levels, or more than ``limit`` bytes of UTF-8.
+    lone surrogates, more than 31 levels, or more than ``limit`` bytes of UTF-8.
     """
     if value is None:
         return None

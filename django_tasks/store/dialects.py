@@ -103,7 +103,7 @@ class Dialect:
     def utc(self, value: Any) -> datetime:
         """A value of ``clock_sql`` as aware UTC."""
         moment: datetime = value
-        return moment.replace(tzinfo=timezone.utc) if moment.tzinfo is None else moment
+        return moment.replace(tzinfo=timezone.utc)
 
     # Errors
 
@@ -141,7 +141,8 @@ class SQLite(Dialect):
 
 
 class PostgreSQL(Dialect):
-    clock_sql = "clock_timestamp()"
+    # Without a zone of its own, so that neither the session's nor Django's can get at it.
+    clock_sql = "clock_timestamp() AT TIME ZONE 'UTC'"
     notifies = True
 
     def cast_time(self, expression: str) -> str:

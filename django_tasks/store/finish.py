@@ -47,6 +47,8 @@ def finish(ended: Sequence[Ended], now: datetime, *, using: str, careful: bool =
     ``careful`` steps over rows that somebody holds locked (a view that added to a running task
     and has not committed), where the plain way would wait and everything else with it.
     """
+    if not ended:
+        return Finished(set(), set(), set())
     with write_transaction(using):
         dialect = dialect_of(using)
         locked = _locked_ids(dialect, [end.claimed.id for end in ended]) if careful else set()

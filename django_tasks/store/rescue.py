@@ -14,7 +14,7 @@ from django.utils.translation import gettext_lazy as _
 from django_tasks.models import Status
 from django_tasks.store.claim import OWNED_SQL, owned_ids
 from django_tasks.store.claimed import SUSPICIOUS_RESCUES
-from django_tasks.store.dialects import Dialect, dialect_of, marks
+from django_tasks.store.dialects import Dialect, dialect_of, flat, marks
 from django_tasks.store.leave import Key, Leaving, leave, remove, waiting
 from django_tasks.store.transactions import retried, write_transaction
 
@@ -96,12 +96,22 @@ def give_back_strays(worker_id: int, held: Collection[int], now: datetime, *, us
 
 
 def _owned_by(dialect: Dialect, owners: Sequence[int]) -> list[Orphan]:
-    template = (
+    """Rows of ``owners``, locked; those that somebody holds locked are left for the next time.
+
+    Found by a plain read and locked by id: MariaDB would lock, and wait for, every row that a
+    locking search passes on its way.
+    """
+    owned = f"status IN {OWNED_SQL} AND claimed_by IN ({marks(len(owners))})"
+    find = f"SELECT id FROM {{task}} WHERE {owned} ORDER BY id LIMIT {ROWS_AT_ONCE}"
+    ids = flat(dialect.fetch(find, list(owners)))
+    if not ids:
+        return []
+    lock = (
         "SELECT id, version, claimed_by, status, attempts, rescues, last_error, biz_code, biz_num"
-        f" FROM {{task}} WHERE status IN {OWNED_SQL} AND claimed_by IN ({marks(len(owners))})"
-        f" ORDER BY id LIMIT {ROWS_AT_ONCE}{dialect.lock}"
+        f" FROM {{task}} WHERE id IN ({marks(len(ids))}) AND {owned} ORDER BY id"
+        f"{dialect.lock_free_rows}"
     )
-    return [Orphan(*row) for row in dialect.fetch(template, list(owners))]
+    return [Orphan(*row) for row in dialect.fetch(lock, [*ids, *owners])]
 
 
 def after_rescue(row: Orphan, attempts_allowed: int) -> Leaving:

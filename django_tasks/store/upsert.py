@@ -5,15 +5,18 @@ update); a client adds while the row is claimed, run, finished or rescued (versi
 the owner's finish no longer matches and what was added is not lost).
 """
 
+from collections import defaultdict
 from collections.abc import Callable, Sequence
 from datetime import datetime
 from enum import Enum
 from typing import Any, NamedTuple
 
+from django.db import IntegrityError
+
 from django_tasks import payload
 from django_tasks.models import Status, Task
 from django_tasks.store.claim import OWNED_SQL
-from django_tasks.store.dialects import Dialect, dialect_of, flat
+from django_tasks.store.dialects import Dialect, dialect_of, flat, marks
 from django_tasks.store.transactions import write_transaction
 from django_tasks.times import for_django
 
@@ -80,7 +83,8 @@ def upsert(
     dialect = dialect_of(using)
     ordered = sorted(tasks, key=lambda task: task[:2])
     if not dialect.returns_only_moved and on_conflict is not OnConflict.REPLACE:
-        return _insert_then_move(dialect, ordered, on_conflict, now)
+        with write_transaction(using):
+            return _look_then_write(dialect, ordered, on_conflict, now)
     template = _upserting(dialect, ordered, on_conflict)
     values = _values(dialect, ordered, now)
     if on_conflict is OnConflict.REPLACE:
@@ -101,45 +105,64 @@ def _upserting(dialect: Dialect, tasks: Sequence[NewTask], on_conflict: OnConfli
     return f"{insert} ON CONFLICT (biz_code, biz_num) DO UPDATE SET {sets} WHERE {wanted}"
 
 
-def _insert_then_move(
+def _look_then_write(
     dialect: Dialect, tasks: Sequence[NewTask], on_conflict: OnConflict, now: datetime
 ) -> set[tuple[str, str]]:
-    """MySQL, MariaDB, when not everything is to be replaced: one key at a time.
+    """MySQL, MariaDB, when not everything is to be replaced. Runs inside a transaction.
 
-    Their row count of an upsert cannot tell a new row from one left alone. INSERT IGNORE's can
-    (everything else it would ignore has been checked before); then a guarded UPDATE moves the row
-    if it is to be moved. A row that vanished in between is inserted after all.
+    Their row count of an upsert cannot tell a new row from one left alone. So the rows that exist
+    are locked and looked at first; those that are to move are upserted, the others inserted. Race:
+    a key that was absent is inserted by somebody else meanwhile; then our INSERT fails, and we
+    look again.
     """
-    stored = set()
-    insert = f"INSERT IGNORE INTO {{task}} ({_COLUMNS}) VALUES {_MARKS}"
-    exists = "SELECT 1 FROM {task} WHERE biz_code = %s AND biz_num = %s FOR UPDATE"
+    using = dialect.connection.alias
+    there: dict[tuple[str, str], tuple[int, datetime]] | None = None
+    while True:
+        before, there = there, _locked_rows(dialect, tasks)
+        wanted = [task for task in tasks if _moves(task, there.get(task[:2]), on_conflict)]
+        new = [task for task in wanted if task[:2] not in there]
+        try:
+            with write_transaction(using):
+                if new:
+                    insert = f"INSERT INTO {{task}} ({_COLUMNS}) VALUES"
+                    marked = ", ".join([_MARKS] * len(new))
+                    dialect.execute(f"{insert} {marked}", _values(dialect, new, now))
+        except IntegrityError:
+            if before is not None and before.keys() == there.keys():
+                raise  # it was not about a key
+            continue
+        if moved := [task for task in wanted if task[:2] in there]:
+            template = _upserting(dialect, moved, OnConflict.REPLACE)
+            dialect.execute(template, _values(dialect, moved, now))
+        return {task[:2] for task in wanted}
+
+
+def _locked_rows(
+    dialect: Dialect, tasks: Sequence[NewTask]
+) -> dict[tuple[str, str], tuple[int, datetime]]:
+    """Status and time of the rows that exist, locked; found by the unique key, a code at a time."""
+    numbers: dict[str, list[str]] = defaultdict(list)
     for task in tasks:
-        while True:
-            if dialect.execute(insert, _values(dialect, [task], now)) or dialect.execute(
-                *_move(dialect, task, on_conflict, now)
-            ):
-                stored.add(task[:2])
-                break
-            if dialect.fetch(exists, task[:2]):
-                break
-    return stored
-
-
-def _move(
-    dialect: Dialect, task: NewTask, on_conflict: OnConflict, now: datetime
-) -> tuple[str, list[Any]]:
-    when = dialect.to_column(task.when)
-    sets = _assignments("", lambda column: "%s")
-    template = (
-        f"UPDATE {{task}} SET {sets} WHERE biz_code = %s AND biz_num = %s"
-        f" AND ({_wanted(on_conflict, '', '%s')})"
+        numbers[task.biz_code].append(task.biz_num)
+    codes = " OR ".join(
+        f"(biz_code = %s AND biz_num IN ({marks(len(each))}))" for each in numbers.values()
     )
-    values = [task.biz_ext, task.queue, task.priority, task.schedule, dialect.to_column(now), when]
-    return template, [
-        *values,
-        *task[:2],
-        *([when] if on_conflict is OnConflict.EARLIEST else []),
-    ]
+    template = (
+        f"SELECT biz_code, biz_num, status, {{when}} FROM {{task}} WHERE {codes}"
+        f" ORDER BY biz_code, biz_num{dialect.lock}"
+    )
+    params = [value for code, each in numbers.items() for value in (code, *each)]
+    return {
+        (code, number): (status, dialect.from_column(when))
+        for code, number, status, when in dialect.fetch(template, params)
+    }
+
+
+def _moves(task: NewTask, there: tuple[int, datetime] | None, on_conflict: OnConflict) -> bool:
+    """Whether an add takes effect, given the status and time of the row under its key."""
+    if there is None or there[0] == Status.CANCELLING:
+        return True
+    return on_conflict is OnConflict.EARLIEST and task.when < there[1]
 
 
 def _assignments(old: str, new: Callable[[str], str]) -> str:
