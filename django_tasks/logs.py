@@ -93,6 +93,22 @@ def run_failed(task: Any) -> None:
     logger.exception("The run of %s failed outside its handler; it is tried again", task)
 
 
+def not_settled(task: RunningTask, error: BaseException) -> None:
+    logger.warning(
+        "The database did not confirm the end of %s (%s); unless it went through, it runs again",
+        task,
+        _in_short(error),
+    )
+
+
+def commit_hook_failed(task: RunningTask) -> None:
+    logger.exception("%s is done; something that its commit set off failed", task)
+
+
+def receiver_failed(task: RunningTask) -> None:
+    logger.exception("A receiver of a signal of %s failed", task)
+
+
 def hook_failed(task: RunningTask) -> None:
     logger.exception("on_failure of %s failed", task)
 

@@ -36,6 +36,13 @@ class Fail:
 
 
 @dataclass(frozen=True, slots=True)
+class Again:
+    """The run counts for nothing, through no fault of the task: it runs again at ``when``."""
+
+    when: datetime
+
+
+@dataclass(frozen=True, slots=True)
 class GiveBack:
     """The task was claimed and never started: its row goes back as it was."""
 
@@ -52,13 +59,13 @@ class Lost:
 
 @dataclass(frozen=True, slots=True)
 class Unsettled:
-    """An ``atomic`` run whose COMMIT was never answered.
+    """An ``atomic`` run whose end the database refused or never answered.
 
     If it went through, the row has moved on and nothing matches. If it did not, the effects are
     gone with it and the row is still ours: then ``otherwise`` is what to write.
     """
 
-    otherwise: Retry | Fail
+    otherwise: Retry | Fail | Again
 
 
-Outcome = Done | Reschedule | Retry | Fail | GiveBack | Settled | Lost | Unsettled
+Outcome = Done | Reschedule | Retry | Fail | Again | GiveBack | Settled | Lost | Unsettled

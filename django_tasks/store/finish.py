@@ -6,13 +6,13 @@ paused (PAUSING: whatever we write becomes PAUSED), or we were taken for dead (i
 another: *lost*, an event and never a write).
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from datetime import datetime
 from typing import NamedTuple
 
 from django_tasks.exceptions import ClaimLost
 from django_tasks.models import Status
-from django_tasks.outcomes import Done, Fail, GiveBack, Outcome, Reschedule, Retry, Unsettled
+from django_tasks.outcomes import Again, Done, Fail, GiveBack, Outcome, Reschedule, Retry, Unsettled
 from django_tasks.store.claim import OWNED_SQL
 from django_tasks.store.claimed import Claimed
 from django_tasks.store.dialects import Dialect, dialect_of, flat, marks
@@ -57,7 +57,7 @@ def finish(ended: Sequence[Ended], now: datetime, *, using: str, careful: bool =
         rows = [_leaving(*end) for end in ended if not isinstance(end.outcome, Done)]
         matched = remove(dialect, keys) | leave(dialect, rows, now)
         missed = [claimed for claimed, _ in ended if claimed.id not in matched]
-        released = release(dialect, map(_key, missed), now)
+        released = release(dialect, missed, now)
         return Finished(released, {claimed.id for claimed in missed} - released, locked)
 
 
@@ -76,21 +76,30 @@ def finish_inside(
     return not result.released
 
 
-def release(dialect: Dialect, keys: Iterable[Key], now: datetime) -> set[int]:
+def release(dialect: Dialect, claims: Sequence[Claimed], now: datetime) -> set[int]:
     """Give up rows that moved under us but are still ours; returns their ids.
 
     CANCELLING rows go; the others wait again with the ``when`` and ``biz_ext`` somebody set. Must
     run inside a transaction: the rows are locked first and then written as they were found.
+
+    "Ours" is by owner and time of claim: the same worker may have claimed the row anew since.
     """
-    owners = {key.id: key.owner for key in keys}
-    if not owners:
+    ours = {
+        (claim.id, claim.worker_id, dialect.from_column(dialect.to_column(claim.claim_time)))
+        for claim in claims
+    }
+    if not ours:
         return set()
-    ids = sorted(owners)
+    ids = sorted(claim.id for claim in claims)
     template = (
-        f"SELECT id, version, claimed_by, status FROM {{task}} WHERE id IN ({marks(len(ids))})"
-        f" AND status IN {OWNED_SQL} ORDER BY id{dialect.lock}"
+        "SELECT id, version, claimed_by, status, claim_time FROM {task}"
+        f" WHERE id IN ({marks(len(ids))}) AND status IN {OWNED_SQL} ORDER BY id{dialect.lock}"
     )
-    found = [row for row in dialect.fetch(template, ids) if owners[row[0]] == row[2]]
+    found = [
+        row
+        for row in dialect.fetch(template, ids)
+        if row[4] is not None and (row[0], row[2], dialect.from_column(row[4])) in ours
+    ]
     erased = [Key(*row[:3]) for row in found if row[3] == Status.CANCELLING]
     kept = [waiting(Key(*row[:3])) for row in found if row[3] != Status.CANCELLING]
     return remove(dialect, erased, _ERASED) | leave(dialect, kept, now)
@@ -126,6 +135,8 @@ def _leaving(claimed: Claimed, outcome: Outcome) -> Leaving:
             return Leaving(*key, False, when, biz_ext, 0, 0, "")
         case Retry(when, error):
             return Leaving(*key, False, when, None, attempts + 1, 0, error)
+        case Again(when):
+            return waiting(key, attempts, rescues, error)._replace(when=when)
         case Fail(error):
             return Leaving(*key, True, None, None, attempts + 1, rescues, error)
         case GiveBack():

@@ -3,11 +3,15 @@
 import functools
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from random import uniform
+from time import sleep
 from typing import Any, ParamSpec, TypeVar
 
 from django.db import DatabaseError, connections, transaction
 
 from django_tasks.store.dialects import dialect_of
+
+FIRST_PAUSE = 0.001  # seconds; doubled ten times: a second in all, at the most
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -45,12 +49,14 @@ def retried(operation: Callable[P, R]) -> Callable[P, R]:
     @functools.wraps(operation)
     def repeating(*args: P.args, **kwargs: P.kwargs) -> R:
         using = str(kwargs["using"])
-        for _ in range(dialect_of(using).contention_retries):
+        for attempt in range(dialect_of(using).contention_retries):
             try:
                 return operation(*args, **kwargs)
             except DatabaseError as error:
                 if not connections[using].get_autocommit() or not is_contention(using, error):
                     raise
+                # Two that met will meet again unless one of them waits a little.
+                sleep(uniform(0, FIRST_PAUSE * 2**attempt) if attempt else 0)
         return operation(*args, **kwargs)
 
     return repeating

@@ -63,7 +63,9 @@ def upsert_one(
     if dialect.returns_inserts and on_conflict is OnConflict.REPLACE:
         insert = _upserting(dialect, [task], on_conflict)
         template = f"{insert} RETURNING {_ALL_COLUMNS}"
-        (row,) = dialect.fetch(template, _values(dialect, [task], now))
+        # The last one: a Galera node that repeats a refused statement by itself
+        # (wsrep_retry_autocommit) sends the rows of each try.
+        row = dialect.fetch(template, _values(dialect, [task], now))[-1]
         return _stored(dialect, row), True
     with write_transaction(using):
         moved = bool(upsert([task], on_conflict, now, using=using))

@@ -31,7 +31,7 @@ class Claiming:
         self._membership = membership
         self._executor = executor
         self._finisher = finisher
-        self._left = config.max_tasks
+        self._claimed = 0
         self._known_unknown: set[str] = set()
         # Rows that must run alone: whether to look for some, where some were seen and when, and
         # whether one is running now.
@@ -43,7 +43,7 @@ class Claiming:
 
     def has_had_enough(self) -> bool:
         """Whether ``max_tasks`` have been claimed."""
-        return self._left is not None and self._left <= 0
+        return self._left() <= 0
 
     def look_for_suspects(self) -> None:
         """At the next claim, look whether a lane's head holds rows that must run alone."""
@@ -84,14 +84,19 @@ class Claiming:
     def _start(self, claims: list[Claimed]) -> None:
         # Held before they start: an end must find its claim.
         self._finisher.hold(claims)
-        if self._left is not None:
-            self._left -= len(claims)
+        self._claimed += len(claims)
         if claims:
             self._executor.submit(claims)
 
     def _room(self) -> int:
-        room = self._executor.room(self._config.batch_size)
-        return room if self._left is None else max(0, min(room, self._left))
+        return max(0, min(self._executor.room(self._config.batch_size), self._left()))
+
+    def _left(self) -> int:
+        """How many more tasks may be claimed; what was given back unstarted does not count."""
+        if self._config.max_tasks is None:
+            return self._config.batch_size + self._config.threads
+        started = self._claimed - self._finisher.counters["given back"]
+        return self._config.max_tasks - started
 
     def _is_idle(self) -> bool:
         """Whether this process holds no claim at all."""

@@ -3,7 +3,7 @@
 import asyncio
 import threading
 from collections.abc import Coroutine
-from typing import Any
+from typing import Any, NamedTuple
 
 from asgiref.sync import sync_to_async
 from django.db import close_old_connections
@@ -20,7 +20,10 @@ class EventLoop:
     def run(self, coroutine: Coroutine[Any, Any, Any], timeout: float | None) -> Any:
         """Run ``coroutine`` on the loop and wait for its result; TimeoutError after ``timeout``."""
         future = asyncio.run_coroutine_threadsafe(_guarded(coroutine, timeout), self._started())
-        return future.result()
+        result = future.result()
+        if isinstance(result, Exit):
+            raise result.error
+        return result
 
     def close(self) -> None:
         with self._lock:
@@ -41,9 +44,22 @@ class EventLoop:
             return self._loop
 
 
+class Exit(NamedTuple):
+    """SystemExit or KeyboardInterrupt, carried past asyncio: it would let them end the loop."""
+
+    error: BaseException
+
+
+async def _caught(coroutine: Coroutine[Any, Any, Any]) -> Any:
+    try:
+        return await coroutine
+    except (SystemExit, KeyboardInterrupt) as error:
+        return Exit(error)
+
+
 async def _guarded(coroutine: Coroutine[Any, Any, Any], timeout: float | None) -> Any:
     # sync_to_async runs the ORM in a thread of its own, whose connections grow old like any.
     try:
-        return await asyncio.wait_for(coroutine, timeout)
+        return await asyncio.wait_for(_caught(coroutine), timeout)
     finally:
         await sync_to_async(close_old_connections)()

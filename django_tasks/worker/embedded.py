@@ -30,7 +30,8 @@ def stop_workers(timeout: float | None = None) -> bool:
     Such a worker goes on with its heartbeat until that task has ended: nobody else starts it.
     """
     with _lock:
-        return not stop_all(list(_workers.values()), timeout)
+        workers = list(_workers.values())
+    return not stop_all(workers, timeout)  # without the lock: others may be in more of a hurry
 
 
 def wait_for_workers() -> None:

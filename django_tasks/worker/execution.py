@@ -7,7 +7,7 @@ from inspect import iscoroutinefunction
 from time import monotonic
 from typing import Any, NamedTuple
 
-from django.db import InterfaceError, OperationalError, close_old_connections
+from django.db import InterfaceError, OperationalError, close_old_connections, transaction
 
 from django_tasks import logs, signals
 from django_tasks.backoff import Exponential, seconds
@@ -15,6 +15,7 @@ from django_tasks.conf import options
 from django_tasks.exceptions import ClaimLost, TaskTypeError
 from django_tasks.handlers import TaskHandler, attempts_allowed, retry_delay, time_limit
 from django_tasks.outcomes import (
+    Again,
     Done,
     Fail,
     GiveBack,
@@ -38,6 +39,7 @@ from django_tasks.worker.membership import Membership
 ERROR_LENGTH = 10_000
 LONGEST_DELAY = timedelta(days=3650)
 AFTER_DEFECT = timedelta(minutes=1)
+AFTER_REFUSAL = timedelta(seconds=1)
 
 # How a handler can end well, and how its failure goes on.
 Good = Done | Reschedule
@@ -52,8 +54,14 @@ class Run(NamedTuple):
     task: RunningTask
 
 
+class NotBegun(Exception):
+    """The transaction of an ``atomic`` run could not begin; its handler was not called."""
+
+
 class Unanswered(Exception):
-    """The end of an ``atomic`` run was sent, and the connection broke before the answer."""
+    """The database refused the end of an ``atomic`` run, or did not answer: a deadlock, a failed
+    certification, a broken connection. The handler has done nothing wrong.
+    """
 
 
 class Runner:
@@ -67,7 +75,7 @@ class Runner:
     def __call__(self, claimed: Claimed) -> Ended:
         """Run a claim, unless this worker has lost its lease: then it is given back unstarted."""
         handler = handler_for(claimed.biz_code)
-        if handler is None or not self._membership.is_valid():
+        if handler is None or not self._may_start(claimed):
             return Ended(claimed, GiveBack())
         try:
             return Ended(claimed, self._run(Run(claimed, handler, self._task(claimed))))
@@ -79,6 +87,10 @@ class Runner:
         finally:
             close_old_connections()
 
+    def _may_start(self, claimed: Claimed) -> bool:
+        """Whether the claim is this worker's: not of a life before, nor past its lease."""
+        return claimed.worker_id == self._membership.worker_id and self._membership.is_valid()
+
     def _run(self, run: Run) -> Outcome:
         self._tell(signals.task_started, run)
         started = monotonic()
@@ -86,8 +98,11 @@ class Runner:
             good = self._atomically(run) if run.handler.atomic else self._perform(run)
         except ClaimLost:
             return Lost()
+        except NotBegun:
+            return GiveBack()
         except Unanswered as error:
-            return Unsettled(self._failed(run, error.__cause__ or error, monotonic() - started))
+            logs.not_settled(run.task, error.__cause__ or error)
+            return Unsettled(Again(self._membership.clock.now() + AFTER_REFUSAL))
         except BaseException as error:  # noqa: BLE001 - whatever a handler raises is an outcome
             return self._failed(run, error, monotonic() - started)
         self._succeeded(run, good, monotonic() - started)
@@ -111,16 +126,25 @@ class Runner:
         Race: the row is taken over, moved or cancelled meanwhile. The end is guarded inside the
         transaction; ClaimLost rolls the handler's effects back.
         """
-        sent = False
+        good: Good | None = None
+        steps: list[str] = []
         try:
             with write_transaction(self._using):
+                steps.append("begun")
+                # The first hook of the commit: if a later one raises, the end is written already.
+                transaction.on_commit(lambda: steps.append("committed"), using=self._using)
                 good = self._perform(run)
-                sent = True
                 now = self._membership.clock.now()
                 finish_inside(run.claimed, good, now, using=self._using)
-        except (OperationalError, InterfaceError) as error:
-            if sent:
-                raise Unanswered from error
+        except Exception as error:
+            if good is not None and "committed" in steps:
+                logs.commit_hook_failed(run.task)
+                return good
+            if isinstance(error, OperationalError | InterfaceError):
+                if not steps:
+                    raise NotBegun from error
+                if good is not None:
+                    raise Unanswered from error
             raise
         return good
 
@@ -170,7 +194,10 @@ class Runner:
             logs.took_too_long(run.task, duration, limit)
 
     def _tell(self, signal: Any, run: Run, **facts: Any) -> None:
-        signal.send_robust(type(run.handler), task=run.task, using=self._using, **facts)
+        try:
+            signal.send_robust(type(run.handler), task=run.task, using=self._using, **facts)
+        except BaseException:  # noqa: BLE001 - even SystemExit, which send_robust lets through
+            logs.receiver_failed(run.task)
 
     def _task(self, claimed: Claimed) -> RunningTask:
         lateness = (self._membership.clock.now() - claimed.when).total_seconds()

@@ -8,15 +8,15 @@ from collections import Counter
 from collections.abc import Iterable
 from datetime import datetime
 
-from django.db import DataError, IntegrityError
+from django.db import DataError, IntegrityError, InterfaceError, OperationalError
 
 from django_tasks import logs, signals
 from django_tasks.outcomes import (
+    Again,
     Done,
     Fail,
     GiveBack,
     Lost,
-    Outcome,
     Reschedule,
     Retry,
     Settled,
@@ -35,6 +35,7 @@ _COUNTED = {
     Settled: "done",
     Reschedule: "rescheduled",
     Retry: "retried",
+    Again: "retried",
     Unsettled: "retried",
     Fail: "failed",
     GiveBack: "given back",
@@ -50,6 +51,7 @@ class Finisher:
         self._batch_size = config.batch_size
         self._held: dict[tuple[int, int], Claimed] = {}
         self._ends: list[Ended] = []
+        self._doubtful: set[Claimed] = set()
         self._one_by_one = 0
         self.counters: Counter[str] = Counter()
 
@@ -75,6 +77,10 @@ class Finisher:
         while batch := self._batch():
             try:
                 result = finish(batch, now, using=self._using, careful=careful)
+            except (OperationalError, InterfaceError):
+                # Perhaps written all the same: then the next try finds nothing, and nobody is told.
+                self._doubtful.update(claimed for claimed, _ in batch)
+                raise
             except UNWRITABLE as error:
                 self._isolate(batch, error)
                 continue
@@ -123,10 +129,17 @@ class Finisher:
     def _drop(self, end: Ended, *, lost: bool) -> None:
         self._one_by_one -= self._one_by_one > 0
         claimed, outcome = end
-        self._held.pop((claimed.worker_id, claimed.id), None)
-        self.counters["lost" if lost and _is_news(outcome) else _COUNTED[type(outcome)]] += 1
-        if lost and _is_news(outcome):
+        key = (claimed.worker_id, claimed.id)
+        # An atomic run writes its own end: the task may have been claimed anew before we hear.
+        if key in self._held and self._held[key].version == claimed.version:
+            del self._held[key]
+        is_news = lost and not isinstance(outcome, Unsettled | GiveBack)
+        if is_news and claimed not in self._doubtful:
+            self.counters["lost"] += 1
             signals.task_lost.send_robust(None, task=claimed, using=self._using)
+        else:
+            self.counters[_COUNTED[type(outcome)]] += 1
+        self._doubtful.discard(claimed)
 
 
 def _text(end: Ended) -> str | None:
@@ -135,11 +148,3 @@ def _text(end: Ended) -> str | None:
         case Reschedule(biz_ext=text) | Retry(error=text) | Fail(error=text):
             return text
     return None
-
-
-def _is_news(outcome: Outcome) -> bool:
-    """Whether it matters that this end was refused.
-
-    An unsettled one was perhaps written after all; a task given back was never started.
-    """
-    return not isinstance(outcome, Unsettled | GiveBack)

@@ -50,7 +50,7 @@ class Membership:
             self.worker_id, reading.utc, state, counters, using=self._config.using
         )
         if renewed:
-            if asked - self._beaten > self._config.lease:
+            if asked - self._beaten > self._config.lease / 2:
                 self._unbroken_since = asked
             self._beaten = asked
         return renewed
@@ -73,7 +73,8 @@ class Membership:
     def may_rescue(self) -> bool:
         """Whether to judge others: only after a whole lease of heartbeats without a gap.
 
-        When a database comes back after an outage everybody looks dead, and nobody is.
+        When a database comes back after an outage everybody looks dead, and nobody is. Half a lease
+        is a gap: together with the third that lies between heartbeats it could be a whole one.
         """
         return self.clock.monotonic() - self._unbroken_since >= self._config.lease
 

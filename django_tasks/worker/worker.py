@@ -5,6 +5,7 @@ from threading import Event, Thread
 from time import monotonic
 
 from django.db import Error
+from django.dispatch import Signal
 
 from django_tasks import bell, logs, signals
 from django_tasks.store.connection import close_connections, keep_connection
@@ -95,12 +96,7 @@ class Worker:
         return False
 
     def _run(self) -> None:
-        facts = {
-            "worker_id": self._membership.worker_id,
-            "name": self._membership.name,
-            "using": self.config.using,
-        }
-        signals.worker_started.send_robust(None, **facts)
+        self._tell(signals.worker_started)
         self._executor.start()
         self._hearing.start()
         while not self._poller.finished:
@@ -108,7 +104,15 @@ class Worker:
             self._woken.clear()
             if self._stopping.is_set():
                 self._poller.quieten()
-        signals.worker_stopped.send_robust(None, **facts)
+        self._tell(signals.worker_stopped)
+
+    def _tell(self, signal: Signal) -> None:
+        signal.send_robust(
+            None,
+            worker_id=self._membership.worker_id,
+            name=self._membership.name,
+            using=self.config.using,
+        )
 
     def _cycle(self) -> float:
         """One cycle of the poller that survives whatever happens; returns how long to sleep."""
