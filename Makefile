@@ -1,7 +1,7 @@
 # The work is done by the programs in scripts/; this file only gives it short names.
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-matrix lint servers stop clean
+.PHONY: help demo test test-matrix faults lint servers stop clean
 
 VENV ?= .venv
 
@@ -17,6 +17,10 @@ test: ## all checks and tests on SQLite, MariaDB and PostgreSQL (ARGS="..." goes
 
 test-matrix: ## the same, and the tests with the other versions of Python and Django
 	@MATRIX=1 scripts/test $(ARGS)
+
+faults: ## faults against real servers on all databases, for minutes (ARGS="--seed 7")
+	@scripts/setup test
+	@exec $(VENV)/bin/python -m tests.faults.run $(ARGS)
 
 lint: ## only the checks
 	@scripts/test --lint

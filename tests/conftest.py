@@ -1,0 +1,80 @@
+"""What every test may use. Times are passed in, other connections live in other threads."""
+
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from datetime import datetime
+from typing import Any
+
+import pytest
+from django.db import connections
+from django.test.utils import CaptureQueriesContext
+from hypothesis import HealthCheck
+from hypothesis import settings as hypothesis_settings
+
+from django_tasks import client, registry
+from tests.factories import NOW
+
+hypothesis_settings.register_profile(
+    "ci",
+    max_examples=60,
+    stateful_step_count=40,
+    deadline=None,
+    derandomize=False,
+    print_blob=True,
+    database=None,
+    suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture],
+)
+hypothesis_settings.load_profile("ci")
+
+# How long a test waits for something that must happen.
+DEADLINE = 20.0
+
+
+@pytest.fixture
+def handlers() -> Iterator[Callable[..., None]]:
+    """An empty registry for this test; call it to register handlers."""
+    known, problems = dict(registry._handlers), list(registry._problems)
+    registry.forget()
+
+    def register(*wanted: Any) -> None:
+        for handler in wanted:
+            registry.register_task_handler(handler)
+
+    yield register
+    registry.forget()
+    registry._handlers.update(known)
+    registry._problems.extend(problems)
+
+
+@pytest.fixture
+def now(monkeypatch: pytest.MonkeyPatch) -> datetime:
+    """The clients' clock, stopped."""
+    monkeypatch.setattr(client, "now", lambda using: NOW)
+    return NOW
+
+
+Elsewhere = Callable[..., "Future[Any]"]
+
+
+@pytest.fixture
+def elsewhere(transactional_db: None) -> Iterator[Elsewhere]:
+    """Run a function in a thread of its own, on connections of its own."""
+    pool = ThreadPoolExecutor(max_workers=16)
+
+    def submit(function: Callable[..., Any], *args: Any, **kwargs: Any) -> "Future[Any]":
+        def run() -> Any:
+            try:
+                return function(*args, **kwargs)
+            finally:
+                connections.close_all()
+
+        return pool.submit(run)
+
+    yield submit
+    pool.shutdown(cancel_futures=True)
+
+
+@pytest.fixture
+def queries(db: None) -> Callable[[], CaptureQueriesContext]:
+    """A context that keeps the statements sent to the default database."""
+    return lambda: CaptureQueriesContext(connections["default"])

@@ -1,0 +1,118 @@
+"""Tasks, rows and claims for tests, with one default for everything that a test does not name."""
+
+from collections.abc import Iterable
+from datetime import datetime, timedelta, timezone
+from typing import Any
+
+from django_tasks.models import OWNED, Status, Task, WorkerRow
+from django_tasks.store.claim import Claimer, Lane, claim
+from django_tasks.store.claimed import Claimed
+from django_tasks.store.upsert import NewTask
+from django_tasks.times import for_django
+
+UTC = timezone.utc
+NOW = datetime(2030, 5, 17, 12, 30, 15, 123456, tzinfo=UTC)
+CODE = "order"
+WORKER = 7
+
+
+def later(seconds: float) -> datetime:
+    """So many seconds after NOW; negative ones are before it."""
+    return NOW + timedelta(seconds=seconds)
+
+
+def in_utc(moment: datetime | None) -> datetime | None:
+    """What a model's field holds, as aware UTC whatever USE_TZ says."""
+    if moment is None or moment.tzinfo is not None:
+        return moment and moment.astimezone(UTC)
+    from django.utils import timezone as django_timezone
+
+    return django_timezone.make_aware(moment, django_timezone.get_default_timezone()).astimezone(
+        UTC
+    )
+
+
+def a_task(biz_num: str = "1", **fields: Any) -> Task:
+    """A task that was never stored, as one hands it to ``add_task``."""
+    values = {"biz_code": CODE, "when": NOW, "biz_ext": None} | fields
+    return Task(biz_num=biz_num, **values)
+
+
+def a_new(biz_num: str = "1", **fields: Any) -> NewTask:
+    """What the store's upsert takes."""
+    values = {
+        "biz_code": CODE,
+        "when": NOW,
+        "biz_ext": None,
+        "queue": "default",
+        "priority": 0,
+        "schedule": None,
+    } | fields
+    return NewTask(biz_num=biz_num, **values)
+
+
+def _row(biz_num: str, fields: dict[str, Any]) -> Task:
+    values = {
+        "biz_code": CODE,
+        "when": NOW,
+        "queue": "default",
+        "priority": 0,
+        "create_time": NOW,
+        "update_time": NOW,
+    } | fields
+    if values.get("status") in OWNED:
+        values = {"claimed_by": WORKER, "claim_time": NOW} | values
+    for name in ("when", "create_time", "update_time", "claim_time"):
+        if values.get(name) is not None:
+            values[name] = for_django(values[name])
+    return Task(biz_num=biz_num, **values)
+
+
+def a_row(biz_num: str = "1", **fields: Any) -> Task:
+    """A stored row in any state. An owned one belongs to WORKER unless the test says otherwise."""
+    row = _row(biz_num, fields)
+    row.save(force_insert=True)
+    return row
+
+
+def rows(biz_nums: Iterable[object], **fields: Any) -> None:
+    """Many stored rows."""
+    Task.objects.bulk_create([_row(str(num), dict(fields)) for num in biz_nums])
+
+
+def a_lane(**fields: Any) -> Lane:
+    """Where the tasks of these factories wait."""
+    return Lane(**({"queue": "default", "priority": 0, "biz_code": CODE, "first": NOW} | fields))
+
+
+def a_claim(biz_num: str = "1", *, worker: int = WORKER, **fields: Any) -> Claimed:
+    """A stored row that ``worker`` has just claimed, the only due one of its code."""
+    code = fields.setdefault("biz_code", CODE)
+    a_row(biz_num, **fields)
+    (claimed,) = claim(Claimer(worker), a_lane(biz_code=code), NOW, 2, using="default")
+    assert claimed.biz_num == biz_num
+    return claimed
+
+
+def a_worker(name: str = "host-1", **fields: Any) -> WorkerRow:
+    """A row of the table of workers."""
+    values = {"started": NOW, "heartbeat": NOW, "lease": 30.0, "threads": 8, "state": "running"}
+    values |= fields
+    for field in ("started", "heartbeat"):
+        values[field] = for_django(values[field])
+    return WorkerRow.objects.create(name=name, **values)
+
+
+def the_row(biz_num: str = "1", biz_code: str = CODE) -> Task:
+    """The row of a key as it stands in the database now."""
+    return Task.objects.get(biz_code=biz_code, biz_num=biz_num)
+
+
+def there_is(biz_num: str = "1", biz_code: str = CODE) -> bool:
+    return Task.objects.filter(biz_code=biz_code, biz_num=biz_num).exists()
+
+
+def state(biz_num: str = "1", biz_code: str = CODE) -> tuple[Status, int, int | None]:
+    """Status, version and owner of a row."""
+    row = the_row(biz_num, biz_code)
+    return Status(row.status), row.version, row.claimed_by

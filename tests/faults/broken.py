@@ -1,0 +1,64 @@
+"""The product with one guard removed, for the tests of the proof itself.
+
+Loaded into a worker or a client by ``FAULTS_BROKEN``; the product has no hook for it.
+"""
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+from django_tasks.store import finish, upsert
+from django_tasks.store.dialects import flat, marks
+from django_tasks.worker.membership import Membership
+
+
+def break_guard(name: str) -> None:
+    """Remove one guard in this process."""
+    GUARDS[name]()
+
+
+def add_without_version() -> None:
+    """An add to a running task leaves its version, so that the old run's end still matches."""
+    intact = upsert._assignments
+
+    def broken(old: str, new: Callable[[str], str]) -> str:
+        bumped = f" version = {old}version + 1,"
+        text = intact(old, new)
+        assert bumped in text
+        return text.replace(bumped, "")
+
+    upsert._assignments = broken
+
+
+def finish_by_id() -> None:
+    """An end is written whoever owns the row, and whatever its version."""
+
+    def remove(dialect: Any, keys: Sequence[Any], statuses: str = "") -> set[int]:
+        ids = [key.id for key in keys]
+        if not ids:
+            return set()
+        where = f"FROM {{task}} WHERE id IN ({marks(len(ids))})"
+        there = set(flat(dialect.fetch("SELECT id " + where, ids)))
+        dialect.execute("DELETE " + where, ids)
+        return there
+
+    finish.remove = remove
+
+
+def no_release() -> None:
+    """A row that moved while it ran is not given up by its owner."""
+
+    def release(dialect: Any, keys: Iterable[Any], now: Any) -> set[int]:
+        return set()
+
+    finish.release = release
+
+
+def rescue_at_once() -> None:
+    """A worker judges others although it has been silent itself."""
+    Membership.may_rescue = lambda member: True  # type: ignore[method-assign]
+
+
+GUARDS: dict[str, Callable[[], None]] = {
+    function.__name__: function
+    for function in (add_without_version, finish_by_id, no_release, rescue_at_once)
+}

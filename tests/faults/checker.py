@@ -1,0 +1,318 @@
+"""Reads a history and says what was promised and not kept. Pure functions.
+
+What is assumed, so that nobody is accused falsely:
+
+* A call took effect once, between ``sent`` and ``answered``. One that was not answered may take
+  effect at any moment after ``sent``, or never.
+* A row's version grows with every add to it, so of two adds with the same row the higher version
+  is the later one, and a claim's version is one more than that of the write it follows.
+* Who is in doubt is let off: an overlap is held against nobody whose worker may have been silent
+  for a lease, a missing run not against an add that an unanswered cancel may have removed.
+
+What each rule looks for is said at its function; each returns the accusations it makes.
+"""
+
+from collections import Counter
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from itertools import combinations, pairwise
+from typing import NamedTuple
+
+from tests.faults.history import Add, Call, Fault, History, Run, grouped
+
+# Slack for the times that two processes note around one event.
+JITTER = 0.005
+# Business of these is written with the end of the run, or by a statement of its own.
+ATOMIC = ("atomic", "atomic_again")
+EFFECTFUL = "effectful"
+
+
+class Accusation(NamedTuple):
+    """A promise that was broken, and the facts that show it."""
+
+    what: str
+    text: str
+
+
+@dataclass
+class Verdict:
+    """What the checker found."""
+
+    tasks: int = 0
+    runs: int = 0
+    refused: int = 0
+    unknown: int = 0
+    accusations: list[Accusation] = field(default_factory=list)
+    lateness: list[float] = field(default_factory=list)
+    recovery: list[float] = field(default_factory=list)
+
+    @property
+    def counts(self) -> Counter[str]:
+        return Counter(accusation.what for accusation in self.accusations)
+
+
+def check(history: History) -> Verdict:
+    """All rules over one history."""
+    return Verdict(
+        tasks=sum(add.was_done for add in history.adds),
+        runs=len(history.runs),
+        refused=sum(end.verdict == "lost" and _is_news(end.outcome) for end in history.ends),
+        unknown=sum(call.is_unknown for call in history.calls),
+        accusations=[accusation for rule in RULES for accusation in rule(history)],
+        lateness=sorted(lateness(history)),
+        recovery=sorted(recovery(history)),
+    )
+
+
+# 1. Nothing is lost
+
+
+def lost(history: History) -> Iterator[Accusation]:
+    """An acknowledged add that was not superseded or cancelled ran to its end, once at least."""
+    committed = {effect[1] for effect in history.effects}
+    for add in history.adds:
+        if not add.was_done or _has_run(add, history, committed):
+            continue
+        others = [call for call in history.calls_by_key[add.key] if call is not add]
+        if not any(_excuses(other, add, history) for other in others):
+            runs = history.runs_by_nonce.get(add.nonce, [])
+            yield Accusation("lost", f"{add} never ran to its end: {[str(run) for run in runs]}")
+
+
+def _has_run(add: Add, history: History, committed: set[str]) -> bool:
+    if add.key[0] in ATOMIC:
+        return add.nonce in committed
+    return any(run.is_done for run in history.runs_by_nonce.get(add.nonce, []))
+
+
+def _excuses(other: Call, add: Add, history: History) -> bool:
+    """Whether ``other`` may have taken away what ``add`` had stored before it ran."""
+    if other.call in ("cancel", "delete"):
+        return other.is_unknown or (other.was_done and other.may_follow(add))
+    if not isinstance(other, Add):
+        return False
+    if other.is_unknown:
+        # If it took effect and took nothing else's place, it has run or been cancelled itself;
+        # the cancel would excuse both.
+        return bool(history.runs_by_nonce.get(other.nonce))
+    if not other.was_done:
+        return False
+    if other.id is None or add.id is None or other.version is None or add.version is None:
+        return other.may_follow(add)
+    # In another row, it did not take this one's place: that row had gone before.
+    return other.id == add.id and other.version > add.version
+
+
+def unfounded(history: History) -> Iterator[Accusation]:
+    """Nothing runs that was refused or never stored, and each claim has its own add's payload."""
+    adds = {add.nonce: add for add in history.adds}
+    writes = {(add.id, add.version): add for add in history.adds if add.was_done and add.id}
+    for run in history.runs:
+        add = adds.get(run.nonce)
+        if add is None or add.answer == "refused" or (not add.is_unknown and not _stored(add)):
+            yield Accusation("unfounded", f"{run} belongs to {add}")
+        if (wrote := writes.get((run.id, run.version - 1))) and wrote.nonce != run.nonce:
+            yield Accusation("unfounded", f"{run} has not the payload of {wrote}")
+
+
+def _stored(add: Add) -> bool:
+    return add.answer == "acknowledged" and add.stored
+
+
+def without_effect(history: History) -> Iterator[Accusation]:
+    """A run that wrote a row by a statement of its own, and was answered, has written it."""
+    there = {(row, version) for _, _, _, row, version in history.effects}
+    for run in history.runs:
+        if run.key[0] == EFFECTFUL and run.is_done and (run.id, run.version) not in there:
+            yield Accusation("lost", f"{run} has left no effect")
+
+
+# 2. No key runs twice at once
+
+
+def overlaps(history: History) -> Iterator[Accusation]:
+    """Two runs of a key at once, while the older one's worker could still finish.
+
+    It could if its finish was accepted, and also if its worker was never silent for a lease: then
+    nobody had the right to take the row.
+    """
+    accepted = {end.claim for end in history.ends if end.verdict == "accepted"}
+    for runs in history.runs_by_key.values():
+        for older, younger in _overlapping(runs):
+            if older.claim in accepted or not history.had_gap(older.worker, younger.start):
+                yield Accusation("overlap", f"{older} and {younger}")
+
+
+def _overlapping(runs: list[Run]) -> Iterator[tuple[Run, Run]]:
+    for one, other in combinations(sorted(runs, key=lambda run: run.start), 2):
+        if one.overlaps(other):
+            backwards = one.id == other.id and one.version > other.version
+            yield (other, one) if backwards else (one, other)
+
+
+# 3. Nothing too early, nothing after a cancel
+
+
+def early(history: History) -> Iterator[Accusation]:
+    """Nothing starts before its time by the database's clock; and the time is the one asked for."""
+    writes = {(add.id, add.version): add for add in history.adds if add.was_done and add.id}
+    for run in history.runs:
+        now = run.start + history.clock.offset
+        if now < run.when - history.clock.error - JITTER:
+            yield Accusation("early", f"{run} was due {run.when - now:.6f} s later")
+        wrote = writes.get((run.id, run.version - 1))
+        if wrote and abs(wrote.when - run.when) > 1e-5:
+            yield Accusation("early", f"{run} was due at {run.when}, and not as {wrote} says")
+
+
+def after_cancel(history: History) -> Iterator[Accusation]:
+    """Nothing starts after a cancel that said "cancelled", unless it was added again since."""
+    adds = {add.nonce: add for add in history.adds}
+    for cancel in history.calls:
+        if cancel.call != "cancel" or cancel.result != "cancelled":
+            continue
+        for run in history.runs_by_key.get(cancel.key, []):
+            add = adds.get(run.nonce)
+            if run.start <= cancel.answered or (add and add.may_follow(cancel)):
+                continue
+            if not _was_thawed(run, history):
+                yield Accusation("after cancel", f"{run} after {cancel}")
+
+
+def _was_thawed(run: Run, history: History) -> bool:
+    """Whether its process was stopped between its last look at the lease and its first word."""
+    return any(
+        run.pid in fault.pids and fault.at < run.start < fault.until + 0.2
+        for fault in history.faults
+    )
+
+
+# 4. One end a claim
+
+
+def duplicates(history: History) -> Iterator[Accusation]:
+    """At most one accepted end a claim, none of a row that went on with its old owner's end."""
+    accepted = [end for end in history.ends if end.verdict in ("accepted", "released")]
+    for claim, count in Counter(end.claim for end in accepted).items():
+        if count > 1:
+            yield Accusation("duplicate", f"{count} ends of claim {claim} were accepted")
+    gone = {end.claim[0]: end for end in accepted if end.outcome == "Done"}
+    for run in history.runs:
+        end = gone.get(run.id)
+        # Released ones live on: they had been added again.
+        if end and end.verdict == "accepted" and run.version > end.claim[1]:
+            yield Accusation("duplicate", f"{run} although {end} had removed the row")
+
+
+def effects_twice(history: History) -> Iterator[Accusation]:
+    """Effects of atomic handlers are there exactly once for each time that was asked for."""
+    adds = {add.nonce: add for add in history.adds}
+    atomic = [effect for effect in history.effects if effect[0][0] in ATOMIC]
+    for (row, version), count in Counter(effect[3:] for effect in atomic).items():
+        if count > 1:
+            yield Accusation("duplicate", f"{count} effects of row {row} v{version}")
+    for (key, nonce, hop), count in Counter(effect[:3] for effect in atomic).items():
+        again = [
+            call
+            for call in history.calls_by_key.get(key, [])
+            if call.call in ("reschedule", "run_now")
+            and (call.was_done or call.is_unknown)
+            and call.may_follow(adds[nonce])
+        ]
+        if count > 1 + len(again):
+            yield Accusation("duplicate", f"{count} effects of {adds[nonce]}, hop {hop}")
+
+
+def unreleased(history: History) -> Iterator[Accusation]:
+    """An end is refused only if the worker may have been taken for dead, or had written it before.
+
+    A row that was only added again is *released* by its owner, at once.
+    """
+    in_doubt = {end.claim for end in history.ends if end.verdict == "unknown"}
+    for end in history.ends:
+        if end.verdict != "lost" or not _is_news(end.outcome) or end.claim in in_doubt:
+            continue
+        if not history.had_gap(end.claim[2], end.at):
+            yield Accusation("unreleased", f"{end} although its worker lived")
+
+
+def _is_news(outcome: str) -> bool:
+    return not outcome.startswith("Unsettled") and outcome != "GiveBack"
+
+
+# 5. Nothing is stuck, nobody is judged who should not be
+
+
+def stuck(history: History) -> Iterator[Accusation]:
+    """At the end, when everything was resumed and all workers were stopped, no row is left."""
+    for row in history.rows:
+        yield Accusation("stuck", f"row {row}")
+    for worker in history.workers:
+        yield Accusation("stuck", f"worker {worker} is still in the table")
+
+
+def hasty_rescues(history: History) -> Iterator[Accusation]:
+    """Only a worker whose own heartbeats had no gap for a whole lease may rescue."""
+    for worker, at in history.rescues:
+        beats = [beat for beat in history.beats.get(worker, []) if beat <= at]
+        since = beats[0] if beats else at
+        for sooner, later in pairwise(beats):
+            if later - sooner > history.lease:
+                since = later
+        if at - since < history.lease - JITTER:
+            yield Accusation("hasty", f"worker {worker} rescued after {at - since:.3f} s at {at}")
+
+
+RULES: tuple[Callable[[History], Iterator[Accusation]], ...] = (
+    lost,
+    unfounded,
+    without_effect,
+    overlaps,
+    early,
+    after_cancel,
+    duplicates,
+    effects_twice,
+    unreleased,
+    stuck,
+    hasty_rescues,
+)
+
+
+# 6. How late, and how long the recovery took
+
+
+def lateness(history: History) -> Iterator[float]:
+    """Seconds from a run's time to its start, of keys that nobody paused."""
+    paused = {call.key for call in history.calls if call.call in ("pause", "requeue")}
+    return (
+        run.start + history.clock.offset - run.when for run in history.runs if run.key not in paused
+    )
+
+
+def recovery(history: History) -> Iterator[float]:
+    """Seconds until what a fault had interrupted went on.
+
+    What ran in a process that was killed or stopped: until it ran again. Where no process was
+    named: from the end of the fault until each worker ran something.
+    """
+    by_row = grouped(history.runs, lambda run: run.id)
+    for fault in history.faults:
+        if fault.pids:
+            yield from _reruns(fault, history, by_row)
+        else:
+            firsts = grouped((run for run in history.runs if run.start > fault.until), _pid)
+            yield from (min(run.start for run in runs) - fault.until for runs in firsts.values())
+
+
+def _reruns(fault: Fault, history: History, by_row: dict[int, list[Run]]) -> Iterator[float]:
+    for run in history.runs:
+        ended = run.end is not None and run.end <= fault.at
+        if run.pid not in fault.pids or run.start > fault.at or ended:
+            continue
+        later = [other.start for other in by_row[run.id] if other.version > run.version]
+        if later:
+            yield min(later) - fault.at
+
+
+def _pid(run: Run) -> int:
+    return run.pid

@@ -1,0 +1,254 @@
+"""One client process: adds, moves, cancels, pauses, resumes at random, and journals every answer.
+
+    python -m tests.faults.client --client 1 --seed 7 --adds 1000 --seconds 10
+
+Each call is journalled before it is made (``sent``) and after (``answer``):
+
+acknowledged  the call returned; what it returned is in the record
+refused       the call raised an error of ours, or its transaction was rolled back by the caller
+unknown       any database error: perhaps it was done, perhaps not
+
+Of an unknown call the client thinks nothing; it reconnects and goes on.
+"""
+
+import argparse
+import os
+import random
+from collections.abc import Callable
+from datetime import datetime, timedelta, timezone
+from threading import Event
+from time import monotonic
+from typing import Any, NamedTuple
+
+import django
+
+from tests.faults import journal
+
+HOT_KEYS = 100
+LATEST = 1.0  # seconds ahead that a task is due at the most
+
+Key = tuple[str, str]
+
+_never = Event()
+
+
+class Options(NamedTuple):
+    client: int
+    seed: int
+    adds: int
+    seconds: float
+    codes: tuple[str, ...]
+
+
+class RolledBack(Exception):
+    """Raised by the client itself, inside its transaction."""
+
+
+class Client:
+    """Calls the public functions, and keeps the journal."""
+
+    def __init__(self, options: Options) -> None:
+        from django_tasks import api
+
+        self._api = api
+        self._name = options.client
+        self._random = random.Random(f"{options.seed}/{options.client}")
+        self._codes = options.codes
+        self._made = 0
+        self._added = 0
+        self._recent: list[Key] = []
+
+    @property
+    def added(self) -> int:
+        return self._added
+
+    def step(self) -> bool:
+        """One random call; whether the database answered."""
+        actions = {
+            self.add_cold: 50,
+            self.add_hot: 20,
+            self.add_unless_there: 5,
+            self.add_many: 2,
+            self.add_and_roll_back: 2,
+            self.cancel: 6,
+            self.delete: 1,
+            self.pause: 4,
+            self.resume: 4,
+            self.reschedule: 4,
+            self.run_now: 2,
+            self.requeue: 2,
+        }
+        (action,) = self._random.choices(list(actions), list(actions.values()))
+        return action()
+
+    # Calls
+
+    def add(self, code: str, num: str, seconds: float) -> bool:
+        """Add a task that is due at once and runs for so long."""
+        task = self._task((code, num), seconds=seconds)
+        task.when = datetime.now(timezone.utc)
+        return self._store(task)
+
+    def add_cold(self) -> bool:
+        self._added += 1
+        num = f"cold-{self._name}-{self._added}"
+        return self._add((self._random.choice(self._codes), num))
+
+    def add_hot(self) -> bool:
+        return self._add(self._hot())
+
+    def add_unless_there(self) -> bool:
+        return self._add(self._hot(), self._random.choice(["keep", "earliest", "raise"]))
+
+    def add_many(self) -> bool:
+        keys = sorted({self._hot() for _ in range(5)})
+        tasks = [self._task(key) for key in keys]
+
+        def call() -> dict[str, Any]:
+            self._api.add_tasks(tasks)
+            return {"stored": True}
+
+        names = [self._journal_add(task, "replace") for task in tasks]
+        self._added += len(tasks)
+        return self._answered(names, call)
+
+    def add_and_roll_back(self) -> bool:
+        from django.db import transaction
+
+        task = self._task(self._hot())
+
+        def call() -> dict[str, Any]:
+            with transaction.atomic():
+                self._api.add_task(task)
+                raise RolledBack
+
+        return self._answered([self._journal_add(task, "replace")], call)
+
+    def cancel(self) -> bool:
+        return self._steer("cancel", self._any(), self._api.cancel_task)
+
+    def delete(self) -> bool:
+        def delete(code: str, num: str) -> int:
+            return self._api.delete_tasks(code, num, match="exact")
+
+        return self._steer("delete", self._any(), delete)
+
+    def pause(self) -> bool:
+        return self._steer("pause", self._hot(), self._api.pause_task)
+
+    def resume(self) -> bool:
+        return self._steer("resume", self._hot(), self._api.resume_task)
+
+    def run_now(self) -> bool:
+        return self._steer("run_now", self._any(), self._api.run_task_now)
+
+    def requeue(self) -> bool:
+        return self._steer("requeue", self._any(), self._api.requeue_task)
+
+    def reschedule(self) -> bool:
+        when = self._when()
+
+        def reschedule(code: str, num: str) -> bool:
+            return self._api.reschedule_task(code, num, when)
+
+        return self._steer("reschedule", self._any(), reschedule, when=when.timestamp())
+
+    # Their parts
+
+    def _hot(self) -> Key:
+        number = self._random.randrange(HOT_KEYS)
+        return self._codes[number % len(self._codes)], f"hot-{number}"
+
+    def _any(self) -> Key:
+        if self._recent and self._random.random() < 0.5:
+            return self._random.choice(self._recent)
+        return self._hot()
+
+    def _when(self) -> datetime:
+        # By the host's clock: asking the database's would be one more call that can fail.
+        return datetime.now(timezone.utc) + timedelta(seconds=self._random.uniform(-0.1, LATEST))
+
+    def _task(self, key: Key, **payload: Any) -> Any:
+        self._made += 1
+        payload = {"nonce": f"{self._name}.{self._made}", "hop": 0, **payload}
+        when = self._when()
+        return self._api.Task(biz_code=key[0], biz_num=key[1], when=when, biz_ext=payload)
+
+    def _add(self, key: Key, on_conflict: str = "replace") -> bool:
+        self._recent = [*self._recent[-20:], key]
+        return self._store(self._task(key), on_conflict)
+
+    def _store(self, task: Any, on_conflict: str = "replace") -> bool:
+        def call() -> dict[str, Any]:
+            row = self._api.add_task(task, on_conflict=on_conflict)
+            stored = row.biz_ext["nonce"] == task.biz_ext["nonce"]
+            return {"stored": stored, "id": row.pk, "version": row.version}
+
+        return self._answered([self._journal_add(task, on_conflict)], call)
+
+    def _journal_add(self, task: Any, on_conflict: str) -> str:
+        return self._sent(
+            "add",
+            (task.biz_code, task.biz_num),
+            nonce=task.biz_ext["nonce"],
+            when=task.when.timestamp(),
+            on_conflict=on_conflict,
+        )
+
+    def _steer(self, call: str, key: Key, function: Callable[..., Any], **facts: Any) -> bool:
+        name = self._sent(call, key, **facts)
+        return self._answered([name], lambda: {"result": _plain(function(*key))})
+
+    def _sent(self, call: str, key: Key, **facts: Any) -> str:
+        name = journal.unique()
+        journal.write("sent", name=name, call=call, code=key[0], num=key[1], **facts)
+        return name
+
+    def _answered(self, names: list[str], call: Callable[[], dict[str, Any]]) -> bool:
+        from django.db import Error, connection
+
+        facts: dict[str, Any] = {}
+        try:
+            facts = call()
+            answer = "acknowledged"
+        except (RolledBack, self._api.TaskException):
+            answer = "refused"
+        except Error as error:
+            answer, facts = "unknown", {"error": f"{type(error).__name__}: {error}"[:200]}
+            connection.close()
+        for name in names:
+            journal.write("answer", name=name, answer=answer, **facts)
+        return answer != "unknown"
+
+
+def _plain(result: Any) -> Any:
+    return result if isinstance(result, (bool, int)) else str(result)
+
+
+def run(options: Options) -> None:
+    """Spread the adds evenly over the time; go on for longer if the database was away."""
+    client = Client(options)
+    started = monotonic()
+    deadline = started + options.seconds * 2
+    while client.added < options.adds and monotonic() < deadline:
+        if not client.step():
+            _never.wait(0.05)
+        ahead = options.seconds * client.added / options.adds - (monotonic() - started)
+        _never.wait(max(0.0, ahead))
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--client", type=int, required=True)
+    parser.add_argument("--seed", type=int, required=True)
+    parser.add_argument("--adds", type=int, required=True)
+    parser.add_argument("--seconds", type=float, required=True)
+    parser.add_argument("--codes", type=lambda text: tuple(text.split(",")), required=True)
+    options = Options(**vars(parser.parse_args()))
+    os.environ.setdefault("DJANGO_SETTINGS_MODULE", "tests.faults.settings")
+    django.setup()
+    run(options)
+
+
+if __name__ == "__main__":
+    main()

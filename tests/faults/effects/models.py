@@ -1,0 +1,18 @@
+from django.db import models
+
+
+class Effect(models.Model):
+    """What a handler did to the business: one row a run."""
+
+    code = models.CharField(max_length=50)
+    num = models.CharField(max_length=100)
+    nonce = models.CharField(max_length=40)
+    hop = models.IntegerField()
+    task_id = models.BigIntegerField()
+    version = models.IntegerField()
+
+    class Meta:
+        db_table = "faults_effect"
+
+    def __str__(self) -> str:
+        return f"{self.code}/{self.num} {self.nonce}"

@@ -1,0 +1,148 @@
+"""Handlers that write into the journal when they start, when they end, and what they were given.
+
+The payload of a task is ``{"nonce": …, "hop": 0}``; each add has a nonce of its own, so that a run
+tells which add it carries out.
+"""
+
+from datetime import timedelta
+from random import random
+from threading import Event
+from typing import Any
+
+from django_tasks.api import RunningTask, TaskHandler
+from tests.faults import journal
+from tests.faults.effects.models import Effect
+
+HOPS = 2
+
+_never = Event()
+
+
+class Trouble(Exception):
+    """A failure that a handler was made for."""
+
+
+class Journalling(TaskHandler):
+    """Writes the journal around ``work``, which subclasses define."""
+
+    seconds = 0.001
+    # So many that nothing FAILs because its worker was killed again and again.
+    max_attempts = 1000
+    backoff = 0.05
+
+    def handle(self, task: RunningTask) -> Any:
+        run = journal.unique()
+        journal.write(
+            "start",
+            run=run,
+            code=task.biz_code,
+            num=task.biz_num,
+            id=task.id,
+            version=task.version,
+            worker=task.claimed_by,
+            nonce=task.biz_ext["nonce"],
+            hop=task.biz_ext["hop"],
+            attempt=task.attempt,
+            when=task.when.timestamp(),
+            atomic=self.atomic,
+        )
+        try:
+            answer = self.work(task)
+        except BaseException as error:
+            journal.write("end", run=run, how=type(error).__name__)
+            raise
+        journal.write("end", run=run, how="done")
+        return answer
+
+    def work(self, task: RunningTask) -> Any:
+        self.take_time(task)
+
+    def take_time(self, task: RunningTask) -> None:
+        _never.wait(task.biz_ext.get("seconds", random() * 2 * self.seconds))
+
+
+class Plain(Journalling):
+    biz_code = "plain"
+
+
+class Slow(Journalling):
+    biz_code = "slow"
+    seconds = 0.3
+
+
+class Atomic(Journalling):
+    biz_code = "atomic"
+    atomic = True
+
+    def work(self, task: RunningTask) -> Any:
+        do_business(task)
+        self.take_time(task)
+
+
+class Effectful(Journalling):
+    """Its effect may happen twice, as documented; never less than once."""
+
+    biz_code = "effectful"
+
+    def work(self, task: RunningTask) -> Any:
+        self.take_time(task)
+        do_business(task)
+
+
+class Again(Journalling):
+    """Runs ``HOPS`` times more, each with a payload of its own making."""
+
+    biz_code = "again"
+
+    def work(self, task: RunningTask) -> Any:
+        self.take_time(task)
+        return next_hop(task)
+
+
+class AtomicAgain(Atomic):
+    biz_code = "atomic_again"
+
+    def work(self, task: RunningTask) -> Any:
+        super().work(task)
+        return next_hop(task)
+
+
+class Flaky(Journalling):
+    """Fails at the first attempt, and is fine at the second."""
+
+    biz_code = "flaky"
+
+    def work(self, task: RunningTask) -> Any:
+        self.take_time(task)
+        if task.attempts == 0:
+            raise Trouble("the first attempt always fails")
+
+
+class Brittle(Journalling):
+    """FAILED after one attempt; fine after a requeue, which makes the version an even one."""
+
+    biz_code = "brittle"
+    max_attempts = 1
+
+    def work(self, task: RunningTask) -> Any:
+        self.take_time(task)
+        if task.version % 2:
+            raise Trouble("claimed under an odd version")
+
+
+def do_business(task: RunningTask) -> None:
+    Effect.objects.using(task.using).create(
+        code=task.biz_code,
+        num=task.biz_num,
+        nonce=task.biz_ext["nonce"],
+        hop=task.biz_ext["hop"],
+        task_id=task.id,
+        version=task.version,
+    )
+
+
+def next_hop(task: RunningTask) -> timedelta | None:
+    if task.biz_ext["hop"] == HOPS:
+        return None
+    task.biz_ext = {**task.biz_ext, "hop": task.biz_ext["hop"] + 1}
+    return timedelta(seconds=0.1)

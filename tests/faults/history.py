@@ -1,0 +1,233 @@
+"""The journals of all processes as the facts that the checker reasons about."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from functools import cached_property
+from itertools import pairwise
+from math import inf
+from typing import Any
+
+Key = tuple[str, str]
+
+
+@dataclass(frozen=True)
+class Call:
+    """One call of a client. ``answered`` is infinite where no answer came.
+
+    It took effect at one moment between ``sent`` and ``answered``; a call without an answer took
+    effect at some moment after ``sent``, or never.
+    """
+
+    call: str
+    key: Key
+    sent: float
+    answered: float = inf
+    answer: str = "unknown"
+    result: Any = None
+
+    @property
+    def is_unknown(self) -> bool:
+        return self.answer == "unknown"
+
+    @property
+    def was_done(self) -> bool:
+        """Whether it was acknowledged and changed something."""
+        return self.answer == "acknowledged" and self.result not in (False, 0, "not_found")
+
+    def may_follow(self, other: "Call") -> bool:
+        """Whether it may have taken effect after ``other`` did."""
+        return self.answered > other.sent
+
+
+@dataclass(frozen=True)
+class Add(Call):
+    """An add. ``id`` and ``version`` say which row it wrote, if the answer tells."""
+
+    nonce: str = ""
+    when: float = 0.0
+    id: int | None = None
+    version: int | None = None
+    stored: bool = False
+
+    @property
+    def was_done(self) -> bool:
+        return self.answer == "acknowledged" and self.stored
+
+
+@dataclass(frozen=True)
+class Run:
+    """One run of a handler. ``end`` is None where none was written: its process died in it."""
+
+    key: Key
+    id: int
+    version: int
+    worker: int
+    pid: int
+    nonce: str
+    hop: int
+    when: float
+    start: float
+    end: float | None = None
+    how: str = ""
+    atomic: bool = False
+
+    @property
+    def claim(self) -> tuple[int, int, int]:
+        return self.id, self.version, self.worker
+
+    @property
+    def is_done(self) -> bool:
+        return self.how == "done"
+
+    def overlaps(self, other: "Run") -> bool:
+        """Certainly: without an end, a run counts as having ended at once."""
+        mine, its = self.end or self.start, other.end or other.start
+        return self.start < its and other.start < mine
+
+    def __str__(self) -> str:
+        end = "…" if self.end is None else f"{self.end:.3f} {self.how}"
+        return (
+            f"run of {'/'.join(self.key)} row {self.id} v{self.version} by worker {self.worker}"
+            f" ({self.pid}) nonce {self.nonce}.{self.hop}: {self.start:.3f} to {end}"
+        )
+
+
+@dataclass(frozen=True)
+class End:
+    """What the database answered to the end of a claim."""
+
+    at: float
+    claim: tuple[int, int, int]
+    outcome: str
+    verdict: str
+
+
+@dataclass(frozen=True)
+class Fault:
+    """What the harness did, when it began and when it was over, and to which processes."""
+
+    name: str
+    at: float
+    until: float
+    pids: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True)
+class Clock:
+    """The database's clock against CLOCK_MONOTONIC: ``offset`` is right within ``error``."""
+
+    offset: float = 0.0
+    error: float = 0.0
+
+
+@dataclass
+class History:
+    """Everything that one scenario left behind."""
+
+    lease: float
+    clock: Clock = field(default_factory=Clock)
+    calls: list[Call] = field(default_factory=list)
+    runs: list[Run] = field(default_factory=list)
+    ends: list[End] = field(default_factory=list)
+    beats: dict[int, list[float]] = field(default_factory=dict)
+    rescues: list[tuple[int, float]] = field(default_factory=list)
+    faults: list[Fault] = field(default_factory=list)
+    # What is in the database at the end; effects as (key, nonce, hop, task id, version).
+    rows: list[dict[str, Any]] = field(default_factory=list)
+    workers: list[int] = field(default_factory=list)
+    effects: list[tuple[Key, str, int, int, int]] = field(default_factory=list)
+
+    @cached_property
+    def adds(self) -> list[Add]:
+        return [call for call in self.calls if isinstance(call, Add)]
+
+    @cached_property
+    def calls_by_key(self) -> dict[Key, list[Call]]:
+        return grouped(self.calls, lambda call: call.key)
+
+    @cached_property
+    def runs_by_key(self) -> dict[Key, list[Run]]:
+        return grouped(self.runs, lambda run: run.key)
+
+    @cached_property
+    def runs_by_nonce(self) -> dict[str, list[Run]]:
+        return grouped(self.runs, lambda run: run.nonce)
+
+    def had_gap(self, worker: int, before: float) -> bool:
+        """Whether a worker was silent for about a lease: others could take it for dead."""
+        beats = [beat for beat in self.beats.get(worker, []) if beat < before]
+        times = [*beats, before]
+        # A heartbeat bears the time of its middle, hence less than the whole lease.
+        return not beats or any(
+            later - sooner > 0.8 * self.lease for sooner, later in pairwise(times)
+        )
+
+
+def grouped(items: Iterable[Any], key: Any) -> dict[Any, list[Any]]:
+    groups: dict[Any, list[Any]] = {}
+    for item in items:
+        groups.setdefault(key(item), []).append(item)
+    return groups
+
+
+def from_records(records: Iterable[dict[str, Any]], history: History) -> History:
+    """Read journals into ``history``."""
+    open_calls: dict[str, dict[str, Any]] = {}
+    answers: dict[str, dict[str, Any]] = {}
+    starts: dict[str, dict[str, Any]] = {}
+    ends: dict[str, dict[str, Any]] = {}
+    for record in records:
+        match record["kind"]:
+            case "sent":
+                open_calls[record["name"]] = record
+            case "answer":
+                answers[record["name"]] = record
+            case "start":
+                starts[record["run"]] = record
+            case "end":
+                ends[record["run"]] = record
+            case "finish":
+                for row, version, worker, outcome, verdict in record["ends"]:
+                    claim = (row, version, worker)
+                    history.ends.append(End(record["at"], claim, outcome, verdict))
+            case "beat" if record["renewed"]:
+                history.beats.setdefault(record["worker"], []).append(record["asked"])
+            case "rescue":
+                history.rescues.append((record["worker"], record["at"]))
+            case "fault":
+                pids = tuple(record["pids"])
+                history.faults.append(Fault(record["name"], record["from"], record["at"], pids))
+    for name, sent in open_calls.items():
+        history.calls.append(_call(sent, answers.get(name)))
+    for run, start in starts.items():
+        history.runs.append(_run(start, ends.get(run)))
+    return history
+
+
+def _call(sent: dict[str, Any], answer: dict[str, Any] | None) -> Call:
+    facts: dict[str, Any] = {
+        "call": sent["call"],
+        "key": (sent["code"], sent["num"]),
+        "sent": sent["at"],
+    }
+    known = answer is not None and answer["answer"] != "unknown"
+    if answer is not None and known:
+        facts |= {"answered": answer["at"], "answer": answer["answer"]}
+    if sent["call"] != "add":
+        return Call(**facts, result=answer.get("result") if answer is not None else None)
+    facts |= {"nonce": sent["nonce"], "when": sent["when"]}
+    if answer is not None and known:
+        names = ("id", "version", "stored")
+        facts |= {name: answer[name] for name in names if name in answer}
+    return Add(**facts)
+
+
+def _run(start: dict[str, Any], end: dict[str, Any] | None) -> Run:
+    names = ("id", "version", "worker", "pid", "nonce", "hop", "when", "atomic")
+    return Run(
+        key=(start["code"], start["num"]),
+        start=start["at"],
+        end=end and end["at"],
+        how=end["how"] if end else "",
+        **{name: start[name] for name in names},
+    )

@@ -1,0 +1,162 @@
+"""A TCP proxy between a worker and its database, which fails in the ways that networks fail.
+
+It knows of the protocols only what it needs: a packet from the client that contains a statement
+which commits by itself, or COMMIT, is one whose answer matters. Cutting *after* such a packet was
+answered by the server and *before* the answer is passed on leaves the client not knowing.
+"""
+
+import asyncio
+import re
+import threading
+from collections.abc import Coroutine
+from contextlib import suppress
+from random import Random
+from typing import Any
+
+_WRITES = re.compile(rb"\b(?:commit|update|insert|delete|with)\b", re.IGNORECASE)
+_COMMIT = re.compile(rb"\bcommit\b", re.IGNORECASE)
+_CHUNK = 1 << 16
+# How long the server may take to carry out what nobody will hear of.
+_ANSWER_SECONDS = 5.0
+
+
+class Proxy:
+    """Runs in a thread. What it does to connections is set from outside, at any time.
+
+    ``cut_answer``  the chance that an answer to a write or a COMMIT is never passed on
+    ``cut_commit``  the same for COMMIT alone
+    ``cut_middle``  the chance that the client is cut off in the middle of a write
+    ``stall``       pass nothing on, in neither direction, and accept no one
+    """
+
+    def __init__(self, server: tuple[str, int], random: Random) -> None:
+        self.cut_answer = 0.0
+        self.cut_commit = 0.0
+        self.cut_middle = 0.0
+        self.cuts = 0
+        self.port = 0
+        self._server = server
+        self._random = random
+        self._loop = asyncio.new_event_loop()
+        self._flowing = asyncio.Event()
+        self._pairs: set[tuple[asyncio.StreamWriter, asyncio.StreamWriter]] = set()
+        self._ready = threading.Event()
+        self._thread = threading.Thread(target=self._main, name="proxy", daemon=True)
+
+    def start(self) -> None:
+        self._thread.start()
+        self._ready.wait()
+
+    def stop(self) -> None:
+        self._call(self._end())
+        self._loop.call_soon_threadsafe(self._loop.stop)
+        self._thread.join()
+
+    def heal(self) -> None:
+        """From now on pass everything on."""
+        self.cut_answer = self.cut_commit = self.cut_middle = 0.0
+        self._loop.call_soon_threadsafe(self._flowing.set)
+
+    def stall(self) -> None:
+        """Both ends stay open, and nothing comes through."""
+        self._loop.call_soon_threadsafe(self._flowing.clear)
+
+    def reset(self) -> None:
+        """Cut every connection."""
+        self._call(self._reset())
+
+    # In the thread
+
+    def _main(self) -> None:
+        asyncio.set_event_loop(self._loop)
+        self._loop.run_until_complete(self._listen())
+        self._ready.set()
+        self._loop.run_forever()
+        self._loop.run_until_complete(self._loop.shutdown_asyncgens())
+        self._loop.close()
+
+    async def _listen(self) -> None:
+        self._flowing.set()
+        server = await asyncio.start_server(self._serve, "127.0.0.1", 0)
+        self._listener = server
+        self.port = server.sockets[0].getsockname()[1]
+
+    def _call(self, work: Coroutine[Any, Any, None]) -> None:
+        asyncio.run_coroutine_threadsafe(work, self._loop).result(10)
+
+    async def _reset(self) -> None:
+        for pair in list(self._pairs):
+            _abort(pair)
+
+    async def _end(self) -> None:
+        self._listener.close()
+        await self._reset()
+        tasks = asyncio.all_tasks() - {asyncio.current_task()}
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await self._flowing.wait()
+        try:
+            server_reader, server_writer = await asyncio.open_connection(*self._server)
+        except OSError:
+            writer.transport.abort()
+            return
+        pair = (writer, server_writer)
+        self._pairs.add(pair)
+        muted = asyncio.Event()
+        pumps = [
+            asyncio.ensure_future(self._upwards(reader, server_writer, muted)),
+            asyncio.ensure_future(self._downwards(server_reader, writer, muted)),
+        ]
+        try:
+            await asyncio.wait(pumps, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            for pump in pumps:
+                pump.cancel()
+            await asyncio.gather(*pumps, return_exceptions=True)
+            self._pairs.discard(pair)
+            _abort(pair)
+
+    async def _upwards(
+        self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, muted: asyncio.Event
+    ) -> None:
+        with suppress(OSError):
+            while data := await reader.read(_CHUNK):
+                await self._flowing.wait()
+                if _WRITES.search(data) and self._random.random() < self.cut_middle:
+                    self.cuts += 1
+                    writer.write(data[: len(data) // 2])
+                    await writer.drain()
+                    return
+                if self._cuts_answer_of(data):
+                    self.cuts += 1
+                    muted.set()
+                    writer.write(data)
+                    await writer.drain()
+                    await asyncio.sleep(_ANSWER_SECONDS)
+                    return
+                writer.write(data)
+                await writer.drain()
+
+    async def _downwards(
+        self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, muted: asyncio.Event
+    ) -> None:
+        with suppress(OSError):
+            while data := await reader.read(_CHUNK):
+                await self._flowing.wait()
+                if muted.is_set():
+                    return  # the server has carried it out: now cut both off
+                writer.write(data)
+                await writer.drain()
+
+    def _cuts_answer_of(self, data: bytes) -> bool:
+        if _COMMIT.search(data) and self._random.random() < self.cut_commit:
+            return True
+        return bool(_WRITES.search(data)) and self._random.random() < self.cut_answer
+
+
+def _abort(pair: tuple[asyncio.StreamWriter, asyncio.StreamWriter]) -> None:
+    for writer in pair:
+        writer.transport.abort()

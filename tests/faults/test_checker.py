@@ -1,0 +1,333 @@
+"""The checker accuses whoever broke a promise, and nobody else."""
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.faults.checker import check
+from tests.faults.history import Add, Call, Clock, End, Fault, History, Run, from_records
+from tests.faults.simulation import Simulation
+
+KEY = ("plain", "1")
+LEASE = 3.0
+
+
+def an_add(nonce: str = "a", sent: float = 10.0, version: int = 0, **facts: Any) -> Add:
+    """An acknowledged add, due at once."""
+    values = {"answered": sent + 1, "answer": "acknowledged", "stored": True, "id": 1}
+    return Add("add", facts.pop("key", KEY), sent, nonce=nonce, version=version, **values | facts)
+
+
+def a_cancel(sent: float, result: str = "cancelled") -> Call:
+    return Call("cancel", KEY, sent, sent + 1, "acknowledged", result)
+
+
+def a_run(nonce: str = "a", start: float = 12.0, version: int = 1, **facts: Any) -> Run:
+    """A run that took a second."""
+    values = {"end": start + 1, "how": "done", "worker": 7, "pid": 70, "id": 1, "hop": 0}
+    values |= {"key": KEY, "when": 0.0} | facts
+    return Run(nonce=nonce, start=start, version=version, **values)
+
+
+def an_end(run: Run, verdict: str = "accepted", outcome: str = "Done") -> End:
+    return End((run.end or run.start) + 0.1, run.claim, outcome, verdict)
+
+
+def beats(first: int = 0, last: int = 30) -> list[float]:
+    return [float(second) for second in range(first, last)]
+
+
+def a_history(*facts: Any, **more: Any) -> History:
+    """A history of these facts; workers 7 and 8 never miss a heartbeat."""
+    history = History(LEASE, beats={7: beats(), 8: beats()})
+    for fact in facts:
+        kinds = {Run: history.runs, End: history.ends, Fault: history.faults}
+        kinds.get(type(fact), history.calls).append(fact)
+    for name, value in more.items():
+        setattr(history, name, value)
+    return history
+
+
+def accused(*facts: Any, **more: Any) -> list[str]:
+    return [accusation.what for accusation in check(a_history(*facts, **more)).accusations]
+
+
+# 1. Lost
+
+
+def test_an_add_that_ran_is_fine():
+    assert accused(an_add(), a_run(), an_end(a_run())) == []
+
+
+def test_an_acknowledged_add_that_never_ran_is_lost():
+    assert accused(an_add()) == ["lost"]
+
+
+@pytest.mark.parametrize("how", ["", "ValueError"])
+def test_a_run_that_did_not_reach_its_end_does_not_count(how):
+    assert accused(an_add(), a_run(how=how)) == ["lost"]
+
+
+def test_a_run_with_the_payload_of_another_add_does_not_count():
+    later = an_add("b", sent=14, version=1)
+    assert "lost" in accused(an_add(), later, a_run())
+
+
+def test_an_add_that_was_not_answered_may_be_missing():
+    assert accused(an_add(answer="unknown", answered=float("inf"), id=None, stored=False)) == []
+
+
+def test_an_add_that_a_later_one_superseded_may_be_missing():
+    later = an_add("b", sent=14, version=1)
+    run = a_run("b", start=16, version=2)
+    assert accused(an_add(), later, run, an_end(run)) == []
+
+
+def test_an_add_whose_row_had_gone_before_the_next_one_was_not_superseded():
+    later = an_add("b", sent=14, version=0, id=2)
+    run = a_run("b", start=16, version=1, id=2)
+    assert accused(an_add(), later, run, an_end(run)) == ["lost"]
+
+
+def test_an_add_that_did_not_store_supersedes_nothing():
+    kept = an_add("b", sent=14, version=0, stored=False)
+    assert accused(an_add(), kept) == ["lost"]
+
+
+def test_an_unanswered_add_excuses_only_if_it_took_effect():
+    unknown = an_add("b", 14, answer="unknown", answered=float("inf"), id=None, stored=False)
+    run = a_run("b", start=16, version=2)
+    assert accused(an_add(), unknown) == ["lost"]
+    assert accused(an_add(), unknown, run, an_end(run)) == []
+
+
+@pytest.mark.parametrize("result", ["cancelled", "cancelling"])
+def test_an_add_that_was_cancelled_may_be_missing(result):
+    assert accused(an_add(), a_cancel(14, result)) == []
+
+
+def test_an_add_that_a_concurrent_cancel_may_have_hit_may_be_missing():
+    assert accused(an_add(sent=10), a_cancel(9.5)) == []
+
+
+def test_a_cancel_before_the_add_is_no_excuse():
+    assert accused(an_add(sent=10), a_cancel(5)) == ["lost"]
+
+
+def test_a_cancel_that_found_nothing_is_no_excuse():
+    assert accused(an_add(), a_cancel(14, "not_found")) == ["lost"]
+
+
+def test_an_unanswered_cancel_is_an_excuse():
+    assert accused(an_add(), Call("cancel", KEY, 5)) == []
+
+
+def test_an_atomic_run_counts_by_its_effect():
+    add = an_add(key=("atomic", "1"))
+    run = a_run(key=("atomic", "1"), atomic=True)
+    assert accused(add, run) == ["lost"]
+    assert accused(add, run, effects=[(add.key, "a", 0, 1, 1)]) == []
+
+
+def test_a_run_that_wrote_a_row_must_have_left_it():
+    add = an_add(key=("effectful", "1"))
+    run = a_run(key=("effectful", "1"))
+    assert accused(add, run, an_end(run)) == ["lost"]
+    assert accused(add, run, an_end(run), effects=[(add.key, "a", 0, 1, 1)]) == []
+
+
+# Unfounded
+
+
+def test_what_was_rolled_back_must_not_run():
+    refused = an_add(answer="refused", stored=False, id=None)
+    assert accused(refused, a_run()) == ["unfounded"]
+
+
+def test_a_claim_has_the_payload_of_the_write_before_it():
+    first, second = an_add("a"), an_add("b", sent=14, version=1)
+    stale, right = a_run("a", start=16, version=2), a_run("b", start=18, version=4)
+    assert "unfounded" in accused(first, second, stale, right)
+
+
+# 2. Overlaps
+
+
+def test_two_runs_at_once_of_living_workers_overlap():
+    runs = a_run(start=12, end=14), a_run(start=13, end=15, version=3, worker=8)
+    assert accused(an_add(), *runs) == ["overlap"]
+
+
+def test_runs_one_after_the_other_do_not_overlap():
+    runs = a_run(start=12, end=13), a_run(start=13, end=15, version=3, worker=8)
+    assert accused(an_add(), *runs) == []
+
+
+def test_the_run_of_a_worker_that_was_silent_for_a_lease_may_overlap():
+    runs = a_run(start=12, end=19), a_run(start=16, end=18, version=3, worker=8)
+    silent = {7: [*beats(0, 12), 19.0], 8: beats()}
+    assert accused(an_add(), *runs, an_end(runs[0], "lost"), beats=silent) == []
+
+
+def test_a_zombie_whose_end_was_accepted_overlaps():
+    runs = a_run(start=12, end=19), a_run(start=16, end=18, version=3, worker=8)
+    silent = {7: [*beats(0, 12), 19.0], 8: beats()}
+    assert "overlap" in accused(an_add(), *runs, an_end(runs[0]), beats=silent)
+
+
+def test_a_run_whose_process_died_ends_with_it():
+    runs = a_run(end=None, how=""), a_run(start=12.5, version=3, worker=8)
+    assert accused(an_add(), *runs) == []
+
+
+# 3. Early, after a cancel
+
+
+def test_a_start_before_its_time_by_the_databases_clock_is_early():
+    clock = Clock(offset=1000.0)
+    assert accused(an_add(when=1013), a_run(start=12, when=1013.0), clock=clock) == ["early"]
+    assert accused(an_add(when=1012), a_run(start=12, when=1012.0), clock=clock) == []
+
+
+def test_a_start_within_the_error_of_the_clock_is_let_off():
+    clock = Clock(offset=1000.0, error=0.5)
+    assert accused(an_add(when=1012.4), a_run(start=12, when=1012.4), clock=clock) == []
+
+
+def test_a_run_that_is_due_when_nobody_asked_is_early():
+    assert accused(an_add(when=5), a_run(when=4.0)) == ["early"]
+
+
+def test_nothing_starts_after_a_cancel_that_said_cancelled():
+    assert accused(an_add(), a_cancel(11.5), a_run(start=13)) == ["after cancel"]
+
+
+def test_what_was_added_again_after_the_cancel_may_start():
+    again = an_add("b", sent=15, id=2)
+    assert accused(an_add(), a_cancel(13), again, a_run("b", start=17, id=2)) == []
+
+
+def test_a_run_that_began_before_the_cancel_was_answered_may_go_on():
+    assert accused(an_add(), a_cancel(11.5), a_run(start=12.4)) == []
+
+
+def test_a_process_that_was_frozen_between_its_last_look_and_its_start_is_let_off():
+    thawed = Fault("SIGSTOP", 11.0, 12.9, (70,))
+    assert accused(an_add(), a_cancel(11.5), a_run(start=13), thawed) == []
+
+
+# 4. Ends
+
+
+def test_a_claim_ends_once():
+    run = a_run()
+    assert accused(an_add(), run, an_end(run), an_end(run)) == ["duplicate"]
+
+
+def test_a_row_that_was_removed_does_not_run_again():
+    first, second = a_run(), a_run(start=20, version=3)
+    assert accused(an_add(), first, an_end(first), second) == ["duplicate"]
+
+
+def test_an_effect_of_an_atomic_handler_is_there_once():
+    add = an_add(key=("atomic", "1"))
+    run = a_run(key=("atomic", "1"), atomic=True)
+    twice = [(add.key, "a", 0, 1, 1), (add.key, "a", 0, 1, 3)]
+    assert accused(add, run, effects=twice) == ["duplicate"]
+    moved = Call("reschedule", add.key, 12, 13, "acknowledged", True)
+    assert accused(add, moved, run, effects=twice) == []
+
+
+def test_an_end_that_was_refused_without_reason_is_an_accusation():
+    run = a_run()
+    assert accused(an_add(), run, an_end(run, "lost")) == ["unreleased"]
+
+
+def test_an_end_that_may_have_been_written_before_may_be_refused():
+    run = a_run()
+    unknown = replace(an_end(run, "unknown"), at=13.05)
+    assert accused(an_add(), run, unknown, an_end(run, "lost")) == []
+
+
+# 5. Stuck, hasty
+
+
+def test_a_row_that_is_left_is_stuck():
+    assert accused(an_add(), a_run(), rows=[{"id": 1}]) == ["stuck"]
+
+
+def test_a_worker_that_is_left_is_stuck():
+    assert accused(workers=[7]) == ["stuck"]
+
+
+def test_whoever_had_a_gap_himself_must_not_rescue():
+    gap = {7: [1.0, 2.0, 10.0, 11.0]}
+    assert accused(beats=gap, rescues=[(7, 11.1)]) == ["hasty"]
+    assert accused(beats=gap, rescues=[(7, 13.1)]) == []
+
+
+# 6. Figures
+
+
+def test_the_recovery_of_a_killed_worker_is_the_time_until_its_runs_went_on():
+    killed = Fault("SIGKILL", 12.5, 12.6, (70,))
+    runs = a_run(start=12, end=None, how=""), a_run(start=17, version=3, worker=8, pid=80)
+    assert check(a_history(an_add(), *runs, killed)).recovery == [4.5]
+
+
+def test_the_recovery_of_an_outage_is_the_time_until_each_worker_ran_something():
+    outage = Fault("outage", 5.0, 11.0)
+    assert check(a_history(an_add(), a_run(start=12.0), outage)).recovery == [1.0]
+
+
+def test_lateness_is_told_by_the_databases_clock():
+    history = a_history(an_add(when=1011), a_run(start=12, when=1011.0), clock=Clock(1000.0))
+    assert check(history).lateness == [1.0]
+
+
+# Journals
+
+
+def test_journals_become_histories():
+    common = {"code": "plain", "num": "1"}
+    records = [
+        {"kind": "sent", "at": 1, "name": "x", "call": "add", "nonce": "a", "when": 2.0, **common},
+        {"kind": "answer", "at": 2, "name": "x", "answer": "acknowledged", "stored": True}
+        | {"id": 1, "version": 0},
+        {"kind": "sent", "at": 3, "name": "y", "call": "cancel", **common},
+        {"kind": "start", "at": 4, "run": "r", "id": 1, "version": 1, "worker": 7, "pid": 70}
+        | {"nonce": "a", "hop": 0, "when": 2.0, "atomic": False, **common},
+        {"kind": "end", "at": 5, "run": "r", "how": "done"},
+        {"kind": "finish", "at": 6, "ends": [[1, 1, 7, "Done", "accepted"]]},
+        {"kind": "beat", "at": 7, "asked": 6.5, "worker": 7, "renewed": True},
+        {"kind": "fault", "at": 9, "from": 8, "name": "SIGKILL", "pids": [70]},
+    ]
+    history = from_records(records, History(LEASE))
+
+    assert history.calls == [
+        Add("add", KEY, 1, 2, "acknowledged", nonce="a", when=2.0, id=1, version=0, stored=True),
+        Call("cancel", KEY, 3),
+    ]
+    assert [(run.start, run.end, run.how) for run in history.runs] == [(4, 5, "done")]
+    assert history.ends == [End(6, (1, 1, 7), "Done", "accepted")]
+    assert history.beats == {7: [6.5]}
+    assert history.faults == [Fault("SIGKILL", 8, 9, (70,))]
+
+
+# Nobody is accused falsely
+
+
+@settings(max_examples=300)
+@given(st.data())
+def test_a_correct_execution_is_never_accused(data):
+    def choose(count: int) -> int:
+        return data.draw(st.integers(0, count - 1))
+
+    simulation = Simulation(choose)
+    for _ in range(data.draw(st.integers(0, 40))):
+        simulation.step()
+
+    assert check(simulation.end()).accusations == []

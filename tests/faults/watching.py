@@ -1,0 +1,103 @@
+"""Journals what the database answered to a worker: heartbeats, ends, rescues.
+
+The product says by a signal that an end was refused, and nothing when one was accepted; the
+checker needs both. The wrappers observe and change nothing. Of an ``atomic`` run, which writes its
+own end, the rows of its effects tell.
+"""
+
+from collections.abc import Sequence
+from time import monotonic
+from typing import Any
+
+from django_tasks import signals
+from django_tasks.outcomes import Unsettled
+from django_tasks.store.finish import Ended
+from django_tasks.worker import finisher, rescuer
+from django_tasks.worker.membership import Membership
+from tests.faults import journal
+
+
+def install() -> None:
+    """Watch the workers of this process."""
+    finisher.finish = _watched_finish(finisher.finish)
+    Membership.beat = _watched_beat(Membership.beat)
+    Membership.join = _watched_join(Membership.join)
+    rescuer.rescue_from_dead = _watched_rescue(rescuer.rescue_from_dead)
+    signals.task_lost.connect(_lost, dispatch_uid="tests.faults")
+    signals.task_rescued.connect(_rescued, dispatch_uid="tests.faults")
+    signals.task_failed.connect(_failed, dispatch_uid="tests.faults")
+
+
+def _watched_finish(finish: Any) -> Any:
+    def watched(ended: Sequence[Ended], *args: Any, **kwargs: Any) -> Any:
+        try:
+            result = finish(ended, *args, **kwargs)
+        except BaseException as error:
+            _journal_ends([(end, "unknown") for end in ended], type(error).__name__)
+            raise
+        _journal_ends([(end, _verdict(end.claimed.id, result)) for end in ended])
+        return result
+
+    return watched
+
+
+def _verdict(row: int, result: Any) -> str:
+    for name in ("released", "lost", "locked"):
+        if row in getattr(result, name):
+            return name
+    return "accepted"
+
+
+def _journal_ends(ends: list[tuple[Ended, str]], error: str = "") -> None:
+    facts = [
+        (end.claimed.id, end.claimed.version, end.claimed.worker_id, _name(end.outcome), verdict)
+        for end, verdict in ends
+    ]
+    journal.write("finish", ends=facts, error=error)
+
+
+def _name(outcome: Any) -> str:
+    name = type(outcome).__name__
+    return f"{name} {_name(outcome.otherwise)}" if isinstance(outcome, Unsettled) else name
+
+
+def _watched_beat(beat: Any) -> Any:
+    def watched(member: Any, *args: Any) -> bool:
+        asked = monotonic()
+        renewed: bool = beat(member, *args)
+        journal.write("beat", worker=member.worker_id, asked=asked, renewed=renewed)
+        return renewed
+
+    return watched
+
+
+def _watched_join(join: Any) -> Any:
+    def watched(member: Any) -> int:
+        asked = monotonic()
+        worker_id: int = join(member)
+        journal.write("beat", worker=worker_id, asked=asked, renewed=True)
+        return worker_id
+
+    return watched
+
+
+def _watched_rescue(rescue_from_dead: Any) -> Any:
+    def watched(member: Any, **kwargs: Any) -> int:
+        freed: int = rescue_from_dead(member, **kwargs)
+        if freed:
+            journal.write("rescue", worker=member.worker_id, count=freed)
+        return freed
+
+    return watched
+
+
+def _lost(*, task: Any, **_: Any) -> None:
+    journal.write("lost", id=task.id, version=task.version, worker=task.worker_id)
+
+
+def _rescued(*, worker_id: int, count: int, **_: Any) -> None:
+    journal.write("rescued", worker=worker_id, count=count)
+
+
+def _failed(*, task: Any, **_: Any) -> None:
+    journal.write("failed", id=task.id, version=task.version)

@@ -1,0 +1,302 @@
+"""One scenario: a database, workers, clients, and what the harness can do to them."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Mapping
+from contextlib import suppress
+from functools import cached_property
+from pathlib import Path
+from random import Random
+from threading import Event
+from time import monotonic
+from typing import Any
+from urllib.parse import urlsplit, urlunsplit
+
+from tests.faults import journal
+from tests.faults.history import Clock, History, from_records
+from tests.faults.proxy import Proxy
+from tests.waiting import eventually
+
+CHECKOUT = Path(__file__).resolve().parents[2]
+SETTLE_SECONDS = 30.0
+
+_never = Event()
+
+
+def vendor_of(url: str) -> str:
+    """What the server at an address is called here."""
+    scheme = urlsplit(url).scheme
+    return {"mysql": "mariadb", "postgres": "postgresql"}.get(scheme, scheme)
+
+
+class DatabaseError(Exception):
+    """What the steward met."""
+
+
+class Steward:
+    """A child process that carries out commands in the database; see ``steward.py``."""
+
+    def __init__(self, environment: Mapping[str, str], log: Path) -> None:
+        self._log = log.open("ab")
+        self._process = subprocess.Popen(
+            [sys.executable, "-m", "tests.faults.steward"],
+            cwd=CHECKOUT,
+            env=dict(environment),
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=self._log,
+            text=True,
+        )
+
+    def ask(self, name: str, *arguments: Any) -> Any:
+        """Carry out a command; DatabaseError if the database was not there."""
+        self.tell(name, *arguments)
+        return self.answer()
+
+    def tell(self, name: str, *arguments: Any) -> None:
+        """Begin a command; fetch its ``answer`` before the next one."""
+        assert self._process.stdin
+        self._process.stdin.write(json.dumps([name, arguments]) + "\n")
+        self._process.stdin.flush()
+
+    def answer(self) -> Any:
+        assert self._process.stdout
+        line = self._process.stdout.readline()
+        assert line, f"The steward has died: {Path(self._log.name).read_text()[-3000:]}"
+        answer = json.loads(line)
+        if "error" in answer:
+            raise DatabaseError(answer["error"])
+        return answer["answer"]
+
+    def close(self) -> None:
+        assert self._process.stdin
+        self._process.stdin.close()
+        try:
+            self._process.wait(10)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait()
+        assert self._process.stdout
+        self._process.stdout.close()
+        self._log.close()
+
+
+class Worker:
+    """One ``starttask`` in a process group of its own."""
+
+    def __init__(self, process: "subprocess.Popen[bytes]") -> None:
+        self._process = process
+        self.pid = process.pid
+
+    def pids(self) -> list[int]:
+        """The processes that run tasks: its children if it has some."""
+        path = Path(f"/proc/{self.pid}/task/{self.pid}/children")
+        with suppress(OSError):
+            return [int(pid) for pid in path.read_text().split()] or [self.pid]
+        return [self.pid]
+
+    def signal(self, number: signal.Signals, pid: int | None = None) -> None:
+        with suppress(ProcessLookupError):
+            os.kill(pid or self.pid, number)
+
+    def is_alive(self) -> bool:
+        return self._process.poll() is None
+
+    def wait(self, seconds: float) -> int | None:
+        """Its exit code, or None if it still runs."""
+        with suppress(subprocess.TimeoutExpired):
+            return self._process.wait(seconds)
+        return None
+
+    def destroy(self) -> None:
+        """Leave nothing of it and its children."""
+        with suppress(ProcessLookupError):
+            os.killpg(self.pid, signal.SIGKILL)
+        self._process.wait()
+
+
+class World:
+    """A scenario under way. Faults act on it; ``close`` leaves nothing behind."""
+
+    def __init__(self, url: str, directory: Path, *, seed: int, lease: float = 3.0) -> None:
+        self.url = url
+        self.directory = directory
+        self.lease = lease
+        self.random = Random(seed)
+        self.seed = seed
+        self.workers: list[Worker] = []
+        self.clients: list[subprocess.Popen[bytes]] = []
+        self.proxy: Proxy | None = None
+        self.proxied: list[Worker] = []
+        self.arguments: tuple[str, ...] = ()
+        self.administrator_url = url
+        self.exit_codes: list[int | None] = []
+        self._stewards: list[Steward] = []
+        directory.mkdir(parents=True, exist_ok=True)
+        os.environ[journal.DIRECTORY] = str(directory)
+        self.steward = self.new_steward()
+
+    @property
+    def vendor(self) -> str:
+        return vendor_of(self.url)
+
+    def environment(self, **more: str) -> dict[str, str]:
+        return os.environ | {
+            "DJANGO_SETTINGS_MODULE": "tests.faults.settings",
+            "DATABASE_URL": self.url,
+            "FAULTS_LEASE": str(self.lease),
+            journal.DIRECTORY: str(self.directory),
+            **more,
+        }
+
+    # Those who take part
+
+    def new_steward(self, **more: str) -> Steward:
+        steward = Steward(self.environment(**more), self.directory / "steward.log")
+        self._stewards.append(steward)
+        return steward
+
+    @cached_property
+    def administrator(self) -> Steward:
+        """A steward who may do anything to the server."""
+        return self.new_steward(DATABASE_URL=self.administrator_url)
+
+    def start_worker(self, *arguments: str, proxied: bool = False, **more: str) -> Worker:
+        """Start a worker; ``proxied`` ones reach the database through the proxy."""
+        environment = self.environment(**more)
+        if proxied:
+            environment["DATABASE_URL"] = self.proxied_url()
+        with (self.directory / "workers.log").open("ab") as log:
+            process = subprocess.Popen(
+                [sys.executable, "manage.py", "starttask", *self.arguments, *arguments],
+                cwd=CHECKOUT,
+                env=environment,
+                stdout=log,
+                stderr=log,
+                stdin=subprocess.DEVNULL,
+                start_new_session=True,
+            )
+        worker = Worker(process)
+        self.workers.append(worker)
+        return worker
+
+    def start_client(
+        self, adds: int, seconds: float, codes: tuple[str, ...], *, proxied: bool = False
+    ) -> None:
+        environment = self.environment()
+        if proxied:
+            environment["DATABASE_URL"] = self.proxied_url()
+        number = len(self.clients) + 1
+        arguments = {
+            "--client": number,
+            "--seed": self.seed,
+            "--adds": adds,
+            "--seconds": seconds,
+            "--codes": ",".join(codes),
+        }
+        command = [sys.executable, "-m", "tests.faults.client"]
+        command += [str(part) for pair in arguments.items() for part in pair]
+        with (self.directory / "clients.log").open("ab") as log:
+            client = subprocess.Popen(command, cwd=CHECKOUT, env=environment, stderr=log)
+        self.clients.append(client)
+
+    def proxied_url(self) -> str:
+        """The database's address by way of the proxy, which is started when first asked for."""
+        parts = urlsplit(self.url)
+        if self.proxy is None:
+            self.proxy = Proxy((parts.hostname or "", parts.port or 0), self.random)
+            self.proxy.start()
+        place = f"{parts.username}:{parts.password}@127.0.0.1:{self.proxy.port}"
+        return urlunsplit(parts._replace(netloc=place))
+
+    # What happens to them
+
+    def pause(self, seconds: float) -> None:
+        """Let things happen."""
+        _never.wait(seconds)
+
+    def between(self, least: float, most: float) -> None:
+        """Let things happen for a random while."""
+        self.pause(self.random.uniform(least, most))
+
+    def fault(self, name: str, since: float, pids: list[int] | None = None) -> None:
+        """Journal what was done: from ``since`` until now."""
+        journal.write("fault", name=name, pids=pids or [], **{"from": since})
+
+    def clients_are_busy(self) -> bool:
+        return any(client.poll() is None for client in self.clients)
+
+    def wait_for_workers(self, count: int) -> None:
+        eventually(
+            lambda: self._asked("workers") == count,
+            f"{count} workers are in the table, not {self._asked('workers')}",
+            deadline=SETTLE_SECONDS,
+            log=self.log,
+        )
+
+    def await_clients(self) -> None:
+        for client in self.clients:
+            assert client.wait(300) == 0, (self.directory / "clients.log").read_text()[-3000:]
+
+    def settle(self) -> bool:
+        """Resume everything and wait until all is done and the dead are gone."""
+        alive = [pid for worker in self.workers if worker.is_alive() for pid in worker.pids()]
+        deadline = monotonic() + SETTLE_SECONDS
+        while monotonic() < deadline:
+            if self._asked("settle") == 0 and self._asked("workers") == len(alive):
+                return True
+            self.pause(0.1)
+        return False
+
+    def stop_workers(self) -> None:
+        """SIGTERM to all; their exit codes are kept."""
+        for worker in self.workers:
+            worker.signal(signal.SIGTERM)
+        self.exit_codes = [worker.wait(30) for worker in self.workers]
+
+    def read_clock(self) -> tuple[float, float]:
+        """The offset of the database's clock from CLOCK_MONOTONIC, and how wrong that may be."""
+        before, utc, after = self.steward.ask("clock")
+        return utc - (before + after) / 2, (after - before) / 2
+
+    def history(self, clocks: list[tuple[float, float]]) -> History:
+        """Everything that was journalled, and what is in the database now."""
+        offsets = [offset for offset, _ in clocks]
+        middle = (min(offsets) + max(offsets)) / 2
+        error = max(error for _, error in clocks) + (max(offsets) - min(offsets)) / 2
+        remains = self.steward.ask("remains")
+        history = History(
+            lease=self.lease,
+            clock=Clock(middle, error),
+            rows=remains["rows"],
+            workers=remains["workers"],
+            effects=[((effect[0], effect[1]), *effect[2:]) for effect in remains["effects"]],
+        )
+        return from_records(journal.read(self.directory), history)
+
+    def log(self) -> str:
+        """The end of what the workers said."""
+        path = self.directory / "workers.log"
+        return path.read_text(errors="replace")[-3000:] if path.exists() else ""
+
+    def close(self) -> None:
+        for worker in self.workers:
+            worker.destroy()
+        for client in self.clients:
+            client.kill()
+            client.wait()
+        for steward in self._stewards:
+            steward.close()
+        if self.proxy is not None:
+            self.proxy.stop()
+        os.environ.pop(journal.DIRECTORY, None)
+        journal.forget()
+
+    def _asked(self, name: str) -> Any:
+        try:
+            return self.steward.ask(name)
+        except DatabaseError:
+            return None

@@ -1,0 +1,90 @@
+"""A worker's surroundings: the test database, a journal, gates, and processes that end in time."""
+
+import os
+import subprocess
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from urllib.parse import quote
+
+import pytest
+from django.db import connections
+
+from tests.integration.process import ROOT, Journal, StartTask
+from tests.waiting import DEADLINE
+
+Start = Callable[..., StartTask]
+
+
+def url_of(alias: str = "default", port: int | None = None) -> str:
+    """A database of this test run as DATABASE_URL."""
+    values = connections[alias].settings_dict
+    if values["ENGINE"].endswith("sqlite3"):
+        return f"sqlite:///{values['NAME']}"
+    scheme = "mysql" if values["ENGINE"].endswith("mysql") else "postgres"
+    user, password = quote(values["USER"]), quote(values["PASSWORD"])
+    place = f"{values['HOST']}:{port or values['PORT']}"
+    return f"{scheme}://{user}:{password}@{place}/{values['NAME']}"
+
+
+@pytest.fixture
+def journal(tmp_path: Path) -> Journal:
+    return Journal(tmp_path / "journal")
+
+
+@pytest.fixture
+def start(tmp_path: Path, journal: Journal, transactional_db: None) -> Iterator[Start]:
+    """Start ``starttask`` with flags; keywords are added to its environment."""
+    processes: list[StartTask] = []
+
+    def start(*flags: str, **environment: str) -> StartTask:
+        values = {
+            "DATABASE_URL": url_of(),
+            "DJANGO_SETTINGS_MODULE": "tests.integration.settings",
+            "TEST_JOURNAL": str(journal.path),
+        } | environment
+        log = tmp_path / f"starttask-{len(processes)}.log"
+        processes.append(StartTask(*flags, log=log, environment=values))
+        return processes[-1]
+
+    yield start
+    for process in processes:
+        process.end()
+
+
+@pytest.fixture
+def gate(tmp_path: Path) -> Path:
+    """``touch`` it to let the handlers go on that wait at it."""
+    return tmp_path / "gate"
+
+
+@pytest.fixture
+def restart_server() -> Callable[..., None]:
+    """Restart the server of the test database: only one of our own, that is, in SERVERS_DIR."""
+    if reason := why_not_ours():
+        if os.environ.get("REQUIRE_ALL_DATABASES", "0") not in ("", "0"):
+            pytest.fail(reason)
+        pytest.skip(reason)
+    name = OUR_NAMES[connections["default"].vendor]
+
+    def restart(*flags: str) -> None:
+        command = [str(SERVERS), "restart", *flags, name]
+        done = subprocess.run(command, capture_output=True, text=True, timeout=4 * DEADLINE)
+        assert done.returncode == 0, done.stderr
+
+    return restart
+
+
+SERVERS = ROOT / "scripts" / "servers"
+OUR_NAMES = {"mysql": "mariadb", "postgresql": "postgresql"}
+
+
+def why_not_ours() -> str | None:
+    """Why the server of the test database may not be restarted; None if it may."""
+    if not os.environ.get("SERVERS_DIR"):
+        return "SERVERS_DIR is not set: there is no server that these tests may restart"
+    name = OUR_NAMES[connections["default"].vendor]
+    shown = subprocess.run([str(SERVERS), "env", name], capture_output=True, text=True)
+    place = f":{connections['default'].settings_dict['PORT']}/"
+    if place not in shown.stdout:
+        return f"the test database is not on the {name} that SERVERS_DIR names"
+    return None

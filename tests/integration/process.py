@@ -1,0 +1,172 @@
+"""Real ``starttask`` processes: started, read, signalled, and gone when the test is over."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Mapping
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from tests.waiting import DEADLINE, eventually
+
+ROOT = Path(__file__).resolve().parent.parent.parent
+# What the log says once a worker takes notes of signals.
+LISTENS = (" polls ", "does not answer")
+
+
+class StartTask:
+    """One ``manage.py starttask`` in a session of its own; ``end`` kills it and its children."""
+
+    def __init__(
+        self,
+        *flags: str,
+        log: Path,
+        environment: Mapping[str, str],
+        command: tuple[str, ...] = ("manage.py", "starttask"),
+        cwd: Path = ROOT,
+    ) -> None:
+        self._log = log
+        self._flags = flags
+        with open(log, "wb") as output:
+            self._process = subprocess.Popen(
+                [sys.executable, *command, *flags],
+                cwd=cwd,
+                env={**os.environ, **environment},
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=output,
+                start_new_session=True,
+            )
+        self.pid = self._process.pid
+
+    def log(self) -> str:
+        return self._log.read_text(encoding="utf-8", errors="replace")
+
+    def says(self, words: str, times: int = 1) -> str:
+        """Wait until the log has ``words``; returns the log."""
+        eventually(
+            lambda: self.log().count(words) >= times or self._over(words, times),
+            f"starttask {' '.join(self._flags)} says {words!r}",
+            log=self.log,
+        )
+        return self.log()
+
+    def _over(self, words: str, times: int) -> bool:
+        """Fail early: a process that has ended says nothing more."""
+        if self.is_running() or self.log().count(words) >= times:
+            return False
+        raise AssertionError(f"It ended ({self.code}) without saying {words!r}:\n{self.log()}")
+
+    def send(self, number: signal.Signals) -> None:
+        self._process.send_signal(number)
+
+    def send_all(self, number: signal.Signals) -> None:
+        """As the terminal does for Ctrl-C."""
+        os.killpg(self.pid, number)
+
+    def is_running(self) -> bool:
+        return self._process.poll() is None
+
+    @property
+    def code(self) -> int | None:
+        return self._process.poll()
+
+    def ended(self, deadline: float = DEADLINE) -> int:
+        """Wait for the end; returns the exit code."""
+        eventually(
+            lambda: not self.is_running(),
+            f"starttask {' '.join(self._flags)} has ended",
+            deadline=deadline,
+            log=self.log,
+        )
+        code = self._process.returncode
+        assert code is not None
+        return code
+
+    def stop(self) -> int:
+        """SIGTERM as soon as it listens to that, and wait; returns the exit code."""
+        eventually(
+            lambda: any(words in self.log() for words in LISTENS) or not self.is_running(),
+            "it has started",
+            log=self.log,
+        )
+        self.send(signal.SIGTERM)
+        return self.ended()
+
+    def kill(self) -> None:
+        """SIGKILL for this process alone."""
+        self._process.kill()
+        self._process.wait()
+
+    def children(self) -> list[int]:
+        """The process ids of its group, but for its own, that are alive."""
+        return sorted(set(group(self.pid)) - {self.pid})
+
+    def end(self) -> None:
+        """Whatever happened: nobody of this session lives on."""
+        with suppress(ProcessLookupError):
+            os.killpg(self.pid, signal.SIGKILL)
+        self._process.wait()
+        eventually(lambda: not group(self.pid), f"the group of {self.pid} is gone")
+
+
+def group(leader: int) -> list[int]:
+    """Living processes (zombies are none) of a process group."""
+    found = []
+    for entry in os.listdir("/proc"):
+        if entry.isdigit():
+            state, process_group = _state_and_group(entry)
+            if process_group == leader and state not in "ZX":
+                found.append(int(entry))
+    return found
+
+
+def is_alive(pid: int) -> bool:
+    return _state_and_group(str(pid))[0] not in "ZX"
+
+
+def _state_and_group(pid: str) -> tuple[str, int]:
+    try:
+        text = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace")
+    except (FileNotFoundError, ProcessLookupError):
+        return "X", -1
+    state, _, process_group, *_ = text.rpartition(")")[2].split()
+    return state, int(process_group)
+
+
+class Journal:
+    """What handlers wrote down."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    def lines(self, event: str | None = None, key: str | None = None) -> list[dict[str, Any]]:
+        if not self.path.exists():
+            return []
+        lines = [json.loads(line) for line in self.path.read_text().splitlines()]
+        return [
+            line for line in lines if event in (None, line["event"]) and key in (None, line["key"])
+        ]
+
+    def keys(self, event: str) -> list[str]:
+        return [line["key"] for line in self.lines(event)]
+
+    def wait(self, event: str, key: str | None = None, times: int = 1) -> dict[str, Any]:
+        """Wait for such a line; returns the last one."""
+        return eventually(
+            lambda: self.lines(event, key)[times - 1 :],
+            f"{times} times {event} of {key or 'any task'}",
+            log=lambda: "\n".join(str(line) for line in self.lines()),
+        )[-1]
+
+    def overlaps(self) -> list[tuple[str, float]]:
+        """Keys that ran twice at the same time, by the intervals of their ends."""
+        found, until = [], {}
+        for line in sorted(self.lines("end"), key=lambda line: line["start"]):
+            if line["start"] < until.get(line["key"], 0.0):
+                found.append((line["key"], line["start"]))
+            until[line["key"]] = max(until.get(line["key"], 0.0), line["now"])
+        return found

@@ -1,0 +1,21 @@
+"""What the workers of these tests run with: the test project, and handlers that keep a journal.
+
+The test chooses databases and handlers through the environment of the process that it starts.
+"""
+
+from testproject.settings import *  # noqa: F403
+from testproject.settings import DATABASES, database, env
+
+TASK_HANDLERS = env.list("TEST_HANDLERS", default=["tests.integration.handlers.ALL"])
+if TASK_HANDLERS == ["tests.integration.handlers.ALL"]:
+    TASK_HANDLERS = [
+        f"tests.integration.handlers.{name}"
+        for name in ("Run", "Gated", "Again", "Until", "Kill", "Fail", "Effect", "Slow")
+    ]
+INSTALLED_APPS = [name for name in INSTALLED_APPS if name != "testproject.shop"]  # noqa: F405
+ROOT_URLCONF = "django.contrib.auth.urls"
+
+DJANGO_TASKS = {"POLL_INTERVAL": 0.1, "LEASE": 30, "SHUTDOWN_TIMEOUT": 20}
+
+if env("SECOND_DATABASE_URL", default=""):
+    DATABASES["second"] = database(env.db("SECOND_DATABASE_URL"))

@@ -1,0 +1,33 @@
+"""Tasks in the test database, as the tests see them from outside."""
+
+from datetime import datetime, timedelta, timezone
+from typing import Any
+
+from django_tasks.client import add_tasks
+from django_tasks.models import Task, WorkerRow
+
+
+def add(biz_code: str, *numbers: object, seconds: float = 0.0, **fields: Any) -> None:
+    """Add tasks that are due ``seconds`` from now."""
+    when = datetime.now(timezone.utc) + timedelta(seconds=seconds)
+    add_tasks(
+        Task(biz_code=biz_code, biz_num=str(number), when=when, **fields) for number in numbers
+    )
+
+
+def rows(**conditions: Any) -> dict[str, int]:
+    """Key and status of every row."""
+    return {str(task): task.status for task in Task.objects.filter(**conditions)}
+
+
+def row(key: str) -> Task:
+    code, _, number = key.partition("/")
+    return Task.objects.get(biz_code=code, biz_num=number)
+
+
+def count(**conditions: Any) -> int:
+    return Task.objects.filter(**conditions).count()
+
+
+def workers() -> int:
+    return WorkerRow.objects.count()

@@ -1,0 +1,320 @@
+"""How ``starttask`` starts, or says in one sentence why not."""
+
+import os
+import shutil
+import signal
+import sqlite3
+import subprocess
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+from django.core.management import ManagementUtility
+from django.db import connections
+
+from django_tasks.models import Task
+from tests.integration.conftest import Start, url_of
+from tests.integration.process import ROOT, Journal, StartTask
+from tests.integration.proxy import Proxy
+from tests.integration.tasks import add, count, rows
+from tests.waiting import DEADLINE, eventually
+
+USAGE = [
+    (["--threads", "0"], "must be from 1 to 1000"),
+    (["--threads", "many"], "must be a number"),
+    (["--processes", "-1"], "must be from 1 to 256"),
+    (["--batch-size", "1.5"], "must be a whole number"),
+    (["--poll-interval", "0"], "must be from 0.01"),
+    (["--lease", "0.1"], "must be from 1 to"),
+    (["--lease", "nan"], "must be"),
+    (["--max-tasks", "0"], "must be a whole number from 1"),
+    (["--queues", "a,,b"], "must be names with commas between"),
+    (["--codes", "nonesuch,run"], "--codes nonesuch, run: there is only"),
+    (["--database", "nowhere"], "--database nowhere: there is only default"),
+    (["--reload", "--processes", "2"], "--reload works with one process only"),
+    (["--nonesuch"], "unrecognized arguments"),
+    (["extra"], "unrecognized arguments"),
+]
+
+
+def finished(environment: dict[str, str], *flags: str) -> subprocess.CompletedProcess[str]:
+    """A ``starttask`` that ends by itself."""
+    return subprocess.run(
+        [sys.executable, "manage.py", "starttask", *flags],
+        cwd=ROOT,
+        env={**os.environ, **environment},
+        capture_output=True,
+        text=True,
+        timeout=DEADLINE,
+    )
+
+
+SETTINGS = {"DJANGO_SETTINGS_MODULE": "tests.integration.settings", "TEST_JOURNAL": os.devnull}
+
+
+@pytest.mark.parametrize(("flags", "sentence"), USAGE, ids=lambda value: " ".join(value)[:30])
+def test_a_wrong_flag_is_a_usage_error_with_one_sentence(
+    flags: list[str], sentence: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit) as ended:
+        ManagementUtility(["manage.py", "starttask", *flags]).execute()
+    printed, said = capsys.readouterr()
+    assert ended.value.code == 2
+    assert sentence in said
+    assert printed == ""
+    lines = said.strip().splitlines()
+    assert len([line for line in lines if not line.startswith(("usage:", " "))]) == 1, said
+
+
+def test_a_usage_error_is_the_exit_code_of_the_process(tmp_path: Path) -> None:
+    result = finished(SETTINGS | {"DATABASE_URL": f"sqlite:///{tmp_path / 'none'}"}, "--codes", "x")
+    assert result.returncode == 2
+    assert result.stdout == ""
+    (line,) = result.stderr.strip().splitlines()
+    assert "--codes x: there is only again, effect" in line
+
+
+HANDLERS = [
+    ([], 2, "There is no handler: name some in settings.TASK_HANDLERS"),
+    (["tests.integration.nonesuch.Handler"], 1, "TASK_HANDLERS names"),
+    (["tests.integration.handlers.note"], 1, "is not a TaskHandler"),
+]
+
+
+def test_handlers_that_cannot_work_are_said_without_a_traceback(tmp_path: Path) -> None:
+    def run(case: tuple[list[str], int, str]) -> subprocess.CompletedProcess[str]:
+        return finished(
+            SETTINGS
+            | {
+                "DATABASE_URL": f"sqlite:///{tmp_path / 'none'}",
+                "TEST_HANDLERS": ",".join(case[0]),
+            }
+        )
+
+    with ThreadPoolExecutor(3) as pool:
+        results = list(pool.map(run, HANDLERS))
+    for case, result in zip(HANDLERS, results, strict=True):
+        assert result.returncode == case[1], (case, result.stderr)
+        assert case[2] in result.stderr, (case, result.stderr)
+        assert "Traceback" not in result.stderr, (case, result.stderr)
+
+
+def test_tables_that_were_not_migrated_are_one_sentence(tmp_path: Path) -> None:
+    sqlite3.connect(tmp_path / "empty.sqlite3").close()
+    result = finished(SETTINGS | {"DATABASE_URL": f"sqlite:///{tmp_path / 'empty.sqlite3'}"})
+    assert result.returncode == 1
+    (line,) = result.stderr.strip().splitlines()
+    assert "The tables of django_tasks are not in database default" in line
+    assert "manage.py migrate" in line
+
+
+def test_it_says_in_one_line_what_it_serves(start: Start, journal: Journal) -> None:
+    add("run", 1)
+    worker = start("--threads", "3")
+    journal.wait("end")
+    first, *rest = worker.log().splitlines()
+    vendor = connections["default"].vendor
+    assert "1 x 3 threads" in first
+    assert f"default ({vendor})" in first
+    assert "8 handlers" in first
+    assert not [line for line in rest if "WARNING" in line or "ERROR" in line]
+    assert worker.stop() == 0
+
+
+# A database that is not there yet
+
+
+def test_it_waits_for_its_database_and_starts_when_that_is_there(
+    start: Start, journal: Journal, tmp_path: Path
+) -> None:
+    add("run", 1)
+    if connections["default"].vendor == "sqlite":
+        name = tmp_path / "later" / "db.sqlite3"
+        worker = start(DATABASE_URL=f"sqlite:///{name}")
+        worker.says("Database default does not answer")
+        name.parent.mkdir()
+        copied(Path(connections["default"].settings_dict["NAME"]), name)
+        journal.wait("end", "run/1")
+        worker.says("Database default is back after")
+        assert worker.log().count("does not answer") == 1
+        assert "Traceback" not in worker.log()
+        assert worker.stop() == 0
+        return
+    with Proxy(connections["default"].settings_dict) as proxy:
+        proxy.close()
+        worker = start(DATABASE_URL=url_of(port=proxy.port))
+        worker.says("Database default does not answer")
+        proxy.open()
+        journal.wait("end", "run/1")
+        worker.says("Database default is back after")
+        assert worker.log().count("does not answer") == 1
+        assert "Traceback" not in worker.log()
+        assert worker.stop() == 0
+
+
+def copied(source: Path, target: Path) -> None:
+    """A copy of a SQLite database that appears complete."""
+    half = target.with_suffix(".half")
+    with sqlite3.connect(source) as here, sqlite3.connect(half) as there:
+        here.backup(there)
+    here.close()
+    there.close()
+    half.rename(target)
+
+
+def test_it_can_be_stopped_while_it_waits_for_its_database(start: Start, tmp_path: Path) -> None:
+    if connections["default"].vendor == "sqlite":
+        url = f"sqlite:///{tmp_path / 'never' / 'db.sqlite3'}"
+        worker = start(DATABASE_URL=url)
+        worker.says("does not answer")
+        assert worker.stop() == 0
+        return
+    with Proxy(connections["default"].settings_dict) as proxy:
+        proxy.close()
+        worker = start(DATABASE_URL=url_of(port=proxy.port))
+        worker.says("does not answer")
+        assert worker.stop() == 0
+
+
+# What it serves
+
+
+def test_until_empty_ends_by_itself_and_leaves_what_is_not_due(
+    start: Start, journal: Journal
+) -> None:
+    add("run", *range(30))
+    add("again", 1, biz_ext={"times": 3})
+    add("run", "future", seconds=600)
+    add("unheard-of", *range(3))
+    assert start("--until-empty").ended() == 0
+    assert sorted(journal.keys("end")) == sorted(
+        [f"run/{number}" for number in range(30)] + ["again/1"] * 3
+    )
+    assert rows() == {"run/future": 0, **{f"unheard-of/{number}": 0 for number in range(3)}}
+
+
+def test_max_tasks_ends_after_exactly_so_many(start: Start, journal: Journal) -> None:
+    add("run", *range(40))
+    assert start("--max-tasks", "7", "--threads", "2").ended() == 0
+    assert len(journal.keys("end")) == 7
+    assert count() == 33
+    assert set(Task.objects.values_list("status", flat=True)) == {0}
+
+
+def test_queues_and_codes_narrow_what_it_serves(start: Start, journal: Journal) -> None:
+    add("run", "a", queue="mail")
+    add("run", "b", queue="push")
+    add("slow", "c", queue="mail")
+    add("slow", "d", queue="push")
+    assert start("--until-empty", "--queues", "mail,other", "--codes", "run,gated").ended() == 0
+    assert journal.keys("end") == ["run/a"]
+    assert sorted(rows()) == ["run/b", "slow/c", "slow/d"]
+
+
+def test_a_code_nobody_knows_is_left_alone_and_said_once(start: Start, journal: Journal) -> None:
+    add("unheard-of", *range(3))
+    worker = start()
+    worker.says("no handler is known")
+    add("run", 1)
+    journal.wait("end", "run/1")
+    add("run", 2)
+    journal.wait("end", "run/2")
+    assert worker.stop() == 0
+    assert worker.log().count("no handler is known") == 1
+    assert "3 tasks of code 'unheard-of' are due" in worker.log()
+    assert count() == 3
+
+
+def test_two_databases_are_served_by_one_process(
+    start: Start, journal: Journal, tmp_path: Path
+) -> None:
+    second = f"sqlite:///{tmp_path / 'second.sqlite3'}"
+    environment = {
+        "SECOND_DATABASE_URL": second,
+        "DATABASE_URL": url_of(),
+        **SETTINGS,
+    }
+    script = (
+        "import django; django.setup()\n"
+        "from django.core.management import call_command\n"
+        "from django.utils import timezone\n"
+        "from django_tasks.api import Task, add_task\n"
+        "call_command('migrate', database='second', verbosity=0)\n"
+        "when = timezone.now()\n"
+        "add_task(Task(biz_code='run', biz_num='there', when=when), using='second')\n"
+    )
+    subprocess.run(
+        [sys.executable, "-c", script], cwd=ROOT, env={**os.environ, **environment}, check=True
+    )
+    add("run", "here")
+    worker = start("--database", "default,second", SECOND_DATABASE_URL=second)
+    journal.wait("end", times=2)
+    assert worker.stop() == 0
+    assert {(line["key"], line["using"]) for line in journal.lines("end")} == {
+        ("run/here", "default"),
+        ("run/there", "second"),
+    }
+    assert count() == 0
+    with sqlite3.connect(tmp_path / "second.sqlite3") as connection:
+        left = connection.execute("SELECT count(*) FROM t_task").fetchone()
+        workers = connection.execute("SELECT count(*) FROM t_task_worker").fetchone()
+    connection.close()
+    assert (left, workers) == ((0,), (0,))
+
+
+# --reload
+
+
+PROJECT = """
+import os, sys
+os.environ["DJANGO_SETTINGS_MODULE"] = "its_settings"
+sys.path.insert(0, os.environ["TEST_ROOT"])
+from django.core.management import execute_from_command_line
+execute_from_command_line(sys.argv)
+"""
+ITS_SETTINGS = """
+from tests.integration.settings import *
+TASK_HANDLERS = ["its_handlers.Only"]
+"""
+ITS_HANDLERS = """
+from tests.integration.handlers import Run
+class Only(Run):
+    biz_code = "{code}"
+"""
+
+
+def test_reload_starts_again_when_code_changes(
+    journal: Journal, tmp_path: Path, transactional_db: None
+) -> None:
+    project = tmp_path / "project"
+    project.mkdir()
+    (project / "manage.py").write_text(PROJECT)
+    (project / "its_settings.py").write_text(ITS_SETTINGS)
+    (project / "its_handlers.py").write_text(ITS_HANDLERS.format(code="before"))
+    environment = {
+        "DATABASE_URL": url_of(),
+        "TEST_JOURNAL": str(journal.path),
+        "TEST_ROOT": str(ROOT),
+        "PYTHONDONTWRITEBYTECODE": "1",
+    }
+    add("before", 1)
+    worker = StartTask("--reload", log=tmp_path / "log", environment=environment, cwd=project)
+    try:
+        journal.wait("end", "before/1")
+        add("after", 1)
+        (project / "its_handlers.py").write_text(ITS_HANDLERS.format(code="after"))
+
+        def changed_again() -> bool:
+            # The reloader's first look takes whatever it finds for unchanged.
+            os.utime(project / "its_handlers.py")
+            return "after/1" in journal.keys("end")
+
+        eventually(changed_again, "the new handler has run", log=worker.log)
+        assert "Traceback" not in worker.log()
+        worker.send_all(signal.SIGINT)
+        worker.ended()
+        eventually(lambda: not worker.children(), "no process is left")
+    finally:
+        worker.end()
+        shutil.rmtree(project)

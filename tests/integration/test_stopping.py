@@ -1,0 +1,227 @@
+"""How workers end: in order, at once, or not at all as they would have wished."""
+
+import os
+import signal
+from pathlib import Path
+
+import pytest
+
+from tests.integration.conftest import Start
+from tests.integration.process import Journal, is_alive
+from tests.integration.tasks import add, count, row, rows, workers
+from tests.waiting import eventually, never
+
+LEASE = ("--lease", "1")
+
+
+def gated(gate: Path, *numbers: object) -> None:
+    add("gated", *numbers, biz_ext={"gate": str(gate)})
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_signal_lets_what_runs_end_and_gives_back_the_rest(
+    start: Start, journal: Journal, gate: Path, number: signal.Signals
+) -> None:
+    gated(gate, 1, 2)
+    worker = start("--threads", "2")
+    journal.wait("start", times=2)
+    add("run", *range(20))
+    worker.send(number)
+    worker.says("2 tasks still run")
+    assert worker.is_running()
+    gate.touch()
+    assert worker.ended() == 0
+    assert sorted(journal.keys("end")) == ["gated/1", "gated/2"]
+    assert rows() == {f"run/{each}": 0 for each in range(20)}
+    assert rows(claimed_by__isnull=False) == {}
+    assert workers() == 0
+    assert "Traceback" not in worker.log()
+
+
+def test_while_it_drains_its_heartbeat_goes_on(start: Start, journal: Journal, gate: Path) -> None:
+    gated(gate, 1)
+    stopping = start(*LEASE, "--threads", "1")
+    journal.wait("start")
+    other = start(*LEASE, "--codes", "gated")
+    eventually(lambda: workers() == 2, "the other one has joined", log=other.log)
+    stopping.send(signal.SIGTERM)
+    never(lambda: row("gated/1").rescues or other.log().count("Rescued"), "a rescue", seconds=2.5)
+    gate.touch()
+    assert stopping.ended() == 0
+    assert len(journal.lines("start")) == 1
+    assert other.stop() == 0
+    assert count() == 0
+
+
+def test_a_second_signal_ends_at_once(start: Start, journal: Journal, gate: Path) -> None:
+    gated(gate, 1)
+    worker = start(*LEASE)
+    journal.wait("start")
+    worker.send(signal.SIGTERM)
+    worker.says("1 tasks still run")
+    worker.send(signal.SIGTERM)
+    assert worker.ended(deadline=5) == 1
+    assert "Second signal" in worker.log()
+    gate.touch()
+    other = start(*LEASE)
+    journal.wait("end", "gated/1")
+    assert len(journal.lines("start")) == 2
+    assert other.stop() == 0
+
+
+def test_at_the_deadline_it_ends_and_says_what_still_ran(
+    start: Start, journal: Journal, gate: Path
+) -> None:
+    gated(gate, 1)
+    worker = start("--shutdown-timeout", "0.3")
+    journal.wait("start")
+    worker.send(signal.SIGTERM)
+    assert worker.ended(deadline=10) == 1
+    assert "they will be run again: gated/1" in worker.log()
+
+
+def test_what_a_killed_worker_held_is_rescued_and_runs_again(
+    start: Start, journal: Journal, gate: Path
+) -> None:
+    gated(gate, 1, 2, 3)
+    victim = start(*LEASE, "--threads", "2")
+    journal.wait("start", times=2)
+    victim.kill()
+    gate.touch()
+    add("run", 1)
+    rescuer = start(*LEASE)
+    ended = journal.wait("end", times=4)
+    assert ended["pid"] == rescuer.pid
+    eventually(lambda: count() == 0, "all rows are gone", log=rescuer.log)
+    assert sorted(journal.keys("end")) == ["gated/1", "gated/2", "gated/3", "run/1"]
+    again = [line for line in journal.lines("start") if line["pid"] == rescuer.pid]
+    assert sorted(line["attempt"] for line in again) == [1, 2, 2]
+    assert "Rescued 2 tasks" in rescuer.log()
+    assert rescuer.stop() == 0
+    assert workers() == 0
+
+
+def test_a_worker_that_was_stopped_for_longer_than_its_lease_changes_nothing_it_lost(
+    start: Start, journal: Journal, gate: Path
+) -> None:
+    gated(gate, "held")
+    frozen = start(*LEASE)
+    first = journal.wait("start", "gated/held")
+    frozen.send(signal.SIGSTOP)
+    other = start(*LEASE)
+    second = journal.wait("start", "gated/held", times=2)
+    assert (first["pid"], second["pid"]) == (frozen.pid, other.pid)
+    held = row("gated/held")
+    frozen.send(signal.SIGCONT)
+    frozen.says("was taken for dead")
+    # Both are at the gate now, and the one that lost the task ends its run first.
+    gate.with_name(f"{gate.name}.{frozen.pid}").touch()
+    frozen.says("gated/held was lost")
+    after = row("gated/held")
+    assert (after.status, after.version) == (held.status, held.version)
+    assert (after.claimed_by, after.when) == (second["worker"], held.when)
+    gate.touch()
+    eventually(lambda: count() == 0, "the other one ended it", log=other.log)
+    assert len(journal.lines("start", "gated/held")) == 2
+    assert frozen.stop() == 0
+    assert other.stop() == 0
+    assert "lost" not in other.log()
+    assert workers() == 0
+
+
+# Several processes
+
+
+def test_children_work_together_and_stop_in_order(start: Start, journal: Journal) -> None:
+    worker = start("--processes", "2", "--threads", "2")
+    eventually(lambda: workers() == 2, "two children have joined", log=worker.log)
+    assert len(worker.children()) == 2
+    add("slow", *range(200))
+    eventually(lambda: count() == 0, "all have run", log=worker.log)
+    assert worker.stop() == 0
+    assert worker.children() == []
+    assert len(journal.keys("end")) == 200
+    assert workers() == 0
+
+
+def test_a_child_that_dies_is_replaced(start: Start, journal: Journal) -> None:
+    worker = start("--processes", "2", *LEASE)
+    eventually(lambda: workers() == 2, "two children have joined", log=worker.log)
+    victim, other = worker.children()
+    os.kill(victim, signal.SIGKILL)
+    worker.says(f"(pid {victim}) ended with code -9; starting another")
+    eventually(lambda: len(worker.children()) == 2, "there are two again", log=worker.log)
+    assert other in worker.children()
+    eventually(lambda: workers() == 2, "the dead one's row is gone", log=worker.log)
+    assert worker.stop() == 0
+    assert workers() == 0
+
+
+def test_children_end_when_their_supervisor_is_killed(
+    start: Start, journal: Journal, gate: Path
+) -> None:
+    gated(gate, 1)
+    worker = start("--processes", "2")
+    eventually(lambda: workers() == 2, "two children have joined", log=worker.log)
+    journal.wait("start")
+    children = worker.children()
+    worker.kill()
+    gate.touch()
+    eventually(lambda: not any(map(is_alive, children)), "the children ended", log=worker.log)
+    assert "The supervisor is gone" in worker.log()
+    assert (count(), workers()) == (0, 0)
+
+
+def test_ctrl_c_for_the_whole_group_stops_it_in_order_and_once(
+    start: Start, journal: Journal, gate: Path
+) -> None:
+    gated(gate, 1, 2)
+    worker = start("--processes", "2", "--threads", "1")
+    journal.wait("start", times=2)
+    worker.send_all(signal.SIGINT)
+    worker.says("1 tasks still run", times=2)
+    assert worker.is_running()
+    gate.touch()
+    assert worker.ended() == 0
+    assert worker.children() == []
+    assert "Second signal" not in worker.log()
+    assert "KeyboardInterrupt" not in worker.log()
+    assert sorted(journal.keys("end")) == ["gated/1", "gated/2"]
+    assert (count(), workers()) == (0, 0)
+
+
+def test_processes_that_were_to_end_by_themselves_are_not_replaced(
+    start: Start, journal: Journal
+) -> None:
+    add("run", *range(20))
+    assert start("--processes", "2", "--until-empty").ended() == 0
+    assert len(journal.keys("end")) == 20
+    assert (count(), workers()) == (0, 0)
+
+
+# Tasks that kill their process
+
+
+@pytest.mark.parametrize("how", ["exit", "sigkill"])
+def test_a_task_that_kills_its_process_fails_and_its_neighbours_all_run(
+    start: Start, journal: Journal, how: str
+) -> None:
+    add("kill", how, seconds=-10)
+    add("run", *range(12), seconds=-5)
+    running = [start(*LEASE, "--threads", "4") for _ in range(2)]
+
+    def settled() -> bool:
+        for place, worker in enumerate(running):
+            if not worker.is_running():
+                running[place] = start(*LEASE, "--threads", "4")
+        return rows() == {f"kill/{how}": 2}
+
+    eventually(settled, "the killer has FAILED, and is all that is left", deadline=60)
+    killer = row(f"kill/{how}")
+    assert "died" in killer.last_error
+    starts = journal.lines("start", f"kill/{how}")
+    assert len(starts) <= 2 + 2
+    assert killer.attempts == 2
+    assert sorted(set(journal.keys("end"))) == sorted(f"run/{each}" for each in range(12))
+    for worker in running:
+        assert worker.stop() == 0

@@ -1,0 +1,21 @@
+"""One suite, every database. On MariaDB it runs twice: once as if the server were MySQL."""
+
+import pytest
+from django.conf import settings
+
+from django_tasks.store import dialects
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    if "dialect" in metafunc.fixturenames:
+        vendor = settings.DATABASES["default"]["ENGINE"].rpartition(".")[2]
+        names = ["mariadb", "mysql"] if vendor == "mysql" else [vendor]
+        metafunc.parametrize("dialect", names, indirect=True)
+
+
+@pytest.fixture(autouse=True)
+def dialect(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
+    """The name of the dialect that the store speaks in this test."""
+    if request.param == "mysql":
+        monkeypatch.setattr(dialects, "MariaDB", dialects.MySQL)
+    return request.param

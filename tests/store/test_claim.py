@@ -1,0 +1,388 @@
+"""Claiming: design section 4, the row "claim", and section 7, lanes."""
+
+import random
+
+import pytest
+from django.db import connection
+
+from django_tasks import payload
+from django_tasks.models import OWNED, Status, Task
+from django_tasks.store.claim import (
+    Claimer,
+    Lane,
+    claim,
+    claim_alone,
+    has_suspects,
+    lanes,
+    owned_ids,
+)
+from django_tasks.store.upsert import OnConflict, upsert_one
+from tests.factories import (
+    CODE,
+    NOW,
+    WORKER,
+    a_claim,
+    a_lane,
+    a_new,
+    a_row,
+    in_utc,
+    later,
+    rows,
+    state,
+    the_row,
+)
+
+pytestmark = pytest.mark.django_db
+
+ME = Claimer(WORKER)
+
+
+@pytest.fixture(params=[False, True], ids=["plain", "careful"])
+def careful(request):
+    return request.param
+
+
+def take(limit=10, *, now=NOW, claimer=ME, lane=None, careful=False):
+    return claim(claimer, lane or a_lane(), now, limit, using="default", careful=careful)
+
+
+def test_a_claim_makes_the_row_running_and_ours(careful):
+    a_row(version=3)
+
+    (claimed,) = take(now=later(2), careful=careful)
+
+    row = the_row()
+    assert state() == (Status.RUNNING, 4, WORKER)
+    assert in_utc(row.claim_time) == in_utc(row.update_time) == later(2)
+    assert claimed.version == 4
+
+
+def test_a_claim_brings_home_all_of_the_row(careful):
+    row = a_row(
+        when=later(-0.000001),
+        biz_ext={"a": ["ü", None]},
+        attempts=2,
+        rescues=1,
+        last_error="oops",
+        version=8,
+        create_time=later(-99),
+    )
+
+    (claimed,) = take(now=later(1), careful=careful)
+
+    assert isinstance(claimed.biz_ext, str)
+    assert payload.load(claimed.biz_ext) == {"a": ["ü", None]}
+    assert claimed._asdict() | {"biz_ext": None} == {
+        "id": row.pk,
+        "version": 9,
+        "biz_code": CODE,
+        "biz_num": "1",
+        "biz_ext": None,
+        "when": later(-0.000001),
+        "queue": "default",
+        "priority": 0,
+        "attempts": 2,
+        "rescues": 1,
+        "create_time": later(-99),
+        "last_error": "oops",
+        "schedule": None,
+        "worker_id": WORKER,
+        "claim_time": later(1),
+    }
+    assert str(claimed) == "order/1"
+
+
+def test_a_claim_without_a_payload_brings_none(careful):
+    a_row()
+
+    (claimed,) = take(careful=careful)
+
+    assert claimed.biz_ext is None
+
+
+def test_the_times_of_a_claim_are_utc(careful):
+    a_row(when=later(-30))
+
+    (claimed,) = take(careful=careful)
+
+    for moment in (claimed.when, claimed.create_time, claimed.claim_time):
+        assert moment.utcoffset().total_seconds() == 0
+
+
+def test_nothing_is_claimed_before_its_time(careful):
+    a_row(when=later(0.000001))
+
+    assert take(careful=careful) == []
+    assert state() == (Status.PENDING, 0, None)
+
+
+def test_a_task_is_claimed_at_its_very_time(careful):
+    a_row(when=NOW)
+
+    assert len(take(careful=careful)) == 1
+
+
+@pytest.mark.parametrize("status", [status for status in Status if status != Status.PENDING])
+def test_only_pending_rows_are_claimed(status, careful):
+    a_row(status=status, claimed_by=99 if status in OWNED else None)
+    before = state()
+
+    assert take(careful=careful) == []
+    assert state() == before
+
+
+def test_a_claim_keeps_to_its_lane(careful):
+    a_row("mine")
+    a_row("queue", queue="mail")
+    a_row("case of queue", queue="Default")
+    a_row("priority", priority=1)
+    a_row("code", biz_code="push")
+
+    assert [claimed.biz_num for claimed in take(careful=careful)] == ["mine"]
+    assert Task.objects.filter(status=Status.PENDING).count() == 4
+
+
+def test_the_earliest_are_claimed_first(careful):
+    for seconds in random.sample(range(1, 21), 20):
+        a_row(str(seconds), when=later(-seconds))
+
+    claimed = take(5, careful=careful)
+
+    assert [item.biz_num for item in claimed] == ["20", "19", "18", "17", "16"]
+    assert Task.objects.filter(status=Status.RUNNING).count() == 5
+
+
+def test_a_claim_takes_no_more_than_its_limit_and_all_that_it_may(careful):
+    rows(range(12), when=later(-1))
+
+    assert [len(take(5, careful=careful)) for _ in range(4)] == [5, 5, 2, 0]
+
+
+@pytest.mark.parametrize("workers", [1, 2, 8])
+def test_a_claim_finds_all_that_is_due_however_many_workers_there_are(workers):
+    for count in (1, 3, 30):
+        rows(range(count), when=later(-1))
+        found = []
+        while batch := take(4, claimer=Claimer(WORKER, workers)):
+            found += batch
+        assert len({item.id for item in found}) == len(found) == count
+        Task.objects.all().delete()
+
+
+def test_a_thousand_rows_are_claimed_at_once():
+    rows(range(1000))
+
+    assert len(take(1000)) == 1000
+    assert len(owned_ids(WORKER, using="default")) == 1000
+
+
+def test_rows_that_were_rescued_twice_are_left_to_claim_alone(careful):
+    a_row("twice", rescues=2, when=later(-9))
+    a_row("often", rescues=5, when=later(-8))
+    a_row("once", rescues=1)
+
+    assert [claimed.biz_num for claimed in take(careful=careful)] == ["once"]
+    assert has_suspects(a_lane(), NOW, using="default")
+
+
+def test_many_suspicious_rows_do_not_hide_an_ordinary_one(careful):
+    rows((f"suspect{n}" for n in range(60)), rescues=2, when=later(-9))
+    a_row("ordinary", when=later(-8))
+
+    assert [claimed.biz_num for claimed in take(1, careful=careful)] == ["ordinary"]
+
+
+def test_claim_alone_takes_one_suspicious_row_the_earliest():
+    a_row("ordinary", rescues=1, when=later(-9))
+    a_row("second", rescues=2, when=later(-1))
+    a_row("first", rescues=3, when=later(-2))
+
+    claimed = claim_alone(Claimer(WORKER, 4), a_lane(), NOW, using="default")
+
+    assert [item.biz_num for item in claimed] == ["first"]
+    assert claimed[0].rescues == 3
+    assert owned_ids(WORKER, using="default") == {the_row("first").pk}
+
+
+def test_claim_alone_finds_nothing_where_nothing_is_suspicious_and_due():
+    a_row("ordinary")
+    a_row("future", rescues=2, when=later(1))
+    a_row("paused", rescues=2, status=Status.PAUSED)
+
+    assert not has_suspects(a_lane(), NOW, using="default")
+    assert claim_alone(ME, a_lane(), NOW, using="default") == []
+
+
+def test_owned_ids_are_those_of_one_worker_in_every_owned_status():
+    mine = {a_row(status.label, status=status).pk for status in OWNED}
+    a_row("other", status=Status.RUNNING, claimed_by=8)
+    a_row("free")
+
+    assert owned_ids(WORKER, using="default") == mine
+    assert owned_ids(12345, using="default") == set()
+
+
+# What others do between the look and the take
+
+
+class Interposed:
+    """Runs something once, just before the first UPDATE of tasks is sent."""
+
+    def __init__(self, action):
+        self.action, self.ran = action, False
+
+    def __call__(self, execute, sql, params, many, context):
+        if not self.ran and sql.lstrip().startswith("UPDATE"):
+            self.ran = True
+            self.action()
+        return execute(sql, params, many, context)
+
+
+def take_while(action, limit=10):
+    interposed = Interposed(action)
+    with connection.execute_wrapper(interposed):
+        claimed = take(limit)
+    assert interposed.ran
+    return claimed
+
+
+def test_a_row_that_was_added_again_meanwhile_is_claimed_as_it_is_now_or_not_at_all():
+    a_row(biz_ext=1)
+
+    def add():
+        upsert_one(a_new(biz_ext="2"), OnConflict.REPLACE, NOW, using="default")
+
+    claimed = take_while(add)
+
+    row = the_row()
+    if claimed:
+        assert (claimed[0].version, claimed[0].biz_ext) == (row.version, "2")
+    else:
+        assert state() == (Status.PENDING, 1, None)
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"status": Status.PAUSED, "version": 1},
+        {"status": Status.RUNNING, "version": 1, "claimed_by": 8},
+        {"when": later(60), "version": 1},
+    ],
+    ids=["paused", "claimed", "moved"],
+)
+def test_a_row_that_went_away_meanwhile_is_left_out_of_the_claim(changes):
+    a_row("gone", when=later(-2))
+    a_row("there", when=later(-1))
+    from django_tasks.times import for_django
+
+    changes = {
+        name: for_django(value) if name == "when" else value for name, value in changes.items()
+    }
+
+    claimed = take_while(lambda: Task.objects.filter(biz_num="gone").update(**changes))
+
+    assert [item.biz_num for item in claimed] == ["there"]
+    assert owned_ids(WORKER, using="default") == {the_row("there").pk}
+    assert the_row("gone").version == 1
+
+
+def test_a_row_that_was_deleted_meanwhile_is_left_out_of_the_claim():
+    a_row("gone", when=later(-2))
+    a_row("there", when=later(-1))
+
+    claimed = take_while(lambda: Task.objects.filter(biz_num="gone").delete())
+
+    assert [item.biz_num for item in claimed] == ["there"]
+
+
+def test_a_claimed_row_that_was_cancelled_and_added_before_the_answer_is_still_ours():
+    """The claim's version is the one it wrote, so that its finish sees the add."""
+    claimed = a_claim()
+
+    upsert_one(a_new(biz_ext="2"), OnConflict.REPLACE, NOW, using="default")
+
+    assert (claimed.version, the_row().version) == (1, 2)
+    assert owned_ids(WORKER, using="default") == {claimed.id}
+
+
+# Lanes
+
+
+def test_no_pending_rows_no_lanes():
+    a_row(status=Status.PAUSED)
+    a_row("2", status=Status.RUNNING)
+
+    assert lanes(using="default") == []
+
+
+def test_each_queue_priority_and_code_is_a_lane_with_the_time_of_its_first():
+    a_row("1", when=later(5))
+    a_row("2", when=later(3))
+    a_row("3", when=later(4))
+    a_row("4", biz_code="push", when=later(9))
+    a_row("5", queue="mail", when=later(8))
+    a_row("6", priority=-1, when=later(7))
+    a_row("7", priority=-1, when=later(-7), status=Status.PAUSED)
+
+    assert set(lanes(using="default")) == {
+        Lane("default", 0, CODE, later(3)),
+        Lane("default", 0, "push", later(9)),
+        Lane("mail", 0, CODE, later(8)),
+        Lane("default", -1, CODE, later(7)),
+    }
+
+
+def test_lanes_stand_in_the_order_to_claim_them():
+    a_row("1", priority=0, when=later(1))
+    a_row("2", priority=5, when=later(9), biz_code="a")
+    a_row("3", priority=5, when=later(8), biz_code="b")
+    a_row("4", priority=-32_768, when=later(-9))
+    a_row("5", priority=32_767, when=later(99))
+
+    assert [lane.first for lane in lanes(using="default")] == [
+        later(99),
+        later(8),
+        later(9),
+        later(1),
+        later(-9),
+    ]
+
+
+def test_lanes_whose_names_differ_in_case_or_accent_are_different():
+    names = ["a", "A", "á", "ß", "ss", "a b", "Z", "_", "😀"]
+    for name in names:
+        a_row(name, queue=name)
+        a_row(name, biz_code=name)
+
+    found = lanes(using="default")
+
+    assert {lane.queue for lane in found} == {*names, "default"}
+    assert {lane.biz_code for lane in found} == {*names, CODE}
+    assert len(found) == 2 * len(names)
+
+
+def test_a_hundred_lanes_are_found_each_once():
+    for n in range(100):
+        rows(
+            (f"{n}-{i}" for i in range(3)),
+            queue=f"q{n % 5}",
+            priority=n % 4,
+            biz_code=f"code{n}",
+            when=later(n),
+        )
+
+    found = lanes(using="default")
+
+    assert len(found) == 100
+    assert {(lane.biz_code, lane.first) for lane in found} == {
+        (f"code{n}", later(n)) for n in range(100)
+    }
+
+
+def test_every_lane_leads_to_its_tasks(careful):
+    for n in range(6):
+        a_row(str(n), queue=f"q{n % 2}", priority=n % 3, when=later(-n))
+
+    found = [item.biz_num for lane in lanes(using="default") for item in take(lane=lane)]
+
+    assert sorted(found) == [str(n) for n in range(6)]

@@ -1,0 +1,408 @@
+"""The store against the reference: after any sequence of steps every row is the same in both.
+
+Several workers claim, finish, die, are rescued from and finish after all; clients add, cancel,
+pause and move. What the protocol promises is checked as well: see the invariants.
+"""
+
+from dataclasses import dataclass, field
+from datetime import timedelta
+
+import pytest
+from django.db.models import Q
+from hypothesis import strategies as st
+from hypothesis.stateful import (
+    RuleBasedStateMachine,
+    initialize,
+    invariant,
+    precondition,
+    rule,
+    run_state_machine_as_test,
+)
+
+from django_tasks import payload
+from django_tasks.models import OWNED, Status, Task
+from django_tasks.outcomes import Done, Fail, GiveBack, Reschedule, Retry, Unsettled
+from django_tasks.store import search, steer
+from django_tasks.store.claim import Claimer, Lane, claim, claim_alone, lanes, owned_ids
+from django_tasks.store.claimed import Claimed
+from django_tasks.store.finish import Ended, finish, is_cancelled
+from django_tasks.store.rescue import DIED_ALONE, give_back_strays, rescue
+from django_tasks.store.upsert import NewTask, OnConflict, upsert, upsert_one
+from tests.factories import NOW, in_utc
+from tests.store import reference
+from tests.store.reference import Reference
+
+KEYS = [("order", "a"), ("order", "A"), ("order", "b"), ("push", "a")]
+QUEUES = [("default", 0), ("default", 0), ("mail", 5)]
+ATTEMPTS_ALLOWED = 2
+USING = "default"
+
+keys = st.sampled_from(KEYS)
+places = st.sampled_from(QUEUES)
+modes = st.sampled_from(list(OnConflict))
+delays = st.integers(-4, 8)
+outcomes = st.sampled_from(["done", "next", "next with payload", "retry", "fail", "give back"])
+
+
+@dataclass
+class Worker:
+    """What one worker believes. A dead one goes on believing."""
+
+    id: int
+    alive: bool = True
+    held: list[Claimed] = field(default_factory=list)
+
+
+class Protocol(RuleBasedStateMachine):
+    def __init__(self):
+        super().__init__()
+        Task.objects.all().delete()
+        self.reference = Reference()
+        self.second = 0
+        self.serial = 0
+        self.workers: list[Worker] = []
+        self.settled: list[Claimed] = []
+        self.gone: set[int] = set()
+        self.accepted: set[tuple[int, int]] = set()
+        # key → payload of the last add that nobody has cancelled; payloads that were claimed
+        self.wanted: dict[tuple[str, str], int] = {}
+        self.claimed_payloads: set[int] = set()
+
+    @property
+    def now(self):
+        return self.moment(self.second)
+
+    def moment(self, second):
+        return NOW + timedelta(seconds=second)
+
+    def next_payload(self):
+        self.serial += 1
+        return self.serial
+
+    @initialize()
+    def two_workers_start(self):
+        self.workers = [Worker(1), Worker(2)]
+
+    @rule(seconds=st.integers(1, 5))
+    def time_passes(self, seconds):
+        self.second += seconds
+
+    # Clients
+
+    def new(self, key, delay, place):
+        value = self.next_payload()
+        when = self.second + delay
+        text = payload.dump(value, 1000)
+        return value, when, NewTask(*key, self.moment(when), text, *place, None)
+
+    def was_moved(self, key, mode, value, when, place):
+        moved = self.reference.add(key, mode.value, when, value, *place)
+        if moved:
+            self.wanted[key] = value
+            row = self.reference.rows[key]
+            if not row.id:
+                row.id = Task.objects.get(biz_code=key[0], biz_num=key[1]).pk
+                assert row.id not in self.gone
+        return moved
+
+    @rule(key=keys, delay=delays, mode=modes, place=places)
+    def add(self, key, delay, mode, place):
+        value, when, new = self.new(key, delay, place)
+        stored, moved = upsert_one(new, mode, self.now, using=USING)
+        assert moved == self.was_moved(key, mode, value, when, place)
+        assert (stored.biz_code, stored.biz_num) == key
+        assert stored.pk == self.reference.rows[key].id
+        assert stored.version == self.reference.rows[key].version
+
+    @rule(wanted=st.dictionaries(keys, st.tuples(delays, places), min_size=1), mode=modes)
+    def add_a_batch(self, wanted, mode):
+        made = {
+            key: (*self.new(key, delay, place), place) for key, (delay, place) in wanted.items()
+        }
+        moved = upsert([new for _, _, new, _ in made.values()], mode, self.now, using=USING)
+        expected = {
+            key
+            for key, (value, when, _, place) in made.items()
+            if self.was_moved(key, mode, value, when, place)
+        }
+        assert moved == expected
+
+    @rule(key=keys)
+    def cancel(self, key):
+        row = self.reference.copy_of(key)
+        done = steer.cancel(search.key(*key), self.now, using=USING)
+        result = self.reference.cancel(key)
+        assert done == {"cancelled": (1, 0), "cancelling": (0, 1), "not_found": (0, 0)}[result]
+        self.was_cancelled(key, row, result)
+
+    @rule(fragment=st.sampled_from(["a", "A", "b"]))
+    def cancel_all_that_contain(self, fragment):
+        matching = search.containing("order", fragment, at_start=False)
+        done = steer.cancel(matching, self.now, using=USING)
+        results = []
+        for key in [("order", fragment)]:
+            row = self.reference.copy_of(key)
+            results.append(self.reference.cancel(key))
+            self.was_cancelled(key, row, results[-1])
+        assert done == (results.count("cancelled"), results.count("cancelling"))
+
+    def was_cancelled(self, key, row, result):
+        self.wanted.pop(key, None)
+        if result == "cancelled":
+            self.gone.add(row.id)
+
+    @rule(key=keys)
+    def pause(self, key):
+        assert steer.pause(search.key(*key), self.now, using=USING) == self.reference.pause(key)
+
+    @rule(key=keys)
+    def resume(self, key):
+        assert steer.resume(search.key(*key), self.now, using=USING) == self.reference.resume(key)
+
+    @rule(key=keys, delay=delays)
+    def reschedule(self, key, delay):
+        when = self.second + delay
+        done = steer.reschedule(search.key(*key), self.moment(when), self.now, using=USING)
+        assert done == self.reference.reschedule(key, when)
+
+    @rule(key=keys)
+    def run_now(self, key):
+        done = steer.run_now(search.key(*key), self.now, using=USING)
+        assert done == self.reference.run_now(key, self.second)
+
+    @rule(key=keys)
+    def requeue(self, key):
+        done = steer.requeue(search.key(*key), self.now, using=USING)
+        assert done == self.reference.requeue(key, self.second)
+
+    # Workers
+
+    @precondition(lambda self: sum(worker.alive for worker in self.workers) < 3)
+    @rule()
+    def a_worker_starts(self):
+        self.workers.append(Worker(len(self.workers) + 1))
+
+    @rule(data=st.data())
+    def a_worker_dies(self, data):
+        living = [worker for worker in self.workers if worker.alive]
+        if len(living) > 1:
+            data.draw(st.sampled_from(living)).alive = False
+
+    @rule(data=st.data(), place=places, code=st.sampled_from(["order", "push"]))
+    def claim(self, data, place, code):
+        worker = data.draw(st.sampled_from([worker for worker in self.workers if worker.alive]))
+        rivals = data.draw(st.sampled_from([1, 3]))
+        careful = data.draw(st.booleans())
+        limit = data.draw(st.integers(1, 3))
+        lane = (*place, code)
+        due = self.reference.due(lane, self.second, alone=False)
+        taken = claim(
+            Claimer(worker.id, rivals),
+            Lane(*lane, self.now),
+            self.now,
+            limit,
+            using=USING,
+            careful=careful,
+        )
+        if rivals == 1:
+            assert len(taken) == min(limit, len(due))
+        assert bool(taken) == bool(due)
+        assert len(taken) <= limit
+        self.were_claimed(worker, taken, due, in_order=rivals == 1)
+
+    @rule(data=st.data(), place=places, code=st.sampled_from(["order", "push"]))
+    def claim_alone(self, data, place, code):
+        worker = data.draw(st.sampled_from([worker for worker in self.workers if worker.alive]))
+        lane = (*place, code)
+        due = self.reference.due(lane, self.second, alone=True)
+        taken = claim_alone(Claimer(worker.id, 2), Lane(*lane, self.now), self.now, using=USING)
+        assert len(taken) == min(1, len(due))
+        self.were_claimed(worker, taken, due, in_order=True)
+
+    def were_claimed(self, worker, taken, due, *, in_order):
+        by_id = {row.id: row for row in due}
+        assert {item.id for item in taken} <= set(by_id)
+        if in_order and taken:
+            left = [row.when for row in due if row.id not in {item.id for item in taken}]
+            assert max(by_id[item.id].when for item in taken) <= min(left, default=self.second)
+        for item in taken:
+            row = by_id[item.id]
+            assert item.when <= self.now
+            assert item.id not in self.gone
+            assert (item.attempts, item.rescues) == (row.attempts, row.rescues)
+            assert item.last_error == self.error(row)
+            assert payload.load(item.biz_ext) == row.biz_ext
+            assert item.when == self.moment(row.when)
+            known = self.reference.claim(row, worker.id)
+            assert (item.version, item.worker_id) == (known.version, known.owner)
+            worker.held.append(item)
+            self.claimed_payloads.add(row.biz_ext)
+
+    def outcome(self, data, item):
+        """(the store's outcome, what the reference calls it, its arguments)"""
+        kind = data.draw(outcomes)
+        when = self.second + data.draw(delays)
+        error = f"error {item.id}"
+        if kind == "done":
+            return Done(), "done", {}
+        if kind == "next":
+            return Reschedule(self.moment(when)), "next", {"when": when}
+        if kind == "next with payload":
+            value = self.next_payload()
+            text = payload.dump(value, 1000)
+            return (
+                Reschedule(self.moment(when), text),
+                "next",
+                {"when": when, "biz_ext": value},
+            )
+        if kind == "retry":
+            retry = Retry(self.moment(when), error)
+            wrapped = data.draw(st.sampled_from([retry, Unsettled(retry)]))
+            return wrapped, "retry", {"when": when, "error": error}
+        if kind == "fail":
+            return Fail(error), "fail", {"error": error}
+        return GiveBack(), "give back", {}
+
+    def end(self, data, items):
+        ends, expected = [], {"as asked": set(), "released": set(), "lost": set()}
+        for item in items:
+            outcome, kind, arguments = self.outcome(data, item)
+            ends.append(Ended(item, outcome))
+            known = reference.Claim(item.id, item.version, item.worker_id)
+            result = self.reference.finish(known, kind, **arguments)
+            expected[result].add(item.id)
+            if result == "as asked":
+                assert (item.id, item.version) not in self.accepted
+                self.accepted.add((item.id, item.version))
+        careful = data.draw(st.booleans())
+        if not ends and careful:
+            return
+        result = finish(ends, self.now, using=USING, careful=careful)
+        assert result == (expected["released"], expected["lost"], set())
+        self.settled += items
+
+    @precondition(lambda self: any(worker.held for worker in self.workers))
+    @rule(data=st.data())
+    def finish(self, data):
+        """Of the living, and of the dead who do not know that they are."""
+        worker = data.draw(st.sampled_from([worker for worker in self.workers if worker.held]))
+        items = data.draw(st.lists(st.sampled_from(worker.held), unique=True, min_size=1))
+        if len({item.id for item in items}) < len(items):
+            return  # one row claimed twice: a worker writes the first end before the second claim
+        worker.held = [item for item in worker.held if item not in items]
+        self.end(data, items)
+
+    @precondition(lambda self: self.settled)
+    @rule(data=st.data())
+    def finish_again(self, data):
+        """The answer to a finish was lost, and the same end is written again."""
+        item = data.draw(st.sampled_from(self.settled))
+        self.end(data, [item])
+
+    @precondition(lambda self: any(not worker.alive for worker in self.workers))
+    @rule()
+    def rescue(self):
+        dead = {worker.id for worker in self.workers if not worker.alive}
+        result = rescue(sorted(dead), lambda code: ATTEMPTS_ALLOWED, self.now, using=USING)
+        freed, failed = self.reference.rescue(dead, ATTEMPTS_ALLOWED)
+        assert (result.freed, {row.id for row in result.failed}) == (freed, failed)
+        assert not Task.objects.filter(claimed_by__in=dead).exists()
+
+    @rule(data=st.data())
+    def give_back_strays(self, data):
+        worker = data.draw(st.sampled_from([worker for worker in self.workers if worker.alive]))
+        held = {item.id for item in worker.held if data.draw(st.booleans())}
+        worker.held = [item for item in worker.held if item.id in held]
+        freed = give_back_strays(worker.id, held, self.now, using=USING)
+        assert freed == self.reference.give_back_strays(worker.id, held)
+
+    # Looks
+
+    @precondition(lambda self: any(worker.held for worker in self.workers))
+    @rule(data=st.data())
+    def ask_whether_to_stop(self, data):
+        worker = data.draw(st.sampled_from([worker for worker in self.workers if worker.held]))
+        item = data.draw(st.sampled_from(worker.held))
+        _, row = self.reference.by_id(item.id)
+        ours = row is not None and row.claimed_by == worker.id and row.status != Status.CANCELLING
+        assert is_cancelled(item, using=USING) == (not ours)
+
+    @rule()
+    def look_for_lanes(self):
+        found = lanes(using=USING)
+        assert {tuple(lane[:3]): lane.first for lane in found} == {
+            lane: self.moment(first) for lane, first in self.reference.lanes().items()
+        }
+        assert found == sorted(found, key=lambda lane: (-lane.priority, lane.first))
+
+    @rule()
+    def look_for_owned_rows(self):
+        for worker in self.workers:
+            mine = {row.id for row in self.reference.rows.values() if row.claimed_by == worker.id}
+            assert owned_ids(worker.id, using=USING) == mine
+
+    # What always holds
+
+    @invariant()
+    def every_row_is_as_in_the_reference(self):
+        rows = {
+            (row.biz_code, row.biz_num): (
+                *(row.pk, Status(row.status), row.version, in_utc(row.when), row.biz_ext),
+                *(row.queue, row.priority, row.attempts, row.rescues, row.claimed_by),
+                row.last_error,
+            )
+            for row in Task.objects.all()
+        }
+        assert rows == {
+            key: (
+                *(row.id, row.status, row.version, self.moment(row.when), row.biz_ext),
+                *(row.queue, row.priority, row.attempts, row.rescues, row.claimed_by),
+                self.error(row),
+            )
+            for key, row in self.reference.rows.items()
+        }
+
+    def error(self, row):
+        return str(DIED_ALONE) if row.last_error == reference.DIED else row.last_error
+
+    @invariant()
+    def an_owner_stands_in_owned_rows_and_nowhere_else(self):
+        owned = Q(status__in=OWNED)
+        assert not Task.objects.filter(owned, claimed_by=None).exists()
+        assert not Task.objects.filter(~owned & Q(claimed_by__isnull=False)).exists()
+        assert not Task.objects.filter(~owned & Q(claim_time__isnull=False)).exists()
+
+    @invariant()
+    def nothing_that_was_cancelled_is_there(self):
+        assert not Task.objects.filter(pk__in=self.gone).exists()
+
+    def teardown(self):
+        """Let everything end: then every add that nobody cancelled has run."""
+        if self.workers:
+            self._everything_ends()
+            assert set(self.wanted.values()) <= self.claimed_payloads
+            assert not Task.objects.exists()
+
+    def _everything_ends(self):
+        self.second += 1000
+        everything = Q(biz_code__in=["order", "push"])
+        for worker in self.workers:
+            worker.alive = False
+        last = Worker(len(self.workers) + 1)
+        while True:
+            steer.resume(everything, self.now, using=USING)
+            rescue([worker.id for worker in self.workers], lambda code: 99, self.now, using=USING)
+            steer.requeue(everything, self.now, using=USING)
+            taken = []
+            for lane in lanes(using=USING):
+                taken += claim(Claimer(last.id), lane, self.now, 9, using=USING)
+                taken += claim_alone(Claimer(last.id), lane, self.now, using=USING)
+            if not taken:
+                return
+            self.claimed_payloads |= {payload.load(item.biz_ext) for item in taken}
+            finish([Ended(item, Done()) for item in taken], self.now, using=USING)
+
+
+@pytest.mark.django_db
+def test_any_sequence_of_steps_leaves_every_row_as_the_reference_has_it():
+    run_state_machine_as_test(Protocol)

@@ -1,0 +1,345 @@
+"""What the statements cost: indexes are used, and the number of statements does not grow."""
+
+import pytest
+from django.db import connection
+from django.db.models import Q
+
+from django_tasks.api import add_tasks
+from django_tasks.models import Status, Task
+from django_tasks.outcomes import Done, Reschedule, Retry
+from django_tasks.store import steer
+from django_tasks.store.claim import Claimer, claim, claim_alone, has_suspects, lanes
+from django_tasks.store.finish import Ended, finish
+from django_tasks.store.rescue import rescue
+from django_tasks.store.upsert import OnConflict, upsert, upsert_one
+from tests.factories import CODE, NOW, WORKER, a_lane, a_new, a_row, a_task, later, rows
+
+pytestmark = pytest.mark.django_db
+
+FUTURE = 3000
+LANES = 20
+ME = Claimer(WORKER)
+
+
+@pytest.fixture
+def crowd(transactional_db):
+    """Thousands of future tasks, and twenty lanes that all have something due."""
+    rows(range(FUTURE), when=later(3600))
+    for n in range(LANES):
+        place = {"queue": f"q{n % 4}", "priority": n % 5, "biz_code": f"code{n}"}
+        rows((f"due {i}" for i in range(3)), when=later(-1), **place)
+        rows((f"future {i}" for i in range(40)), when=later(60), **place)
+    rows((f"due {i}" for i in range(5)), when=later(-1))
+    rows((f"done {i}" for i in range(200)), status=Status.FAILED)
+    analyze()
+
+
+@pytest.fixture
+def backlog(transactional_db):
+    """Thousands of tasks of one lane that are all due."""
+    rows(range(FUTURE), when=later(-60))
+    analyze()
+
+
+def analyze():
+    if connection.vendor != "sqlite":  # whose users never do
+        table = "TABLE " if connection.vendor == "mysql" else ""
+        with connection.cursor() as cursor:
+            cursor.execute(f"ANALYZE {table}t_task")
+
+
+def statements(captured):
+    """What was asked of the table, without BEGIN, SAVEPOINT and the like."""
+    return [query["sql"] for query in captured.captured_queries if "t_task" in query["sql"]]
+
+
+def plan_of(sql):
+    """The plan's lines that speak of the task table, as one text each."""
+    with connection.cursor() as cursor:
+        explain = "EXPLAIN QUERY PLAN " if connection.vendor == "sqlite" else "EXPLAIN "
+        cursor.execute(explain + sql)
+        found = cursor.fetchall()
+        if connection.vendor == "mysql":
+            names = [column[0] for column in cursor.description]
+            return [dict(zip(names, row, strict=True)) for row in found]
+        return [row[-1] for row in found]
+
+
+def check_plan(sql, **allowed):
+    plan = plan_of(sql)
+    check = {"sqlite": check_sqlite, "mysql": check_mysql, "postgresql": check_postgresql}
+    check[connection.vendor](plan, **allowed)
+
+
+def check_sqlite(plan, **allowed):
+    for line in plan:
+        assert "TEMP B-TREE FOR ORDER BY" not in line, plan
+        if line.startswith("SCAN") and "head" not in line and "CONSTANT" not in line:
+            # The first of all lanes is the first entry of the index, whichever it is.
+            raise AssertionError(plan)
+        if line.startswith("SEARCH"):
+            assert "t_task_claim" in line or "INTEGER PRIMARY KEY" in line, plan
+
+
+def check_mysql(plan, **allowed):
+    for step in plan:
+        if str(step["table"]).startswith("<"):
+            continue  # a derived table of a batch's size
+        assert step["type"] != "ALL", plan
+        assert step["key"] in ("t_task_claim", "PRIMARY"), plan
+        batch = step["key"] == "PRIMARY"  # sorts as many rows as it claims
+        assert batch or "filesort" not in (step["Extra"] or ""), plan
+
+
+def check_postgresql(plan, sort=False):
+    text = "\n".join(plan)
+    assert "Seq Scan on t_task" not in text, text
+    assert sort or "Sort" not in text, text
+    assert "t_task_claim" in text or "t_task_pkey" in text, text
+
+
+def test_looking_for_lanes_seeks_once_a_lane(crowd, queries):
+    with queries() as captured:
+        assert len(lanes(using="default")) == LANES + 1
+
+    (sql,) = statements(captured)
+    plan = plan_of(sql)
+    if connection.vendor == "mysql":
+        assert [step["key"] for step in plan] == ["t_task_claim"]
+        assert "Using index for group-by" in plan[0]["Extra"]
+    else:
+        check_plan(sql)
+
+
+@pytest.mark.parametrize("careful", [False, True], ids=["plain", "careful"])
+@pytest.mark.parametrize("workers", [1, 4])
+def test_a_claim_among_many_that_are_not_due_uses_the_claim_index(crowd, queries, workers, careful):
+    with queries() as captured:
+        taken = claim(
+            Claimer(WORKER, workers), a_lane(), NOW, 100, using="default", careful=careful
+        )
+
+    assert len(taken) == 5
+    check_all(statements(captured), sort=True)
+
+
+@pytest.mark.parametrize("careful", [False, True], ids=["plain", "careful"])
+def test_a_claim_from_a_long_backlog_sorts_nothing(backlog, queries, careful):
+    with queries() as captured:
+        taken = claim(ME, a_lane(), NOW, 100, using="default", careful=careful)
+
+    assert len(taken) == 100
+    check_all(statements(captured))
+
+
+LOOKS = {
+    "has_suspects": lambda: has_suspects(a_lane(), NOW, using="default"),
+    "claim_alone": lambda: claim_alone(ME, a_lane(), NOW, using="default"),
+}
+
+
+@pytest.mark.parametrize("look", LOOKS)
+def test_looking_for_rows_to_run_alone_uses_the_claim_index(crowd, queries, look):
+    with queries() as captured:
+        LOOKS[look]()
+
+    check_all(statements(captured), sort=True)
+
+
+def check_all(found, **allowed):
+    """PostgreSQL may sort the few rows that are due, when it knows that they are few."""
+    assert "t_task_claim" in str(plan_of(found[0]))
+    for sql in found:
+        check_plan(sql, **allowed)
+
+
+# Rows that are really read
+
+
+def rows_read(action):
+    """How many index entries and rows the server has read for it (MariaDB, MySQL)."""
+    with connection.cursor() as cursor:
+
+        def total():
+            cursor.execute("SHOW SESSION STATUS LIKE 'Handler_read%'")
+            return sum(int(value) for _, value in cursor.fetchall())
+
+        before = total()
+        action()
+        return total() - before
+
+
+def check_cost():
+    if connection.vendor != "mysql":
+        pytest.skip("only MariaDB and MySQL count what they read")
+    assert rows_read(lambda: lanes(using="default")) <= 10 * (LANES + 1)
+    assert rows_read(lambda: claim(ME, a_lane(), NOW, 100, using="default")) <= 400
+
+
+def test_a_look_at_a_nearly_empty_table_costs_little():
+    rows((f"due {i}" for i in range(5)), when=later(-1))
+
+    check_cost()
+
+
+def test_a_look_costs_no_more_for_all_that_is_not_due(crowd):
+    check_cost()
+
+
+# The number of statements
+
+
+def count(queries, action):
+    with queries() as captured:
+        action()
+    return len(statements(captured))
+
+
+def growth(queries, prepare, action):
+    """How many statements an action needs for one row, and for many."""
+    found = []
+    for amount in (1, 40):
+        Task.objects.all().delete()
+        prepared = prepare(amount)
+        found.append(count(queries, lambda p=prepared: action(p)))
+    return tuple(found)
+
+
+def claimed_rows(amount):
+    rows(range(amount))
+    return claim(ME, a_lane(), NOW, amount, using="default")
+
+
+def test_a_claim_is_one_statement_or_a_look_and_a_change(queries, dialect):
+    few, many = growth(
+        queries, lambda n: rows(range(n)), lambda _: claim(ME, a_lane(), NOW, 50, using="default")
+    )
+
+    assert few == many == (2 if dialect in ("mysql", "mariadb") else 1)
+
+
+def test_looking_for_lanes_is_one_statement(queries):
+    few, many = growth(
+        queries,
+        lambda n: [a_row(str(i), biz_code=f"code{i}") for i in range(n)],
+        lambda _: lanes(using="default"),
+    )
+
+    assert few == many == 1
+
+
+@pytest.mark.parametrize("outcome", [Done(), Reschedule(later(60)), Retry(later(60), "oops")])
+def test_a_finish_needs_the_same_statements_for_one_as_for_many(queries, outcome):
+    few, many = growth(
+        queries,
+        claimed_rows,
+        lambda claims: finish([Ended(item, outcome) for item in claims], NOW, using="default"),
+    )
+
+    assert few == many <= 2
+
+
+def test_a_finish_of_rows_whose_versions_differ_needs_no_more_statements(queries):
+    """Tasks that were moved a different number of times end together."""
+
+    def claims(amount):
+        for n in range(amount):
+            a_row(str(n), version=n)
+        return claim(ME, a_lane(), NOW, amount, using="default")
+
+    few, many = growth(
+        queries,
+        claims,
+        lambda claims: finish([Ended(item, Done()) for item in claims], NOW, using="default"),
+    )
+
+    assert few == many
+
+
+def test_a_release_needs_the_same_statements_for_one_as_for_many(queries):
+    def moved(amount):
+        claims = claimed_rows(amount)
+        Task.objects.update(version=9)
+        return claims
+
+    few, many = growth(
+        queries,
+        moved,
+        lambda claims: finish([Ended(item, Done()) for item in claims], NOW, using="default"),
+    )
+
+    assert few == many <= 5
+
+
+def test_a_rescue_needs_the_same_statements_for_one_as_for_many(queries):
+    few, many = growth(
+        queries,
+        claimed_rows,
+        lambda _: rescue([WORKER], lambda code: 3, NOW, using="default"),
+    )
+
+    assert few == many <= 4
+
+
+def test_a_batch_of_adds_is_one_statement(queries, now):
+    few, many = growth(
+        queries, lambda n: [a_task(str(i)) for i in range(n)], lambda tasks: add_tasks(tasks)
+    )
+
+    assert few == many == 1
+
+
+@pytest.mark.parametrize("mode", list(OnConflict))
+def test_a_batch_of_adds_that_looks_at_what_there_is_does_not_go_one_by_one(queries, mode):
+    few, many = growth(
+        queries,
+        lambda n: [a_new(str(i)) for i in range(n)],
+        lambda news: upsert(news, mode, NOW, using="default"),
+    )
+
+    assert few == many
+
+
+def test_one_add_is_one_statement_where_the_database_can(queries, dialect):
+    found = count(queries, lambda: upsert_one(a_new(), OnConflict.REPLACE, NOW, using="default"))
+
+    assert found == (2 if dialect == "mysql" else 1)
+
+
+@pytest.mark.parametrize(
+    ("operation", "expected"),
+    [
+        (steer.pause, 1),
+        (steer.resume, 1),
+        (steer.run_now, 1),
+        (steer.requeue, 1),
+        (steer.cancel, 3),
+    ],
+)
+def test_steering_many_needs_the_same_statements_as_one(queries, operation, expected):
+    few, many = growth(
+        queries,
+        lambda n: rows(range(n)),
+        lambda _: operation(Q(biz_code=CODE), NOW, using="default"),
+    )
+
+    assert few == many == expected
+
+
+def test_statements_hold_values_and_names_apart(queries):
+    """No value is ever part of a statement's text, whatever it looks like."""
+    nasty = "x'; DROP TABLE t_task; -- %s {task} {0}"
+    with queries():
+        upsert_one(
+            a_new(nasty, biz_ext='{"%s": "{when}"}', queue=nasty),
+            OnConflict.REPLACE,
+            NOW,
+            using="default",
+        )
+        (lane,) = lanes(using="default")
+        (claimed,) = claim(ME, lane, NOW, 5, using="default")
+        finish([Ended(claimed, Retry(NOW, nasty))], NOW, using="default")
+
+    row = Task.objects.get()
+    assert (row.biz_num, row.queue, row.last_error) == (nasty, nasty, nasty)
+    assert row.biz_ext == {"%s": "{when}"}

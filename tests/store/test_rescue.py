@@ -1,0 +1,196 @@
+"""Rescuing: design section 4, the rows "rescue", and "Poison and its neighbours"."""
+
+import pytest
+
+from django_tasks.models import OWNED, UNOWNED, Status, Task
+from django_tasks.outcomes import Done
+from django_tasks.store.finish import Ended, finish
+from django_tasks.store.rescue import ROWS_AT_ONCE, give_back_strays, rescue
+from tests.factories import NOW, WORKER, a_claim, a_row, in_utc, later, rows, state, the_row
+
+pytestmark = pytest.mark.django_db
+
+DEAD = 5
+AFTER = {Status.RUNNING: Status.PENDING, Status.PAUSING: Status.PAUSED}
+
+
+def rescued(*owners, allowed=3, now=NOW):
+    return rescue(owners or (DEAD,), lambda code: allowed, now, using="default")
+
+
+@pytest.mark.parametrize("status", AFTER)
+@pytest.mark.parametrize("rescues", [0, 1])
+def test_a_row_of_a_dead_worker_waits_again_and_its_rescue_is_counted(status, rescues):
+    a_row(
+        status=status,
+        version=4,
+        claimed_by=DEAD,
+        rescues=rescues,
+        attempts=2,
+        last_error="before",
+        biz_ext=[1],
+        when=later(-9),
+    )
+
+    result = rescued(now=later(5))
+
+    assert (result.freed, result.failed) == (1, [])
+    row = the_row()
+    assert state() == (AFTER[status], 5, None)
+    assert (row.attempts, row.rescues, row.last_error) == (2, rescues + 1, "before")
+    assert (row.biz_ext, in_utc(row.when), row.claim_time) == ([1], later(-9), None)
+    assert in_utc(row.update_time) == later(5)
+
+
+@pytest.mark.parametrize("rescues", [0, 2])
+def test_a_cancelled_row_of_a_dead_worker_goes(rescues):
+    a_row(status=Status.CANCELLING, claimed_by=DEAD, rescues=rescues)
+
+    assert rescued().freed == 1
+    assert not Task.objects.exists()
+
+
+@pytest.mark.parametrize("status", AFTER)
+def test_a_death_of_a_row_that_ran_alone_is_a_failed_attempt(status):
+    a_row(status=status, version=4, claimed_by=DEAD, rescues=2, attempts=1)
+
+    result = rescued(allowed=3)
+
+    assert (result.freed, result.failed) == (1, [])
+    row = the_row()
+    assert state() == (AFTER[status], 5, None)
+    assert (row.attempts, row.rescues) == (2, 2)
+    assert row.last_error
+
+
+@pytest.mark.parametrize("status", AFTER)
+def test_a_row_that_killed_its_worker_alone_too_often_has_failed(status):
+    a_row(status=status, version=4, claimed_by=DEAD, rescues=2, attempts=2)
+
+    result = rescued(allowed=3)
+
+    assert result.freed == 1
+    (failed,) = result.failed
+    assert (failed.biz_code, failed.biz_num) == ("order", "1")
+    row = the_row()
+    assert state() == (Status.FAILED, 5, None)
+    assert row.attempts == 3
+    assert "died" in row.last_error
+
+
+def test_how_many_attempts_are_allowed_is_asked_for_each_code():
+    a_row("1", biz_code="a", status=Status.RUNNING, claimed_by=DEAD, rescues=2)
+    a_row("1", biz_code="b", status=Status.RUNNING, claimed_by=DEAD, rescues=2)
+
+    result = rescue([DEAD], {"a": 1, "b": 2}.__getitem__, NOW, using="default")
+
+    assert [row.biz_code for row in result.failed] == ["a"]
+    assert state(biz_code="a")[0] == Status.FAILED
+    assert state(biz_code="b")[0] == Status.PENDING
+
+
+def test_a_killer_ends_failed_after_at_most_two_runs_more_than_its_attempts():
+    """And every run of it after the second is one that it is alone in."""
+    from django_tasks.store.claim import Claimer, claim, claim_alone
+    from tests.factories import a_lane
+
+    a_row()
+    runs = 0
+    while state()[0] == Status.PENDING:
+        rescues = the_row().rescues
+        taken = claim(Claimer(DEAD), a_lane(), NOW, 9, using="default")
+        assert bool(taken) == (rescues < 2)
+        taken = taken or claim_alone(Claimer(DEAD), a_lane(), NOW, using="default")
+        runs += len(taken)
+        rescued(allowed=3)
+
+    assert state()[0] == Status.FAILED
+    assert runs == 3 + 2
+
+
+@pytest.mark.parametrize("status", OWNED)
+def test_rows_of_the_living_are_left_alone(status):
+    a_row(status=status, claimed_by=WORKER)
+    before = Task.objects.values().get()
+
+    assert rescued().freed == 0
+    assert Task.objects.values().get() == before
+
+
+@pytest.mark.parametrize("status", UNOWNED)
+def test_rows_of_nobody_are_left_alone(status):
+    a_row(status=status)
+    before = Task.objects.values().get()
+
+    assert rescued().freed == 0
+    assert Task.objects.values().get() == before
+
+
+def test_nobody_dead_is_nobody_rescued():
+    a_row(status=Status.RUNNING, claimed_by=DEAD)
+
+    assert rescue([], lambda code: 3, NOW, using="default").freed == 0
+    assert state()[0] == Status.RUNNING
+
+
+def test_several_dead_workers_are_rescued_from_at_once():
+    for owner in (4, 5, 6):
+        a_row(str(owner), status=Status.RUNNING, claimed_by=owner)
+
+    assert rescued(4, 6).freed == 2
+    assert [state(str(owner))[0] for owner in (4, 5, 6)] == [0, 1, 0]
+
+
+def test_more_rows_than_fit_are_freed_by_calling_again():
+    rows(range(ROWS_AT_ONCE + 10), status=Status.RUNNING, claimed_by=DEAD)
+
+    assert [rescued().freed for _ in range(3)] == [ROWS_AT_ONCE, 10, 0]
+    assert Task.objects.filter(status=Status.PENDING, rescues=1).count() == ROWS_AT_ONCE + 10
+
+
+def test_a_worker_that_was_rescued_from_can_finish_nothing():
+    claimed = a_claim(worker=DEAD)
+    rescued()
+    before = Task.objects.values().get()
+
+    result = finish([Ended(claimed, Done())], NOW, using="default")
+
+    assert result.lost == {claimed.id}
+    assert Task.objects.values().get() == before
+
+
+# Strays: rows that a living worker owns without knowing
+
+
+@pytest.mark.parametrize("status", AFTER)
+def test_a_stray_goes_back_as_it_was(status):
+    a_row(
+        status=status,
+        version=4,
+        claimed_by=DEAD,
+        rescues=1,
+        attempts=2,
+        last_error="before",
+        biz_ext=[1],
+    )
+
+    assert give_back_strays(DEAD, [], NOW, using="default") == 1
+    row = the_row()
+    assert state() == (AFTER[status], 5, None)
+    assert (row.attempts, row.rescues, row.last_error, row.biz_ext) == (2, 1, "before", [1])
+
+
+def test_a_cancelled_stray_goes():
+    a_row(status=Status.CANCELLING, claimed_by=DEAD)
+
+    assert give_back_strays(DEAD, [], NOW, using="default") == 1
+    assert not Task.objects.exists()
+
+
+def test_rows_that_the_worker_knows_of_and_those_of_others_are_no_strays():
+    mine = a_row("1", status=Status.RUNNING, claimed_by=DEAD)
+    a_row("2", status=Status.RUNNING, claimed_by=WORKER)
+    a_row("3", status=Status.RUNNING, claimed_by=DEAD)
+
+    assert give_back_strays(DEAD, {mine.pk}, NOW, using="default") == 1
+    assert [state(num)[0] for num in "123"] == [Status.RUNNING, Status.RUNNING, Status.PENDING]

@@ -1,0 +1,357 @@
+"""What callers hand in is checked before anything is stored, and the error names it."""
+
+import math
+from datetime import date, datetime, timedelta, timezone
+
+import pytest
+from django.utils.safestring import mark_safe
+
+from django_tasks import api
+from django_tasks.api import (
+    TaskException,
+    TaskTypeError,
+    TaskValueError,
+    UnknownDatabase,
+    add_task,
+    add_tasks,
+)
+from django_tasks.models import Task
+from tests.factories import CODE, NOW, UTC, a_row, a_task
+
+pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("handlers")]
+
+
+class Unprintable:
+    def __repr__(self):
+        raise RuntimeError("no repr")
+
+
+def keys(name, longest):
+    """(field, value, kind of error) for what is (part of) a key."""
+    values = [
+        *("", " x", "x ", "\tx", "x\n", "\u3000x", "x\u00a0", " ", "x" * (longest + 1)),
+        *("a\0b", "\0", "\ud800", "x\udfff"),
+    ]
+    types = [None, 5, 0, True, b"x", ["x"], 1.5, NOW, Unprintable()]
+    return [(name, value, ValueError) for value in values] + [
+        (name, value, TypeError) for value in types
+    ]
+
+
+BAD_FIELDS = [
+    *keys("biz_code", 50),
+    *keys("biz_num", 100),
+    *[item for item in keys("queue", 50) if item[1] not in ("", None)],
+    ("when", None, TypeError),
+    ("when", "2030-01-01", TypeError),
+    ("when", 5, TypeError),
+    ("when", date(2030, 1, 1), TypeError),
+    ("when", timedelta(1), TypeError),
+    ("when", datetime(999, 12, 31, tzinfo=UTC), ValueError),
+    ("when", datetime.min, ValueError),
+    ("when", datetime.max, ValueError),
+    ("when", datetime.min.replace(tzinfo=timezone(timedelta(hours=14))), ValueError),
+    ("when", datetime.max.replace(tzinfo=timezone(timedelta(hours=-12))), ValueError),
+    ("priority", "1", TypeError),
+    ("priority", 1.0, TypeError),
+    ("priority", True, TypeError),
+    ("priority", 32_768, ValueError),
+    ("priority", -32_769, ValueError),
+    ("biz_ext", object(), TypeError),
+    ("biz_ext", {1, 2}, TypeError),
+    ("biz_ext", NOW, TypeError),
+    ("biz_ext", {(1, 2): 3}, TypeError),
+    ("biz_ext", math.nan, ValueError),
+    ("biz_ext", {"x": -math.inf}, ValueError),
+    ("biz_ext", "a\0b", ValueError),
+    ("biz_ext", {"\ud800": 1}, ValueError),
+    ("biz_ext", "x" * 1_000_000, ValueError),
+    ("schedule", "every day", ValueError),
+    ("id", "abc", ValueError),
+]
+
+
+def named(value):
+    return ascii(value)[:25] if not isinstance(value, Unprintable) else "unprintable"
+
+
+bad_fields = pytest.mark.parametrize(("field", "value", "kind"), BAD_FIELDS, ids=named)
+
+
+def check(caught, field, value, kind):
+    error = caught.value
+    assert isinstance(error, TaskException)
+    assert isinstance(error, ValueError)
+    assert isinstance(error, TypeError) == (kind is TypeError)
+    assert error.field == field
+    assert error.value is value or error.value == value
+    assert field in str(error)
+    assert len(str(error)) < 300
+    str(error).encode()  # it can be logged and shown
+    assert not Task.objects.exists()
+
+
+@bad_fields
+@pytest.mark.parametrize("on_conflict", ["replace", "keep"])
+def test_a_bad_task_is_refused_and_nothing_is_stored(field, value, kind, on_conflict):
+    task = a_task()
+    setattr(task, field, value)
+
+    with pytest.raises(TaskValueError) as caught:
+        add_task(task, on_conflict=on_conflict)
+
+    check(caught, field, value, kind)
+    assert caught.value.index is None
+
+
+@bad_fields
+def test_one_bad_task_in_a_batch_stores_nothing_and_its_place_is_named(field, value, kind):
+    tasks = [a_task(str(number)) for number in range(5)]
+    setattr(tasks[3], field, value)
+
+    with pytest.raises(TaskValueError) as caught:
+        add_tasks(tasks, batch_size=2)
+
+    check(caught, field, value, kind)
+    assert caught.value.index == 3
+    assert "item 3" in str(caught.value)
+
+
+NO_TASKS = [None, "order", 5, {"biz_code": "order"}, object(), Task]
+
+
+@pytest.mark.parametrize("value", NO_TASKS, ids=named)
+def test_what_is_no_task_is_refused(value):
+    with pytest.raises(TaskTypeError) as caught:
+        add_task(value)
+    check(caught, "task", value, TypeError)
+
+    with pytest.raises(TaskTypeError) as caught:
+        add_tasks([a_task(), value])
+    check(caught, "task", value, TypeError)
+    assert caught.value.index == 1
+
+
+@pytest.mark.parametrize("value", [None, 5, Task()], ids=named)
+def test_what_is_no_batch_of_tasks_is_refused(value):
+    with pytest.raises(TaskTypeError) as caught:
+        add_tasks(value)
+    check(caught, "tasks", value, TypeError)
+
+
+@pytest.mark.parametrize("value", [0, -1, 1001, "5", 5.0, None, True], ids=named)
+def test_a_batch_size_that_makes_no_sense_is_refused(value):
+    with pytest.raises(TaskValueError) as caught:
+        add_tasks([a_task()], batch_size=value)
+    check(caught, "batch_size", value, type(None))
+
+
+@pytest.mark.parametrize("value", ["", "REPLACE", "ignore", None, 5, [], {}], ids=named)
+def test_an_unknown_way_to_handle_conflicts_is_refused(value):
+    for add in (add_task, lambda task, **kwargs: add_tasks([task], **kwargs)):
+        with pytest.raises(TaskValueError) as caught:
+            add(a_task(), on_conflict=value)
+        check(caught, "on_conflict", value, type(None))
+        assert "'keep'" in str(caught.value)
+
+
+def test_the_id_of_another_task_is_refused():
+    row = a_row()
+    row.biz_num = "2"
+
+    with pytest.raises(TaskValueError) as caught:
+        add_task(row)
+
+    assert (caught.value.field, caught.value.value) == ("id", row.pk)
+    assert "order/1" in str(caught.value)
+    assert Task.objects.count() == 1
+
+
+BY_KEY = [
+    api.cancel_task,
+    api.get_task,
+    api.run_task_now,
+    api.pause_task,
+    api.resume_task,
+    api.requeue_task,
+    lambda code, num: api.reschedule_task(code, num, NOW),
+    lambda code, num: api.delete_tasks(code, num, match="exact"),
+]
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "kind"), [*keys("biz_code", 50), *keys("biz_num", 100)], ids=named
+)
+def test_a_bad_key_is_refused_by_every_function_that_takes_one(field, value, kind):
+    arguments = {"biz_code": CODE, "biz_num": "1"} | {field: value}
+    for function in BY_KEY:
+        with pytest.raises(TaskValueError) as caught:
+            function(*arguments.values())
+        check(caught, field, value, kind)
+
+
+@pytest.mark.parametrize(
+    ("value", "kind"),
+    [
+        ("", ValueError),
+        ("x" * 101, ValueError),
+        ("\0", ValueError),
+        ("\ud800", ValueError),
+        (None, TypeError),
+        (5, TypeError),
+    ],
+    ids=named,
+)
+@pytest.mark.parametrize("match", ["contains", "prefix", "exact"])
+def test_a_fragment_that_no_number_can_contain_deletes_nothing(value, kind, match):
+    row = a_row()
+
+    for dry_run in (False, True):
+        with pytest.raises(TaskValueError) as caught:
+            api.delete_tasks(CODE, value, match=match, dry_run=dry_run)
+        assert (caught.value.field, caught.value.value) == ("biz_num", value)
+        assert isinstance(caught.value, TypeError) == (kind is TypeError)
+
+    assert Task.objects.filter(pk=row.pk).exists()
+
+
+@pytest.mark.parametrize("value", ["", "regex", "CONTAINS", None, 5, []], ids=named)
+def test_an_unknown_way_to_match_deletes_nothing(value):
+    a_row()
+
+    with pytest.raises(TaskValueError) as caught:
+        api.delete_tasks(CODE, "1", match=value)
+
+    assert (caught.value.field, caught.value.value) == ("match", value)
+    assert Task.objects.exists()
+
+
+@pytest.mark.parametrize("value", ["x" * 101, "\0", "\ud800", 5, 0, ["x"]], ids=named)
+def test_a_fragment_to_look_for_is_text(value):
+    a_row()
+
+    with pytest.raises(TaskValueError) as caught:
+        api.get_tasks_by_code(CODE, value)
+    assert (caught.value.field, caught.value.value) == ("biz_num", value)
+
+
+BAD_TIMES = [(value, kind) for field, value, kind in BAD_FIELDS if field == "when"]
+
+
+@pytest.mark.parametrize(("value", "kind"), BAD_TIMES, ids=named)
+def test_a_bad_time_is_refused_everywhere(value, kind):
+    with pytest.raises(TaskValueError) as caught:
+        api.reschedule_task(CODE, "1", value)
+    check(caught, "when", value, kind)
+
+    if value is not None:
+        with pytest.raises(TaskValueError) as caught:
+            api.get_tasks_by_code(CODE, when=value)
+        check(caught, "when", value, kind)
+
+
+@pytest.mark.parametrize("alias", ["nowhere", "", "Default", 5, ["default"]], ids=named)
+def test_an_unknown_database_is_named_with_those_there_are(alias):
+    calls = [
+        lambda: add_task(a_task(), using=alias),
+        lambda: add_tasks([a_task()], using=alias),
+        lambda: api.get_tasks_by_code(CODE, using=alias),
+        lambda: api.delete_tasks(CODE, "1", using=alias),
+        lambda: api.reschedule_task(CODE, "1", NOW, using=alias),
+        *[lambda function=function: function(CODE, "1", using=alias) for function in BY_KEY[:6]],
+    ]
+    for call in calls:
+        with pytest.raises(UnknownDatabase, match=r"using.*'default'") as caught:
+            call()
+        assert isinstance(caught.value, TaskException)
+        assert isinstance(caught.value, LookupError)
+        assert repr(alias) in str(caught.value)
+    assert not Task.objects.exists()
+
+
+# What looks odd and is good
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["x", "a b", "%", "'", '"', "\\", "a\nb", "ü", "日本", "😀", "null", "0", "\u200b", "x" * 50],
+    ids=ascii,
+)
+def test_odd_keys_are_stored_and_found(text):
+    add_task(a_task(text, biz_code=text, queue=text))
+
+    found = api.get_task(text, text)
+    assert (found.biz_code, found.biz_num, found.queue) == (text, text, text)
+    assert [task.pk for task in api.get_tasks_by_code(text, text)] == [found.pk]
+    assert api.delete_tasks(text, text, dry_run=True) == 1
+    assert api.cancel_task(text, text) == "cancelled"
+
+
+def test_the_longest_keys_are_stored():
+    code, num, queue = "ü" * 50, "😀" * 100, "日" * 50
+
+    add_task(a_task(num, biz_code=code, queue=queue))
+
+    assert api.get_task(code, num).queue == queue
+
+
+@pytest.mark.parametrize("priority", [-32_768, -1, 0, 1, 32_767])
+def test_every_priority_of_a_smallint_is_stored(priority):
+    assert add_task(a_task(priority=priority)).priority == priority
+    assert Task.objects.get().priority == priority
+
+
+def test_texts_of_django_are_texts():
+    from django.db.models import IntegerChoices, TextChoices
+
+    class Codes(TextChoices):
+        ORDER = "order", "Order"
+
+    class Priorities(IntegerChoices):
+        HIGH = 5
+
+    added = [
+        add_task(a_task(mark_safe("1"), biz_code=Codes.ORDER, priority=Priorities.HIGH)),
+    ]
+    assert add_tasks([a_task(mark_safe("2"), biz_code=Codes.ORDER)], on_conflict="keep") == 1
+
+    assert type(added[0].biz_code) is str
+    assert api.get_task("order", "1").priority == 5
+    assert api.get_task(Codes.ORDER, mark_safe("2")) is not None
+
+
+class TextOfItsOwn(datetime):
+    """As the datetimes of some libraries do."""
+
+    def __str__(self):
+        return self.isoformat()
+
+
+@pytest.mark.parametrize("kind", [TextOfItsOwn])
+def test_a_subclass_of_datetime_is_stored_as_its_time(kind):
+    when = kind(2030, 5, 17, 12, 30, tzinfo=UTC)
+
+    add_task(a_task("1", when=when))
+    add_task(a_task("2", when=datetime(2030, 5, 17, 12, 30, tzinfo=UTC)))
+
+    first, second = Task.objects.order_by("biz_num")
+    assert first.when == second.when
+    assert Task.objects.filter(when=first.when).count() == 2
+    assert len(api.get_tasks_by_code(CODE, when=when)) == 2
+
+
+@pytest.mark.parametrize(
+    "when",
+    [
+        datetime(1000, 1, 3, tzinfo=UTC),
+        datetime(1969, 12, 31, 23, 59, 59, 999999, tzinfo=UTC),
+        datetime(9999, 12, 29, tzinfo=UTC),
+        datetime(2030, 5, 17, 12, 30, 0, 1, tzinfo=timezone(timedelta(hours=-11, minutes=-30))),
+    ],
+    ids=str,
+)
+def test_every_time_of_the_range_is_stored_to_the_microsecond(when):
+    from tests.factories import in_utc
+
+    assert in_utc(add_task(a_task(when=when)).when) == when
+    assert in_utc(Task.objects.get().when) == when

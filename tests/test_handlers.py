@@ -1,0 +1,122 @@
+"""Handlers: classes and decorated functions."""
+
+from datetime import timedelta
+
+import pytest
+
+from django_tasks.api import HandlerError, TaskHandler, task_handler
+from django_tasks.handlers import attempts_allowed, is_async, retry_delay, time_limit
+
+
+class Plain(TaskHandler):
+    biz_code = "plain"
+
+    def handle(self, task):
+        return None
+
+
+def test_a_handler_has_the_documented_defaults():
+    handler = Plain()
+
+    assert (handler.queue, handler.priority) == ("default", 0)
+    assert (handler.max_attempts, handler.timeout, handler.atomic) == (None, None, False)
+    assert handler.get_biz_code() == "plain"
+    assert 0 <= retry_delay(handler, 1) <= 10
+    assert time_limit(handler) is None
+
+
+def test_a_handler_without_handle_says_so():
+    with pytest.raises(NotImplementedError):
+        TaskHandler().handle(None)
+
+
+def test_what_happens_on_failure_is_nothing_by_default():
+    assert Plain().on_failure(None, ValueError()) is None
+
+
+def test_the_attempts_of_a_handler_win_over_the_setting(settings):
+    settings.DJANGO_TASKS = {"MAX_ATTEMPTS": 7}
+    own = Plain()
+    own.max_attempts = 2
+
+    assert [attempts_allowed(handler) for handler in (own, Plain(), None)] == [2, 7, 7]
+
+
+@pytest.mark.parametrize(("timeout", "expected"), [(5, 5.0), (timedelta(minutes=1), 60.0)])
+def test_a_timeout_is_a_timedelta_or_seconds(timeout, expected):
+    handler = Plain()
+    handler.timeout = timeout
+
+    assert time_limit(handler) == expected
+
+
+def test_the_delay_comes_from_the_handlers_backoff():
+    handler = Plain()
+    handler.backoff = [1, 60]
+
+    assert [retry_delay(handler, attempt) for attempt in (1, 2, 3)] == [1, 60, 60]
+
+
+def test_a_decorated_function_is_a_handler_and_still_a_function():
+    @task_handler("push", queue="mail", priority=3, max_attempts=2, timeout=9, atomic=True)
+    def push(task):
+        """Pushes."""
+        return ("ran", task)
+
+    assert isinstance(push, TaskHandler)
+    assert push.get_biz_code() == "push"
+    assert (push.queue, push.priority, push.max_attempts) == ("mail", 3, 2)
+    assert (push.timeout, push.atomic) == (9, True)
+    assert push.handle(1) == push(1) == ("ran", 1)
+    assert push.__name__ == "push"
+    assert push.__doc__ == "Pushes."
+    assert push.__module__ == __name__
+    assert push.__qualname__.endswith("push")
+
+
+def test_two_decorated_functions_know_nothing_of_each_other():
+    @task_handler("a", queue="mail")
+    def first(task):
+        return 1
+
+    @task_handler("b")
+    def second(task):
+        return 2
+
+    assert (first.queue, second.queue) == ("mail", "default")
+    assert (first.biz_code, second.biz_code) == ("a", "b")
+    assert (first(None), second(None)) == (1, 2)
+    assert TaskHandler.biz_code == ""
+
+
+def test_a_decorated_function_may_have_its_own_on_failure():
+    failures = []
+
+    @task_handler("a", on_failure=lambda task, exc: failures.append((task, exc)))
+    def failing(task):
+        return None
+
+    failing.on_failure(1, 2)
+    assert failures == [(1, 2)]
+
+
+def test_an_attribute_that_no_handler_has_is_refused():
+    with pytest.raises(HandlerError, match="retries"):
+
+        @task_handler("a", retries=3)
+        def handler(task):
+            return None
+
+
+def test_an_async_handler_is_told_from_a_plain_one():
+    class Async(TaskHandler):
+        async def handle(self, task):
+            return None
+
+    @task_handler("a")
+    async def coroutine(task):
+        return None
+
+    assert is_async(Async())
+    assert is_async(coroutine)
+    assert not is_async(Plain())

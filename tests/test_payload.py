@@ -1,0 +1,274 @@
+"""The payload: JSON text that every database stores alike."""
+
+import json
+import math
+
+import pytest
+from asgiref.sync import async_to_sync
+from hypothesis import assume, example, given
+from hypothesis import strategies as st
+
+from django_tasks import payload
+from django_tasks.exceptions import TaskTypeError, TaskValueError
+from django_tasks.models import Task
+from django_tasks.running import RunningTask
+from tests.factories import NOW, a_task
+
+LIMIT = 1_000_000
+
+# Whole numbers of 64 bits, and floats that no database writes as whole numbers.
+numbers = st.one_of(
+    st.booleans(),
+    st.integers(-(2**63), 2**63 - 1),
+    st.floats(-1e9, 1e9).map(lambda value: round(value, 6) + 0.0),  # and no -0.0
+)
+texts = st.text(st.characters(exclude_characters="\0", exclude_categories=["Cs"]), max_size=20)
+values = st.recursive(
+    st.one_of(st.none(), numbers, texts),
+    lambda inner: st.one_of(st.lists(inner, max_size=4), st.dictionaries(texts, inner, max_size=4)),
+    max_leaves=12,
+)
+
+
+@given(values)
+@example("\\u0000")
+@example("\\\\u0000")
+@example({"\\": ["\\u0000", "\u2028", "\x7f", "\ufeff", "\ufffe"]})
+def test_what_was_dumped_is_loaded_again(value):
+    assert payload.load(payload.dump(value, LIMIT)) == value
+
+
+@pytest.mark.django_db
+@given(value=values)
+@example(value="\\u0000")
+@example(value={"a": "\x01\x1f\x7f\u2028\ufeff", "😀": ["'", '"', "\\", "%s", "{x}"]})
+@example(value=0)
+@example(value="")
+@example(value=[])
+@example(value={})
+@example(value=False)
+@example(value="null")
+@example(value=[None])
+@example(value=1.0)
+def test_a_payload_comes_back_from_the_database_as_it_was(value):
+    from django_tasks.api import add_task, get_task
+
+    stored = add_task(a_task(biz_ext=value))
+
+    found = get_task(stored.biz_code, stored.biz_num)
+    for got in (stored.biz_ext, found.biz_ext):
+        assert got == value
+        assert json.dumps(got, sort_keys=True) == json.dumps(value, sort_keys=True)
+
+
+def test_none_is_no_payload():
+    assert payload.dump(None, LIMIT) is None
+    assert payload.load(None) is None
+
+
+@pytest.mark.parametrize("text", ["", "{", "NaN?", "'x'"])
+def test_a_broken_text_is_a_value_error(text):
+    with pytest.raises(ValueError):
+        payload.load(text)
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        *("\0", "a\0b", ["\0"], {"\0": 1}, {"a": {"b": "\\\0"}}),
+        *("\ud800", ["\udfff"], {"\udc00": 1}),
+        *(math.nan, math.inf, [-math.inf], {"x": math.nan}, {math.nan: 1}, {math.inf: 1}),
+    ],
+    ids=ascii,
+)
+def test_what_some_database_cannot_store_is_refused(value):
+    with pytest.raises(TaskValueError) as caught:
+        payload.dump(value, LIMIT)
+
+    assert caught.value.field == "biz_ext"
+    assert caught.value.value is value
+    assert not isinstance(caught.value, TypeError)
+    assert "biz_ext" in str(caught.value)
+
+
+@pytest.mark.parametrize("value", [object(), {1, 2}, b"x", NOW, {(1, 2): 3}, [1j], ...])
+def test_what_json_has_no_word_for_is_a_type_error(value):
+    with pytest.raises(TaskTypeError) as caught:
+        payload.dump(value, LIMIT)
+
+    assert (caught.value.field, caught.value.value) == ("biz_ext", value)
+    assert isinstance(caught.value, TypeError)
+    assert isinstance(caught.value, ValueError)
+
+
+def test_a_payload_that_contains_itself_is_refused():
+    value = []
+    value.append(value)
+
+    with pytest.raises(TaskValueError):
+        payload.dump(value, LIMIT)
+
+
+def test_a_number_too_long_for_python_to_write_is_refused():
+    with pytest.raises(TaskValueError):
+        payload.dump(10**5000, LIMIT)
+
+
+def nested(levels, kind):
+    value = 1
+    for _ in range(levels):
+        value = kind(value)
+    return value
+
+
+KINDS = {"lists": lambda v: [v], "dicts": lambda v: {"a": v}, "tuples": lambda v: (v,)}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("levels", [32, 33, 500, 100_000])
+def test_deeper_than_31_levels_is_refused(kind, levels):
+    with pytest.raises(TaskValueError) as caught:
+        payload.dump(nested(levels, KINDS[kind]), LIMIT)
+    assert caught.value.field == "biz_ext"
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize("kind", ["lists", "dicts"])
+def test_31_levels_are_stored(kind):
+    from django_tasks.api import add_task
+
+    value = nested(31, KINDS[kind])
+
+    assert add_task(a_task(biz_ext=value)).biz_ext == value
+    assert Task.objects.get().biz_ext == value
+
+
+@pytest.mark.parametrize(("value", "size"), [("x" * 8, 10), ("ü" * 4, 10), ("😀" * 2, 10)])
+def test_the_limit_is_in_bytes_of_utf8(value, size):
+    assert payload.dump(value, size)
+
+    with pytest.raises(TaskValueError, match=f"{size} bytes.*{size - 1}"):
+        payload.dump(value, size - 1)
+
+
+@pytest.mark.django_db
+def test_a_payload_of_the_default_limit_is_stored():
+    from django_tasks.api import add_task
+
+    value = "ü'" * 333_332
+
+    assert add_task(a_task(biz_ext=value)).biz_ext == value
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize("text", ["x" * 999_998, "😀" * 249_999], ids=["ascii", "emoji"])
+def test_a_batch_of_the_largest_payloads_is_stored(text):
+    """The servers' limit for one statement is sixteen times a payload's."""
+    from django_tasks.api import add_tasks
+
+    assert add_tasks(a_task(str(n), biz_ext=text) for n in range(20)) == 20
+
+
+# What a handler changed
+
+
+def a_run(text, **changes):
+    fields = {
+        "id": 1,
+        "biz_code": "order",
+        "biz_num": "1",
+        "when": NOW,
+        "queue": "default",
+        "priority": 0,
+        "status": 1,
+        "version": 1,
+        "attempts": 0,
+        "rescues": 0,
+        "create_time": NOW,
+        "update_time": NOW,
+        "claim_time": NOW,
+        "last_error": "",
+        "schedule": None,
+        "claimed_by": 1,
+        "using": "default",
+        "lateness": 0.0,
+    }
+    asked = changes.pop("asked", False)
+    return RunningTask(**(fields | changes), _text=text, _asked_to_stop=lambda: asked)
+
+
+@given(values)
+def test_a_payload_that_was_only_read_has_not_changed(value):
+    run = a_run(payload.dump(value, LIMIT))
+
+    assert run.changed_payload(LIMIT) is None
+    assert run.biz_ext == value
+    assert run.changed_payload(LIMIT) is None
+
+
+@given(values, values)
+def test_a_payload_that_the_handler_set_has_changed(before, after):
+    assume(json.dumps(before, sort_keys=True) != json.dumps(after, sort_keys=True))
+    run = a_run(payload.dump(before, LIMIT))
+    run.biz_ext = after
+
+    assert json.loads(run.changed_payload(LIMIT)) == after
+
+
+@pytest.mark.parametrize(
+    ("before", "after"), [(1, True), (0, False), (1, 1.0), ([0], [False]), ({"a": 1}, {"a": True})]
+)
+def test_values_that_python_takes_for_equal_and_json_does_not_are_a_change(before, after):
+    run = a_run(payload.dump(before, LIMIT))
+    run.biz_ext = after
+
+    changed = run.changed_payload(LIMIT)
+
+    assert changed is not None
+    assert repr(json.loads(changed)) == repr(after)
+
+
+def test_a_payload_that_the_handler_changed_in_place_has_changed():
+    run = a_run('{"n": [1]}')
+    run.biz_ext["n"].append(2)
+
+    assert json.loads(run.changed_payload(LIMIT)) == {"n": [1, 2]}
+
+
+def test_a_payload_that_the_handler_took_away_is_null():
+    run = a_run("[1]")
+    run.biz_ext = None
+
+    assert run.changed_payload(LIMIT) == "null"
+
+
+@pytest.mark.parametrize("value", [object(), math.nan, "\0", "x" * 11])
+def test_a_changed_payload_that_cannot_be_stored_is_refused(value):
+    run = a_run("[1]")
+    run.biz_ext = value
+
+    with pytest.raises(TaskValueError):
+        run.changed_payload(10)
+
+
+def test_a_broken_payload_fails_when_it_is_read_and_not_before():
+    run = a_run("{")
+
+    assert run.changed_payload(LIMIT) is None
+    with pytest.raises(ValueError):
+        run.biz_ext  # noqa: B018
+
+
+def test_the_attempt_counts_failures_and_rescues():
+    run = a_run(None, attempts=2, rescues=1)
+
+    assert run.attempt == 4
+    assert str(run) == "order/1"
+
+
+@pytest.mark.parametrize("asked", [False, True])
+def test_a_run_can_be_asked_to_stop_in_both_worlds(asked):
+    run = a_run(None, asked=asked)
+
+    assert run.cancel_requested == asked
+    assert async_to_sync(run.acancel_requested)() == asked

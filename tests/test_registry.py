@@ -1,0 +1,299 @@
+"""Which handler runs which code."""
+
+import sys
+from abc import ABC, abstractmethod
+from datetime import timedelta
+from types import ModuleType
+
+import pytest
+
+from django_tasks import registry
+from django_tasks.api import (
+    HandlerError,
+    TaskException,
+    TaskHandler,
+    get_task_handlers,
+    register_task_handler,
+    task_handler,
+)
+from django_tasks.registry import handler_for, load, problems
+
+pytestmark = pytest.mark.usefixtures("handlers")
+
+
+def a_handler(code="order", **attributes):
+    """A new handler class."""
+    attributes = {"biz_code": code, "handle": lambda self, task: None} | attributes
+    return type("Handler", (TaskHandler,), attributes)
+
+
+@task_handler("function")
+def a_function(task):
+    return None
+
+
+def test_a_class_is_registered_as_an_instance():
+    handler = a_handler()
+
+    register_task_handler(handler)
+
+    assert isinstance(get_task_handlers()["order"], handler)
+    assert handler_for("order") is get_task_handlers()["order"]
+    assert handler_for("Order") is None
+
+
+def test_an_instance_is_registered_as_it_is():
+    handler = a_handler()()
+
+    register_task_handler(handler)
+
+    assert handler_for("order") is handler
+
+
+def test_a_decorated_function_is_registered_as_it_is():
+    register_task_handler(a_function)
+
+    assert handler_for("function") is a_function
+
+
+@pytest.mark.parametrize("make", [a_handler, lambda: a_handler()(), lambda: a_function])
+def test_the_same_handler_twice_is_nothing(make):
+    handler = make()
+
+    register_task_handler(handler)
+    known = dict(get_task_handlers())
+    register_task_handler(handler)
+
+    assert get_task_handlers() == known
+
+
+@pytest.mark.parametrize("second", [a_handler, lambda: a_handler()()])
+@pytest.mark.parametrize("first", [a_handler, lambda: a_handler()()])
+def test_another_handler_for_a_code_is_refused_and_the_first_stays(first, second):
+    register_task_handler(first())
+    known = handler_for("order")
+
+    with pytest.raises(HandlerError, match=r"order.*two handlers"):
+        register_task_handler(second())
+    assert handler_for("order") is known
+
+
+def test_two_functions_for_one_code_are_refused():
+    register_task_handler(a_function)
+
+    with pytest.raises(HandlerError, match="two handlers"):
+        register_task_handler(task_handler("function")(lambda task: None))
+
+
+def test_handlers_of_different_codes_stand_beside_each_other():
+    for code in ("a", "A", "á"):
+        register_task_handler(a_handler(code))
+
+    assert set(get_task_handlers()) == {"a", "A", "á"}
+
+
+def test_the_code_may_be_computed():
+    register_task_handler(a_handler("", get_biz_code=lambda self: "computed"))
+
+    assert "computed" in get_task_handlers()
+
+
+def test_what_one_gets_cannot_be_changed():
+    register_task_handler(a_handler())
+
+    with pytest.raises(TypeError):
+        get_task_handlers()["x"] = None
+
+
+class Needy(TaskHandler):
+    biz_code = "needy"
+
+    def __init__(self, what):
+        self.what = what
+
+    def handle(self, task):
+        return None
+
+
+class Abstract(TaskHandler, ABC):
+    biz_code = "abstract"
+
+    @abstractmethod
+    def handle(self, task):
+        return None
+
+
+async def coroutine(self, task):
+    return None
+
+
+UNUSABLE = {
+    "no code": a_handler(""),
+    "code of another type": a_handler(5),
+    "code too long": a_handler("x" * 51),
+    "code with blanks": a_handler(" x"),
+    "code with NUL": a_handler("a\0"),
+    "no handle": type("Lazy", (TaskHandler,), {"biz_code": "lazy"}),
+    "empty queue": a_handler(queue=""),
+    "queue of another type": a_handler(queue=None),
+    "queue too long": a_handler(queue="x" * 51),
+    "priority of another type": a_handler(priority="1"),
+    "priority out of range": a_handler(priority=32_768),
+    "backoff of another type": a_handler(backoff="10"),
+    "negative backoff": a_handler(backoff=-1),
+    "empty backoff": a_handler(backoff=[]),
+    "timeout of another type": a_handler(timeout="10"),
+    "negative timeout": a_handler(timeout=timedelta(-1)),
+    "no attempts": a_handler(max_attempts=0),
+    "attempts of another type": a_handler(max_attempts="5"),
+    "async and atomic": a_handler(handle=coroutine, atomic=True),
+    "constructor with arguments": Needy,
+    "abstract": Abstract,
+    "no handler": object,
+    "an instance of something else": object(),
+    "a path": "a.b.C",
+    "None": None,
+    "the base": TaskHandler,
+}
+
+
+@pytest.mark.parametrize("what", UNUSABLE)
+def test_a_handler_that_cannot_work_is_refused(what):
+    with pytest.raises(HandlerError) as caught:
+        register_task_handler(UNUSABLE[what])
+
+    assert isinstance(caught.value, TaskException)
+    assert isinstance(caught.value, ValueError)
+    assert not get_task_handlers()
+
+
+# At start
+
+
+@pytest.fixture
+def module(settings, monkeypatch):
+    """A module of handlers that no app has; no app has any other."""
+    settings.TASK_HANDLERS = []
+    monkeypatch.setattr(registry, "module_has_submodule", lambda package, name: False)
+    made = ModuleType("shop_handlers")
+    monkeypatch.setitem(sys.modules, made.__name__, made)
+
+    def put(**members):
+        for name, value in members.items():
+            if isinstance(value, type):
+                value.__module__ = made.__name__
+            setattr(made, name, value)
+
+    made.put = put
+    return made
+
+
+def test_settings_name_classes_instances_and_functions(module, settings):
+    module.put(A=a_handler("a"), b=a_handler("b")(), c=a_function)
+    settings.TASK_HANDLERS = ["shop_handlers.A", "shop_handlers.b", "shop_handlers.c"]
+
+    load()
+
+    assert list(get_task_handlers()) == ["a", "b", "function"]
+    assert problems() == []
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        *("nowhere.Handler", "shop_handlers.Missing", "plain", "", "shop_handlers.number"),
+        *(5, None, "shop_handlers.Bad"),
+    ],
+)
+def test_what_cannot_be_registered_is_a_problem_and_the_others_are_there(module, settings, path):
+    module.put(Good=a_handler("good"), Bad=a_handler(""), number=5)
+    settings.TASK_HANDLERS = [path, "shop_handlers.Good"]
+
+    load()
+
+    assert list(get_task_handlers()) == ["good"]
+    (problem,) = problems()
+    assert repr(path) in problem
+
+
+def test_a_taken_code_is_a_problem(module, settings):
+    module.put(A=a_handler("a"), B=a_handler("a"))
+    settings.TASK_HANDLERS = ["shop_handlers.A", "shop_handlers.B"]
+
+    load()
+
+    (problem,) = problems()
+    assert "two handlers" in problem
+
+
+def test_settings_that_are_no_list_are_a_problem(module, settings):
+    settings.TASK_HANDLERS = "shop_handlers.A"
+
+    load()
+
+    (problem,) = problems()
+    assert "TASK_HANDLERS must be a list" in problem
+
+
+def found_in(module):
+    registry._register_module(module.__name__)
+    return list(get_task_handlers())
+
+
+def test_a_module_registers_the_handlers_that_it_defines(module):
+    imported = a_handler("imported")
+    imported.__module__ = "elsewhere"
+    base = a_handler("")
+    derived = type("Derived", (base,), {"biz_code": "derived"})
+    function = task_handler("function")(lambda task: None)
+    function.__module__ = module.__name__
+    abstract = type("AbstractHere", (Abstract,), {})
+    module.put(
+        Base=base,
+        Derived=derived,
+        One=a_handler("one"),
+        function=function,
+        AbstractHere=abstract,
+        text="x",
+    )
+    module.Imported = imported
+    module.TaskHandler, module.anything = TaskHandler, object
+    module.imported_function = a_function
+
+    assert found_in(module) == ["derived", "one", "function"]
+    assert problems() == []
+
+
+def test_a_handler_that_forgot_its_code_is_a_problem_of_its_module(module):
+    module.put(Forgetful=a_handler(""), One=a_handler("one"))
+
+    assert found_in(module) == ["one"]
+    (problem,) = problems()
+    assert problem.startswith("shop_handlers.")
+
+
+def test_a_module_that_cannot_be_imported_is_a_problem(monkeypatch):
+    monkeypatch.setitem(sys.modules, "broken_handlers", None)
+
+    registry._register_module("broken_handlers")
+
+    (problem,) = problems()
+    assert problem.startswith("broken_handlers")
+
+
+def test_an_app_with_task_handlers_is_discovered(module, settings, monkeypatch):
+    from django.apps import apps
+
+    app = apps.get_app_config("shop")
+    discovered = ModuleType(f"{app.name}.task_handlers")
+    handler = a_handler("discovered")
+    handler.__module__ = discovered.__name__
+    discovered.Handler = handler
+    monkeypatch.setitem(sys.modules, discovered.__name__, discovered)
+    monkeypatch.setattr(
+        registry, "module_has_submodule", lambda package, name: package is app.module
+    )
+
+    load()
+
+    assert list(get_task_handlers()) == ["discovered"]

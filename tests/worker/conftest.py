@@ -1,0 +1,70 @@
+"""Handlers of one test, and workers that end with it."""
+
+from collections.abc import Callable, Iterator
+from datetime import datetime, timedelta
+from typing import Any
+
+import pytest
+
+from django_tasks import registry
+from django_tasks.handlers import TaskHandler
+from django_tasks.store import dialects
+from django_tasks.worker import embedded, execution, poller
+from django_tasks.worker.coroutines import EventLoop
+from tests.waiting import DEADLINE
+from tests.worker import parts
+
+Register = Callable[..., TaskHandler]
+
+
+@pytest.fixture
+def register() -> Iterator[Register]:
+    """Register ``handle`` functions in a registry that is empty before and as it was after."""
+    known, problems = dict(registry._handlers), list(registry._problems)
+    registry.forget()
+
+    def add(function: Callable[..., Any], biz_code: str = parts.CODE, **attributes: Any) -> Any:
+        handler = parts.handler(function, biz_code, **attributes)
+        registry.register_task_handler(handler)
+        return handler
+
+    yield add
+    registry.forget()
+    registry._handlers.update(known)
+    registry._problems.extend(problems)
+
+
+@pytest.fixture
+def event_loop_thread() -> Iterator[EventLoop]:
+    """The loop that runs async handlers."""
+    loop = EventLoop()
+    yield loop
+    loop.close()
+
+
+@pytest.fixture
+def embedded_workers() -> Iterator[None]:
+    """Whatever ``start`` starts in the test has ended after it."""
+    yield
+    assert embedded.stop_workers(timeout=DEADLINE)
+
+
+@pytest.fixture
+def in_one_transaction(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The worker's parts share the test's transaction: none may close its connection."""
+    monkeypatch.setattr(poller, "keep_connection", lambda *args: None)
+    monkeypatch.setattr(execution, "close_old_connections", lambda: None)
+
+
+@pytest.fixture
+def world(monkeypatch: pytest.MonkeyPatch) -> parts.Ticks:
+    """Time that the test pushes forward, for the host and for the database alike."""
+    ticks = parts.Ticks()
+    monkeypatch.setattr(dialects, "monotonic", ticks)
+    for dialect in (dialects.Dialect, dialects.SQLite):
+        monkeypatch.setattr(dialect, "utc", _moved(dialect.utc, ticks))
+    return ticks
+
+
+def _moved(utc: Callable[..., datetime], ticks: parts.Ticks) -> Callable[..., datetime]:
+    return lambda dialect, value: utc(dialect, value) + timedelta(seconds=ticks.ahead)

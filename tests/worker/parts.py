@@ -1,0 +1,179 @@
+"""The parts of a worker, put together by hand and driven step by step."""
+
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from datetime import datetime, timedelta, timezone
+from time import monotonic
+from typing import Any
+
+from django.conf import settings
+from django.dispatch import Signal
+
+from django_tasks.client import add_task
+from django_tasks.handlers import TaskHandler
+from django_tasks.models import Task, WorkerRow
+from django_tasks.store.claim import Claimer, claim, lanes
+from django_tasks.store.claimed import Claimed
+from django_tasks.store.finish import Ended
+from django_tasks.times import for_django
+from django_tasks.worker.config import WorkerConfig
+from django_tasks.worker.coroutines import EventLoop
+from django_tasks.worker.execution import Runner
+from django_tasks.worker.membership import Membership
+
+USING = "default"
+ON_SQLITE = settings.DATABASES[USING]["ENGINE"].endswith("sqlite3")
+CODE = "job"
+ERA = 3600.0
+
+
+def config(**wishes: Any) -> WorkerConfig:
+    values = {
+        "using": USING,
+        "threads": 2,
+        "batch_size": 100,
+        "poll_interval": 0.2,
+        "lease": 30.0,
+        "shutdown_timeout": 5.0,
+    }
+    return WorkerConfig(**(values | wishes))
+
+
+class Ticks:
+    """A monotonic clock that a test can push forward."""
+
+    def __init__(self) -> None:
+        self.ahead = 0.0
+
+    def __call__(self) -> float:
+        return monotonic() + self.ahead
+
+
+def joined(ticks: Callable[[], float] = monotonic, **wishes: Any) -> Membership:
+    """A worker's membership, entered into the table of workers."""
+    membership = Membership(config(**wishes), ticks)
+    membership.join()
+    return membership
+
+
+class Hands:
+    """Stands in for the executor: keeps what is submitted until the test has it run."""
+
+    def __init__(self, run: Callable[[Claimed], Ended], size: int = 2) -> None:
+        self._run = run
+        self.size = size
+        self.waiting: deque[Claimed] = deque()
+        self.at_work: list[Claimed] = []
+        self.ended: list[Ended] = []
+        self.stale = False
+
+    def begin(self, count: int = 1) -> None:
+        """Some free thread takes the next task."""
+        for _ in range(count):
+            self.at_work.append(self.waiting.popleft())
+
+    def work(self) -> None:
+        """Everything that was submitted runs to its end."""
+        self.begin(len(self.waiting))
+        while self.at_work:
+            self.ended.append(self._run(self.at_work.pop(0)))
+
+    # What the poller asks of an executor
+
+    def submit(self, claims: Iterable[Claimed]) -> None:
+        self.waiting.extend(claims)
+
+    def collect(self) -> list[Ended]:
+        ended, self.ended = self.ended, []
+        return ended
+
+    def take_back(self) -> list[Claimed]:
+        unstarted = list(self.waiting)
+        self.waiting.clear()
+        return unstarted
+
+    def room(self, most: int) -> int:
+        return max(0, self.size - len(self.waiting) - len(self.at_work))
+
+    def is_stale(self) -> bool:
+        return self.stale and bool(self.waiting)
+
+    def has_waiting(self) -> bool:
+        return bool(self.waiting)
+
+    def is_idle(self) -> bool:
+        return not (self.waiting or self.at_work or self.ended)
+
+    def running(self) -> list[tuple[Claimed, float]]:
+        return [(claimed, monotonic()) for claimed in self.at_work]
+
+
+def runner(membership: Membership, loop: EventLoop | None = None) -> Runner:
+    return Runner(USING, membership, loop or EventLoop())
+
+
+def worker_row(age: float = 0.0, lease: float = 30.0, **fields: Any) -> WorkerRow:
+    """Another worker, whose last heartbeat was ``age`` seconds ago."""
+    values = {"name": "other", "threads": 1, "state": "running", "lease": lease} | fields
+    moment = for_django(ago(age))
+    return WorkerRow.objects.create(started=moment, heartbeat=moment, **values)
+
+
+def ago(seconds: float = ERA) -> datetime:
+    return datetime.now(timezone.utc) - timedelta(seconds=seconds)
+
+
+def ahead(seconds: float = ERA) -> datetime:
+    return ago(-seconds)
+
+
+def added(biz_num: str = "1", biz_code: str = CODE, **fields: Any) -> Task:
+    """A task that is due unless ``when`` says otherwise."""
+    return add_task(Task(biz_code=biz_code, biz_num=biz_num, **({"when": ago()} | fields)))
+
+
+def claimed(worker_id: int, biz_code: str = CODE, limit: int = 1) -> list[Claimed]:
+    """What a worker gets when it claims from the lanes of one code."""
+    now = datetime.now(timezone.utc) + timedelta(seconds=5)
+    claims: list[Claimed] = []
+    for lane in lanes(using=USING):
+        if lane.biz_code == biz_code:
+            claims += claim(Claimer(worker_id), lane, now, limit - len(claims), using=USING)
+    return claims
+
+
+def row(biz_num: str = "1", biz_code: str = CODE) -> Task | None:
+    return Task.objects.filter(biz_code=biz_code, biz_num=biz_num).first()
+
+
+def stored(biz_num: str = "1", biz_code: str = CODE) -> Task:
+    """The row of a key, which must be there."""
+    return Task.objects.get(biz_code=biz_code, biz_num=biz_num)
+
+
+def handler(function: Callable[..., Any], biz_code: str = CODE, **attributes: Any) -> TaskHandler:
+    """A handler whose ``handle`` is ``function``; ``on_failure`` may be among the attributes."""
+    methods = {
+        name: staticmethod(value) if callable(value) and not isinstance(value, type) else value
+        for name, value in attributes.items()
+        if not hasattr(value, "delay")
+    }
+    plain = {name: value for name, value in attributes.items() if hasattr(value, "delay")}
+    members = {"biz_code": biz_code, "handle": staticmethod(function), **methods, **plain}
+    return type("Handler", (TaskHandler,), members)()
+
+
+@contextmanager
+def heard(signal: Signal) -> Iterator[list[dict[str, Any]]]:
+    """What is sent over a signal meanwhile, without the signal itself."""
+    messages: list[dict[str, Any]] = []
+
+    def receive(sender: Any, signal: Signal, **facts: Any) -> None:
+        messages.append({"sender": sender, **facts})
+
+    signal.connect(receive)
+    try:
+        yield messages
+    finally:
+        signal.disconnect(receive)

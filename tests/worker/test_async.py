@@ -1,0 +1,192 @@
+"""``async def handle``: on one event loop, with its time limit enforced."""
+
+import asyncio
+from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor
+from datetime import timedelta
+from threading import Barrier, Event, Thread
+from typing import Any
+
+import pytest
+
+from django_tasks import client
+from django_tasks.handlers import TaskHandler
+from django_tasks.outcomes import Done, Fail, Outcome, Reschedule, Retry
+from django_tasks.worker.coroutines import EventLoop
+from tests.waiting import DEADLINE
+from tests.worker.conftest import Register
+from tests.worker.parts import added, claimed, joined, runner
+
+# The loop and its handlers live in other threads, on connections of their own.
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+@pytest.fixture
+def run(register: Register, event_loop_thread: EventLoop) -> Callable[..., Outcome]:
+    def run(function: Callable[..., Any], **attributes: Any) -> Outcome:
+        register(function, **attributes)
+        membership = joined()
+        added()
+        (claim,) = claimed(membership.worker_id)
+        pool = ThreadPoolExecutor(1)
+        try:
+            future = pool.submit(lambda: runner(membership, event_loop_thread)(claim))
+            return future.result(DEADLINE).outcome
+        finally:
+            pool.shutdown(wait=False)
+
+    return run
+
+
+Run = Callable[..., Outcome]
+
+
+def test_an_async_handler_ends_like_any_other(run: Run) -> None:
+    async def handle(task: Any) -> timedelta:
+        await asyncio.sleep(0)
+        task.biz_ext = {"step": 2}
+        return timedelta(hours=1)
+
+    outcome = run(handle)
+    assert isinstance(outcome, Reschedule)
+    assert outcome.biz_ext == '{"step": 2}'
+
+
+def test_an_async_method_works_like_a_function(event_loop_thread: EventLoop) -> None:
+    class Handler(TaskHandler):
+        async def handle(self, task: Any) -> str:
+            return f"{task} by {type(self).__name__}"
+
+    assert event_loop_thread.run(Handler().handle("job"), None) == "job by Handler"  # type: ignore[arg-type]
+
+
+def test_an_async_handler_may_use_the_database(run: Run) -> None:
+    seen: list[Any] = []
+
+    async def handle(task: Any) -> None:
+        found = await client.aget_task(task.biz_code, task.biz_num)
+        seen.append(found and found.pk == task.id)
+        seen.append(await task.acancel_requested())
+        await client.acancel_task(task.biz_code, task.biz_num)
+        seen.append(await task.acancel_requested())
+
+    assert run(handle) == Done()
+    assert seen == [True, False, True]
+
+
+@pytest.mark.parametrize("error", [ValueError("no"), asyncio.CancelledError()], ids=repr)
+def test_whatever_an_async_handler_raises_is_a_failed_attempt(
+    run: Run, error: BaseException
+) -> None:
+    async def handle(task: Any) -> None:
+        raise error
+
+    outcome = run(handle)
+    assert isinstance(outcome, Retry)
+    assert type(error).__name__ in outcome.error
+
+
+def in_thread(function: Callable[[], Any]) -> "Future[Any]":
+    """Call a function in a daemon thread: one that hangs must not hang the tests."""
+    future: Future[Any] = Future()
+
+    def call() -> None:
+        try:
+            future.set_result(function())
+        except BaseException as error:
+            future.set_exception(error)
+
+    Thread(target=call, daemon=True).start()
+    return future
+
+
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
+@pytest.mark.parametrize("timeout", [None, 60])
+@pytest.mark.parametrize("error", [SystemExit(1), KeyboardInterrupt()], ids=repr)
+def test_an_async_handler_that_exits_neither_hangs_nor_ends_the_loop(
+    error: BaseException, timeout: float | None
+) -> None:
+    """asyncio lets these two through: a loop that dies of them answers nobody any more."""
+
+    async def leave() -> None:
+        raise error
+
+    async def answer() -> int:
+        return 42
+
+    loop = EventLoop()
+    try:
+        assert in_thread(lambda: loop.run(leave(), timeout)).exception(DEADLINE / 10) is not None
+        assert in_thread(lambda: loop.run(answer(), None)).result(DEADLINE / 10) == 42
+    finally:
+        loop.close()
+
+
+@pytest.mark.parametrize("timeout", [0.05, timedelta(milliseconds=50)])
+def test_the_timeout_of_an_async_handler_is_enforced(run: Run, timeout: Any) -> None:
+    ended: list[str] = []
+
+    async def handle(task: Any) -> None:
+        try:
+            await asyncio.Event().wait()
+        finally:
+            ended.append("cancelled")
+
+    outcome = run(handle, timeout=timeout, max_attempts=1)
+    assert isinstance(outcome, Fail)
+    assert "TimeoutError" in outcome.error
+    assert ended == ["cancelled"]
+
+
+def test_on_failure_may_be_async(run: Run) -> None:
+    told: list[str] = []
+
+    async def handle(task: Any) -> None:
+        raise ValueError("no")
+
+    async def on_failure(task: Any, exc: BaseException) -> None:
+        await asyncio.sleep(0)
+        told.append(f"{task}: {exc}")
+
+    assert isinstance(run(handle, max_attempts=1, on_failure=on_failure), Fail)
+    assert told == ["job/1: no"]
+
+
+def test_async_handlers_of_several_threads_share_the_loop(event_loop_thread: EventLoop) -> None:
+    together = Barrier(3)
+    met = Event()
+
+    async def meet(number: int) -> int:
+        arrived.append(number)
+        while len(arrived) < 3:
+            await asyncio.sleep(0)
+        met.set()
+        return number
+
+    arrived: list[int] = []
+
+    def call(number: int) -> Any:
+        together.wait(DEADLINE)
+        return event_loop_thread.run(meet(number), DEADLINE)
+
+    with ThreadPoolExecutor(3) as pool:
+        assert sorted(pool.map(call, range(3))) == [0, 1, 2]
+    assert met.is_set()
+
+
+def test_a_loop_that_nobody_used_closes_and_closing_twice_is_fine() -> None:
+    loop = EventLoop()
+    loop.close()
+    loop.close()
+
+
+def test_a_closed_loop_leaves_no_thread() -> None:
+    async def nothing() -> None:
+        pass
+
+    loop = EventLoop()
+    loop.run(nothing(), None)
+    thread = loop._thread
+    loop.close()
+    assert thread is not None
+    assert not thread.is_alive()

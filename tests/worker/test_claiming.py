@@ -1,0 +1,304 @@
+"""What a worker claims next, and how long it sleeps when there is nothing."""
+
+from typing import Any
+
+import pytest
+
+from django_tasks.client import cancel_task
+from django_tasks.models import Task
+from django_tasks.worker.claiming import CONTESTED_SECONDS, Claiming
+from django_tasks.worker.finisher import Finisher
+from django_tasks.worker.membership import Membership
+from tests.worker.conftest import Register
+from tests.worker.parts import CODE, Hands, Ticks, added, ahead, config, joined, runner, worker_row
+
+pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("in_one_transaction")]
+
+
+class Claimer:
+    """A worker without a poller: the test says when it claims, works and writes."""
+
+    def __init__(self, membership: Membership | None = None, size: int = 10, **wishes: Any):
+        self.config = config(**wishes)
+        self.membership = membership or joined()
+        self.hands = Hands(runner(self.membership), size)
+        self.finisher = Finisher(self.config)
+        self.claiming = Claiming(self.config, self.membership, self.hands, self.finisher)  # type: ignore[arg-type]
+
+    def claim(self, careful: bool = False) -> float:
+        return self.claiming.claim(careful=careful)
+
+    def keys(self) -> list[str]:
+        """What was claimed and waits, in its order."""
+        return [claimed.biz_num for claimed in self.hands.waiting]
+
+    def finish(self) -> None:
+        """All that was claimed runs and its ends are written."""
+        self.hands.work()
+        self.finisher.add(self.hands.collect())
+        self.finisher.write(self.membership.clock.now(), careful=False)
+
+
+def test_due_tasks_are_claimed_the_earliest_first(register: Register) -> None:
+    register(lambda task: None)
+    for number, seconds in enumerate((10, 30, 20)):
+        added(str(number), when=ahead(-seconds))
+    added("future", when=ahead(60))
+    claimer = Claimer()
+    assert claimer.claim() == 0
+    assert claimer.keys() == ["1", "2", "0"]
+    assert not claimer.claiming.nothing_due
+
+
+def test_higher_priorities_go_first_however_late_others_are(register: Register) -> None:
+    register(lambda task: None)
+    added("old", when=ahead(-1000))
+    added("low", priority=-1, when=ahead(-2000))
+    added("high", priority=1, when=ahead(-1))
+    claimer = Claimer()
+    claimer.claim()
+    assert claimer.keys() == ["high", "old", "low"]
+
+
+def test_no_more_is_claimed_than_there_is_room_for(register: Register) -> None:
+    register(lambda task: None)
+    register(lambda task: None, "other")
+    for number in range(5):
+        added(str(number))
+        added(str(number), "other")
+    claimer = Claimer(size=7)
+    claimer.claim()
+    assert len(claimer.keys()) == 7
+    claimer.claim()
+    assert len(claimer.keys()) == 7
+
+
+def test_without_room_it_asks_the_database_nothing(
+    register: Register, django_assert_num_queries: Any
+) -> None:
+    register(lambda task: None)
+    added()
+    claimer = Claimer(size=0)
+    with django_assert_num_queries(0):
+        assert claimer.claim() == claimer.config.poll_interval
+
+
+def test_a_batch_is_never_larger_than_the_batch_size(register: Register) -> None:
+    register(lambda task: None)
+    for number in range(10):
+        added(str(number))
+    claimer = Claimer(size=10, batch_size=4)
+    claimer.claim()
+    assert len(claimer.keys()) == 4
+
+
+def test_claims_are_held_before_they_start(
+    register: Register, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    register(lambda task: None)
+    added()
+    claimer = Claimer()
+    held: list[set[int]] = []
+    monkeypatch.setattr(
+        claimer.hands,
+        "submit",
+        lambda claims: held.append(claimer.finisher.held_ids(claimer.membership.worker_id)),
+    )
+    claimer.claim()
+    assert held == [{Task.objects.get().pk}]
+
+
+def test_queues_and_codes_narrow_what_is_claimed(register: Register) -> None:
+    register(lambda task: None, queue="mail")
+    register(lambda task: None, "push", queue="push")
+    register(lambda task: None, "other", queue="mail")
+    added("a")
+    added("b", "push")
+    added("c", "other")
+    added("d", queue="push")
+
+    def claimed(**wishes: Any) -> list[str]:
+        claimer = Claimer(**wishes)
+        claimer.claim()
+        keys = sorted(claimer.keys())
+        claimer.finisher.give_back(claimer.hands.take_back())
+        claimer.finisher.write(claimer.membership.clock.now(), careful=False)
+        return keys
+
+    assert claimed() == ["a", "b", "c", "d"]
+    assert claimed(queues=("mail",)) == ["a", "c"]
+    assert claimed(codes=("push", "other")) == ["b", "c"]
+    assert claimed(queues=("push",), codes=(CODE,)) == ["d"]
+    assert claimed(queues=("none",)) == []
+
+
+def test_an_unknown_code_is_left_alone_counted_and_told_once(
+    register: Register, caplog: pytest.LogCaptureFixture
+) -> None:
+    register(lambda task: None)
+    for number in range(3):
+        added(str(number), "newer")
+    added("future", "later", when=ahead())
+    claimer = Claimer()
+    for _ in range(3):
+        claimer.claim()
+    assert claimer.keys() == []
+    assert claimer.claiming.nothing_due
+    (record,) = caplog.records
+    assert record.getMessage().startswith("3 tasks of code 'newer' are due")
+
+
+def test_it_sleeps_until_the_first_task_that_it_serves(register: Register) -> None:
+    register(lambda task: None)
+    added("1", when=ahead(7))
+    added("2", when=ahead(9))
+    added("3", "unknown", when=ahead(2))
+    claimer = Claimer()
+    assert 6 < claimer.claim() <= 7
+    assert claimer.claiming.nothing_due
+
+
+def test_without_any_task_it_sleeps_for_the_poll_interval(register: Register) -> None:
+    register(lambda task: None)
+    assert Claimer(poll_interval=0.7).claim() == 0.7
+
+
+def test_when_others_have_taken_what_was_due_it_looks_again_soon(
+    register: Register, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    register(lambda task: None)
+    added()
+    claimer = Claimer()
+    monkeypatch.setattr("django_tasks.store.claim.claim", lambda *args, **kwargs: [])
+    assert CONTESTED_SECONDS / 2 <= claimer.claim() <= CONTESTED_SECONDS * 1.5
+
+
+@pytest.mark.parametrize("careful", [False, True])
+def test_the_careful_way_claims_the_same(register: Register, careful: bool) -> None:
+    register(lambda task: None)
+    for number in range(3):
+        added(str(number), when=ahead(-10 + number))
+    claimer = Claimer(size=2)
+    claimer.claim(careful=careful)
+    assert claimer.keys() == ["0", "1"]
+
+
+# --max-tasks
+
+
+def test_no_more_than_max_tasks_are_ever_claimed(register: Register) -> None:
+    register(lambda task: None)
+    for number in range(10):
+        added(str(number))
+    claimer = Claimer(size=3, max_tasks=5)
+    for _ in range(4):
+        claimer.claim()
+        claimer.finish()
+    assert claimer.claiming.has_had_enough()
+    assert Task.objects.count() == 5
+
+
+def test_what_was_given_back_unstarted_does_not_count_as_one_of_max_tasks(
+    register: Register,
+) -> None:
+    """``--max-tasks N`` ends after N tasks; a task that never started is none of them."""
+    register(lambda task: None)
+    for number in range(10):
+        added(str(number))
+    claimer = Claimer(size=5, max_tasks=5)
+    claimer.claim()
+    claimer.finisher.give_back(claimer.hands.take_back())
+    claimer.finisher.write(claimer.membership.clock.now(), careful=False)
+    for _ in range(4):
+        claimer.claim()
+        claimer.finish()
+    assert Task.objects.count() == 5
+
+
+# Rows that must run alone
+
+
+def suspicious(*numbers: str) -> None:
+    for number in numbers:
+        if not Task.objects.filter(biz_num=number).exists():
+            added(number, when=ahead(-100))
+    Task.objects.filter(biz_num__in=numbers).update(rescues=2)
+
+
+def test_a_row_rescued_twice_is_claimed_only_by_an_idle_worker_and_alone(
+    register: Register,
+) -> None:
+    register(lambda task: None)
+    suspicious("s", "t")
+    added("a")
+    claimer = Claimer(size=4)
+    claimer.claim()
+    assert claimer.keys() == ["a"]
+    added("b")
+    claimer.claiming.look_for_suspects()
+    claimer.claim()
+    assert claimer.keys() == ["a", "b"]
+    added("c")
+    claimer.claim()
+    assert claimer.keys() == ["a", "b"]
+    claimer.finish()
+    claimer.claim()
+    assert len(claimer.keys()) == 1
+    assert claimer.keys() in (["s"], ["t"])
+    claimer.claim()
+    assert len(claimer.keys()) == 1
+    claimer.hands.work()
+    claimer.claim()
+    assert claimer.keys() == []
+    claimer.finish()
+    for _ in range(4):
+        claimer.claim()
+        assert len(claimer.keys()) == 1 or not {"s", "t"} & set(claimer.keys())
+        claimer.finish()
+    assert not Task.objects.exists()
+
+
+def test_a_worker_with_nothing_else_to_do_finds_a_row_that_must_run_alone_at_once(
+    register: Register,
+) -> None:
+    register(lambda task: None)
+    suspicious("s")
+    claimer = Claimer()
+    assert claimer.claim() < 1
+    assert claimer.claim() == 0
+    assert claimer.keys() == ["s"]
+
+
+def test_a_row_that_must_run_alone_and_went_away_stops_nobody(register: Register) -> None:
+    register(lambda task: None)
+    suspicious("s")
+    claimer = Claimer()
+    claimer.claim()
+    cancel_task(CODE, "s")
+    added("a")
+    for _ in range(2):
+        claimer.claim()
+    assert claimer.keys() == ["a"]
+
+
+def test_only_the_oldest_worker_drains_at_once_the_next_one_later(
+    register: Register, world: Ticks
+) -> None:
+    register(lambda task: None)
+    worker_row(age=0)
+    membership = joined(world, lease=30)
+    membership.beat("running", {})
+    claimer = Claimer(membership, lease=30)
+    assert membership.rank() == 1
+    added("a")
+    claimer.claim()
+    suspicious("s")
+    claimer.claiming.look_for_suspects()
+    claimer.claim()
+    added("b")
+    claimer.claim()
+    assert claimer.keys() == ["a", "b"]
+    world.ahead += 10.1
+    added("c")
+    claimer.claim()
+    assert claimer.keys() == ["a", "b"]

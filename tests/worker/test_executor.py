@@ -1,0 +1,239 @@
+"""The threads that run claims, and the buffer before them."""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from datetime import datetime, timezone
+from threading import Event
+from typing import Any
+
+import pytest
+
+from django_tasks.outcomes import Done
+from django_tasks.store.claimed import Claimed
+from django_tasks.store.finish import Ended
+from django_tasks.worker import executor as module
+from django_tasks.worker.executor import Executor
+from tests.waiting import DEADLINE, eventually
+
+THEN = datetime(2030, 1, 1, tzinfo=timezone.utc)
+
+
+def claim(number: int) -> Claimed:
+    return Claimed(
+        number, 1, "job", str(number), THEN, None, "default", 0, 0, 0, THEN, "", None, 7, THEN
+    )
+
+
+def claims(count: int) -> list[Claimed]:
+    return [claim(number) for number in range(count)]
+
+
+def done(claimed: Claimed) -> Ended:
+    return Ended(claimed, Done())
+
+
+@contextmanager
+def working(
+    threads: int, run: Callable[[Claimed], Ended] = done, wake: Callable[[], Any] = lambda: None
+) -> Iterator[Executor]:
+    executor = Executor(threads, run, wake)
+    executor.start()
+    try:
+        yield executor
+    finally:
+        executor.close()
+        executor.join()
+        assert not any(thread.is_alive() for thread in executor._threads)
+
+
+class Gate:
+    """Runs wait in it until the test opens it."""
+
+    def __init__(self) -> None:
+        self.open = Event()
+        self.inside: list[Claimed] = []
+
+    def __call__(self, claimed: Claimed) -> Ended:
+        self.inside.append(claimed)
+        assert self.open.wait(DEADLINE)
+        return done(claimed)
+
+
+def test_everything_submitted_runs_once_and_is_collected_once() -> None:
+    with working(4) as executor:
+        executor.submit(claims(200))
+        ends: list[Ended] = []
+        eventually(lambda: ends.extend(executor.collect()) or len(ends) >= 200, "200 ends")
+        assert sorted(end.claimed.id for end in ends) == list(range(200))
+        assert executor.collect() == []
+        assert executor.is_idle()
+
+
+def test_one_thread_runs_claims_in_the_order_of_their_submission() -> None:
+    order: list[int] = []
+
+    def run(claimed: Claimed) -> Ended:
+        order.append(claimed.id)
+        return done(claimed)
+
+    with working(1, run) as executor:
+        executor.submit(claims(50))
+        eventually(lambda: len(order) == 50, "50 runs")
+    assert order == list(range(50))
+
+
+def test_every_end_wakes_the_poller_after_it_can_be_collected() -> None:
+    found: list[int] = []
+    with working(1, wake=lambda: found.append(len(executor.collect()))) as executor:
+        executor.submit(claims(3))
+        eventually(lambda: len(found) == 3, "three calls")
+    assert sum(found) == 3
+    assert found[0] >= 1
+
+
+def test_a_task_never_waits_behind_a_slow_one_while_a_thread_is_free() -> None:
+    gate = Gate()
+    with working(2, lambda each: gate(each) if each.id == 0 else done(each)) as executor:
+        executor.submit([claim(0)])
+        eventually(lambda: gate.inside, "the slow one runs")
+        executor.submit(claims(20)[1:])
+        ends: list[Ended] = []
+        eventually(lambda: ends.extend(executor.collect()) or len(ends) == 19, "19 quick ends")
+        assert [each.id for each, _ in executor.running()] == [0]
+        assert not executor.is_idle()
+        gate.open.set()
+
+
+def test_what_no_thread_has_started_can_be_taken_back_and_runs_nowhere() -> None:
+    gate = Gate()
+    with working(2, gate) as executor:
+        executor.submit(claims(5))
+        eventually(lambda: len(gate.inside) == 2, "two run")
+        assert executor.has_waiting()
+        assert [each.id for each in executor.take_back()] == [2, 3, 4]
+        assert executor.take_back() == []
+        assert not executor.has_waiting()
+        gate.open.set()
+        ends: list[Ended] = []
+        eventually(lambda: ends.extend(executor.collect()) or len(ends) == 2, "two ends")
+    assert {each.id for each in gate.inside} == {0, 1}
+
+
+def test_running_tells_what_runs_and_since_when() -> None:
+    gate = Gate()
+    with working(3, gate) as executor:
+        before = module.monotonic()
+        executor.submit(claims(2))
+        eventually(lambda: len(gate.inside) == 2, "two run")
+        running = executor.running()
+        assert sorted(each.id for each, _ in running) == [0, 1]
+        assert all(before <= since <= module.monotonic() for _, since in running)
+        gate.open.set()
+        eventually(lambda: not executor.running(), "nothing runs")
+
+
+def test_closing_lets_what_was_submitted_end_first() -> None:
+    ran: list[int] = []
+
+    def run(claimed: Claimed) -> Ended:
+        ran.append(claimed.id)
+        return done(claimed)
+
+    with working(1, run) as executor:
+        executor.submit(claims(100))
+    assert len(ran) == 100
+
+
+def test_joining_what_was_never_started_returns() -> None:
+    executor = Executor(2, done, lambda: None)
+    executor.close()
+    executor.join()
+    assert executor.is_idle()
+
+
+# How much to claim
+
+
+class Clock:
+    def __init__(self) -> None:
+        self.now = 1000.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
+    clock = Clock()
+    monkeypatch.setattr(module, "monotonic", clock)
+    return clock
+
+
+def taking(executor: Executor, clock: Clock, seconds: float) -> None:
+    """One run of so many seconds, on the test's own thread."""
+    executor.submit([claim(1)])
+    claimed = executor._next()
+    assert claimed is not None
+    clock.now += seconds
+    executor._finished(done(claimed))
+    executor.collect()
+
+
+def test_before_anything_is_known_there_is_room_for_the_threads_only(clock: Clock) -> None:
+    assert Executor(4, done, lambda: None).room(500) == 4
+
+
+def test_quick_tasks_fill_a_buffer_and_slow_ones_none(clock: Clock) -> None:
+    executor = Executor(4, done, lambda: None)
+    taking(executor, clock, 0.001)
+    assert executor.room(500) == 4 + 200
+    assert executor.room(100) == 4 + 100
+    taking(executor, clock, 1.0)
+    assert executor.room(500) == 4
+
+
+def test_one_slow_task_ends_the_belief_in_quick_ones_and_only_many_quick_ones_restore_it(
+    clock: Clock,
+) -> None:
+    executor = Executor(1, done, lambda: None)
+    taking(executor, clock, 0.01)
+    assert executor.room(500) == 1 + 5
+    taking(executor, clock, 0.2)
+    assert executor.room(500) == 1
+    for _ in range(5):
+        taking(executor, clock, 0.01)
+    assert executor.room(500) == 1
+    for _ in range(40):
+        taking(executor, clock, 0.01)
+    assert executor.room(500) > 1
+
+
+def test_a_run_that_is_still_under_way_counts_by_its_age(clock: Clock) -> None:
+    executor = Executor(2, done, lambda: None)
+    taking(executor, clock, 0.001)
+    executor.submit([claim(1)])
+    executor._next()
+    clock.now += 5
+    assert executor.room(500) == 1
+
+
+def test_what_is_in_hand_takes_up_room(clock: Clock) -> None:
+    executor = Executor(4, done, lambda: None)
+    executor.submit(claims(3))
+    assert executor.room(500) == 1
+    executor._next()
+    assert executor.room(500) == 1
+    executor.submit(claims(3))
+    assert executor.room(500) == 0
+
+
+def test_a_buffer_that_no_thread_gets_to_is_stale_after_a_while(clock: Clock) -> None:
+    executor = Executor(1, done, lambda: None)
+    executor.submit(claims(2))
+    executor._next()
+    clock.now += module.STALE_SECONDS - 0.01
+    assert not executor.is_stale()
+    clock.now += 0.02
+    assert executor.is_stale()
+    executor.take_back()
+    assert not executor.is_stale()

@@ -1,0 +1,331 @@
+"""What a worker holds, and the ends it has still to write."""
+
+from collections.abc import Sequence
+from datetime import datetime, timedelta, timezone
+from typing import Any
+
+import pytest
+from django.db import DataError, IntegrityError, OperationalError
+
+from django_tasks import signals
+from django_tasks.client import add_task, cancel_task, pause_task
+from django_tasks.models import Status, Task
+from django_tasks.outcomes import (
+    Done,
+    Fail,
+    GiveBack,
+    Lost,
+    Outcome,
+    Reschedule,
+    Retry,
+    Settled,
+    Unsettled,
+)
+from django_tasks.store import rescue
+from django_tasks.store.claimed import Claimed
+from django_tasks.store.finish import Ended, finish
+from django_tasks.worker import finisher as module
+from django_tasks.worker.finisher import Finisher
+from tests.worker.parts import USING, added, ahead, claimed, config, heard, joined, row, stored
+
+pytestmark = pytest.mark.django_db
+
+NEXT = datetime(2031, 1, 1, tzinfo=timezone.utc)
+
+
+def now() -> datetime:
+    return datetime.now(timezone.utc)
+
+
+def holding(count: int = 1, **wishes: Any) -> tuple[Finisher, list[Claimed]]:
+    """A finisher that holds claims of tasks 0, 1, 2 …"""
+    membership = joined()
+    for number in range(count):
+        added(str(number))
+    finisher = Finisher(config(**wishes))
+    claims = sorted(claimed(membership.worker_id, limit=count), key=lambda each: int(each.biz_num))
+    assert len(claims) == count
+    finisher.hold(claims)
+    return finisher, claims
+
+
+def write(finisher: Finisher, claims: Sequence[Claimed], *outcomes: Outcome) -> None:
+    finisher.add(Ended(*pair) for pair in zip(claims, outcomes, strict=True))
+    finisher.write(now(), careful=False)
+
+
+def status(number: int) -> Status | None:
+    found = row(str(number))
+    return None if found is None else Status(found.status)
+
+
+def test_each_outcome_changes_its_row_as_the_protocol_says() -> None:
+    finisher, claims = holding(6)
+    outcomes = [
+        Done(),
+        Reschedule(NEXT, '{"page": 2}'),
+        Retry(NEXT, "once"),
+        Fail("for good"),
+        GiveBack(),
+        Unsettled(Retry(NEXT, "no answer")),
+    ]
+    write(finisher, claims, *outcomes)
+    assert [status(number) for number in range(6)] == [
+        None,
+        Status.PENDING,
+        Status.PENDING,
+        Status.FAILED,
+        Status.PENDING,
+        Status.PENDING,
+    ]
+    assert (stored("1").when, stored("1").biz_ext, stored("1").attempts) == (NEXT, {"page": 2}, 0)
+    assert (stored("2").when, stored("2").last_error, stored("2").attempts) == (NEXT, "once", 1)
+    assert (stored("3").last_error, stored("3").attempts) == ("for good", 1)
+    assert stored("4").attempts == 0
+    assert (stored("5").last_error, stored("5").attempts) == ("no answer", 1)
+    assert {task.claimed_by for task in Task.objects.all()} == {None}
+    assert finisher.is_empty()
+    assert finisher.held_ids(claims[0].worker_id) == set()
+    assert dict(finisher.counters) == {
+        "done": 1,
+        "rescheduled": 1,
+        "retried": 2,
+        "failed": 1,
+        "given back": 1,
+    }
+
+
+def test_ends_are_held_until_they_are_written() -> None:
+    finisher, claims = holding(2)
+    owner = claims[0].worker_id
+    assert finisher.held_ids(owner) == {claims[0].id, claims[1].id}
+    finisher.add([Ended(claims[0], Done())])
+    assert finisher.held_ids(owner) == {claims[0].id, claims[1].id}
+    assert not finisher.is_empty()
+    assert finisher.unwritten() == 1
+    finisher.write(now(), careful=False)
+    assert finisher.held_ids(owner) == {claims[1].id}
+    assert finisher.unwritten() == 0
+
+
+def test_an_end_that_wrote_itself_only_counts() -> None:
+    finisher, claims = holding(1)
+    with heard(signals.task_lost) as lost:
+        finisher.add([Ended(claims[0], Settled())])
+    assert finisher.is_empty()
+    assert finisher.held_ids(claims[0].worker_id) == set()
+    assert dict(finisher.counters) == {"done": 1}
+    assert lost == []
+
+
+def test_an_end_that_was_lost_is_told(caplog: pytest.LogCaptureFixture) -> None:
+    finisher, claims = holding(1)
+    with heard(signals.task_lost) as lost:
+        finisher.add([Ended(claims[0], Lost())])
+    assert lost == [{"sender": None, "task": claims[0], "using": USING}]
+    assert dict(finisher.counters) == {"lost": 1}
+    assert "job/0 was lost" in caplog.text
+
+
+@pytest.mark.parametrize(
+    "outcome", [Done(), Reschedule(NEXT), Retry(NEXT, "x"), Fail("x")], ids=repr
+)
+def test_the_end_of_a_run_whose_row_went_to_somebody_else_changes_nothing(
+    outcome: Outcome,
+) -> None:
+    finisher, claims = holding(1)
+    rescue.rescue([claims[0].worker_id], lambda code: 5, now(), using=USING)
+    (theirs,) = claimed(joined().worker_id)
+    before = Task.objects.values().get()
+    with heard(signals.task_lost) as lost:
+        write(finisher, claims, outcome)
+    assert Task.objects.values().get() == before
+    assert before["claimed_by"] == theirs.worker_id
+    assert len(lost) == 1
+    assert finisher.held_ids(claims[0].worker_id) == set()
+
+
+@pytest.mark.parametrize("outcome", [GiveBack(), Unsettled(Retry(NEXT, "x"))], ids=repr)
+def test_it_is_no_news_when_what_never_started_or_may_be_settled_does_not_match(
+    outcome: Outcome,
+) -> None:
+    finisher, claims = holding(1)
+    rescue.rescue([claims[0].worker_id], lambda code: 5, now(), using=USING)
+    with heard(signals.task_lost) as lost:
+        write(finisher, claims, outcome)
+    assert lost == []
+    assert finisher.counters["lost"] == 0
+
+
+@pytest.mark.parametrize(
+    "outcome",
+    [Done(), Reschedule(NEXT, '"mine"'), Retry(NEXT, "x"), Fail("x"), GiveBack()],
+    ids=repr,
+)
+def test_a_task_added_during_its_run_runs_again_as_it_was_added(outcome: Outcome) -> None:
+    finisher, claims = holding(1)
+    again = ahead()
+    add_task(Task(biz_code="job", biz_num="0", when=again, biz_ext="theirs"))
+    with heard(signals.task_lost) as lost:
+        write(finisher, claims, outcome)
+    task = stored("0")
+    assert (task.status, task.when, task.biz_ext) == (Status.PENDING, again, "theirs")
+    assert (task.attempts, task.rescues, task.claimed_by) == (0, 0, None)
+    assert lost == []
+
+
+@pytest.mark.parametrize(
+    "outcome", [Done(), Reschedule(NEXT), Retry(NEXT, "x"), Fail("x"), GiveBack()], ids=repr
+)
+def test_a_task_cancelled_during_its_run_goes_whatever_its_end(outcome: Outcome) -> None:
+    finisher, claims = holding(1)
+    cancel_task("job", "0")
+    write(finisher, claims, outcome)
+    assert row("0") is None
+
+
+@pytest.mark.parametrize(
+    ("outcome", "expected"),
+    [
+        (Done(), None),
+        (Reschedule(NEXT), Status.PAUSED),
+        (Retry(NEXT, "x"), Status.PAUSED),
+        (Fail("x"), Status.FAILED),
+        (GiveBack(), Status.PAUSED),
+    ],
+    ids=repr,
+)
+def test_a_task_paused_during_its_run_ends_paused(
+    outcome: Outcome, expected: Status | None
+) -> None:
+    finisher, claims = holding(1)
+    pause_task("job", "0")
+    write(finisher, claims, outcome)
+    assert status(0) == expected
+
+
+# The same worker, the same row, twice
+
+
+@pytest.mark.parametrize("outcome", [Settled(), Lost()], ids=repr)
+def test_the_late_end_of_one_claim_does_not_let_go_of_the_next_one(outcome: Outcome) -> None:
+    """An atomic run writes its next time itself; the poller may claim the task again before it
+    collects that end. The second claim must stay held: what is not held is given back as a stray,
+    while it runs."""
+    finisher, (first,) = holding(1)
+    finish([Ended(first, Reschedule(now() - timedelta(minutes=1)))], now(), using=USING)
+    (second,) = claimed(first.worker_id)
+    assert (second.id, second.worker_id) == (first.id, first.worker_id)
+    finisher.hold([second])
+    finisher.add([Ended(first, outcome)])
+    assert finisher.held_ids(first.worker_id) == {second.id}
+
+
+# When the database does not take an end, or is not there
+
+
+def test_a_database_error_passes_and_all_ends_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    finisher, claims = holding(3)
+
+    def down(*args: Any, **kwargs: Any) -> None:
+        raise OperationalError("gone away")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(module, "finish", down)
+        with pytest.raises(OperationalError):
+            write(finisher, claims, Done(), Done(), Retry(NEXT, "x"))
+    assert finisher.unwritten() == 3
+    assert len(finisher.held_ids(claims[0].worker_id)) == 3
+    finisher.write(now(), careful=False)
+    assert [status(number) for number in range(3)] == [None, None, Status.PENDING]
+
+
+def test_ends_are_written_in_batches(monkeypatch: pytest.MonkeyPatch) -> None:
+    finisher, claims = holding(7, batch_size=3)
+    sizes: list[int] = []
+
+    def counting(ended: Sequence[Ended], *args: Any, **kwargs: Any) -> Any:
+        sizes.append(len(ended))
+        return finish(ended, *args, **kwargs)
+
+    monkeypatch.setattr(module, "finish", counting)
+    write(finisher, claims, *[Done()] * 7)
+    assert sizes == [3, 3, 1]
+    assert not Task.objects.exists()
+
+
+def refusing(bad: set[int], error: Exception, *, even_as_failed: bool = False) -> Any:
+    """A ``finish`` for a database that cannot store some of the ends."""
+
+    def refuse(ended: Sequence[Ended], *args: Any, **kwargs: Any) -> Any:
+        for claim, outcome in ended:
+            mended = isinstance(outcome, Fail) and not even_as_failed
+            if claim.id in bad and not mended:
+                raise error
+        return finish(ended, *args, **kwargs)
+
+    return refuse
+
+
+@pytest.mark.parametrize(
+    "error",
+    [DataError("too long"), IntegrityError("check"), ValueError("NUL"), OverflowError("date")],
+    ids=repr,
+)
+@pytest.mark.parametrize("place", [0, 2, 4])
+def test_an_end_that_no_database_takes_is_failed_and_holds_up_nobody(
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+    error: Exception,
+    place: int,
+) -> None:
+    finisher, claims = holding(5)
+    monkeypatch.setattr(module, "finish", refusing({claims[place].id}, error))
+    write(finisher, claims, *[Reschedule(NEXT)] * 5)
+    wanted = [Status.PENDING] * 5
+    wanted[place] = Status.FAILED
+    assert [status(number) for number in range(5)] == wanted
+    assert type(error).__name__ in stored(str(place)).last_error
+    assert finisher.is_empty()
+    assert f"The end of job/{place} could not be written" in caplog.text
+
+
+def test_an_end_that_cannot_even_be_failed_is_let_go_of(monkeypatch: pytest.MonkeyPatch) -> None:
+    finisher, claims = holding(3)
+    refuse = refusing({claims[1].id}, DataError("no"), even_as_failed=True)
+    monkeypatch.setattr(module, "finish", refuse)
+    write(finisher, claims, *[Done()] * 3)
+    assert [status(number) for number in range(3)] == [None, Status.RUNNING, None]
+    assert finisher.is_empty()
+    assert finisher.held_ids(claims[0].worker_id) == set()
+
+
+def test_after_a_bad_end_others_go_in_batches_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    finisher, claims = holding(8)
+    refuse = refusing({claims[1].id, claims[2].id}, DataError("no"))
+    sizes: list[int] = []
+
+    def counting(ended: Sequence[Ended], *args: Any, **kwargs: Any) -> Any:
+        sizes.append(len(ended))
+        return refuse(ended, *args, **kwargs)
+
+    monkeypatch.setattr(module, "finish", counting)
+    write(finisher, claims[:4], *[Done()] * 4)
+    sizes.clear()
+    write(finisher, claims[4:], *[Done()] * 4)
+    assert sizes == [4]
+
+
+def test_a_receiver_of_task_lost_that_raises_harms_nothing() -> None:
+    def receive(**_: Any) -> None:
+        raise RuntimeError("receiver")
+
+    finisher, claims = holding(2)
+    rescue.rescue([claims[0].worker_id], lambda code: 5, now(), using=USING)
+    signals.task_lost.connect(receive)
+    try:
+        write(finisher, claims, Done(), Done())
+    finally:
+        signals.task_lost.disconnect(receive)
+    assert finisher.counters["lost"] == 2
+    assert finisher.is_empty()

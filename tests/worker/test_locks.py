@@ -1,0 +1,153 @@
+"""Somebody's transaction holds rows locked for long; a worker goes on around them."""
+
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
+from datetime import timedelta
+from threading import Event, Thread
+from time import monotonic
+from typing import Any
+
+import pytest
+from django.db import OperationalError, connections, transaction
+
+from django_tasks import api
+from django_tasks.client import add_task
+from django_tasks.models import Status, Task, WorkerRow
+from django_tasks.worker.executor import Executor
+from django_tasks.worker.poller import Poller
+from tests.waiting import DEADLINE, eventually
+from tests.worker.conftest import Register
+from tests.worker.parts import (
+    CODE,
+    ON_SQLITE,
+    Ticks,
+    added,
+    ago,
+    ahead,
+    claimed,
+    config,
+    joined,
+    row,
+    runner,
+    stored,
+)
+
+pytestmark = [
+    pytest.mark.django_db(transaction=True),
+    pytest.mark.usefixtures("embedded_workers"),
+    pytest.mark.skipif(
+        ON_SQLITE,
+        reason="SQLite has no row locks: an open writing transaction stops all other writers",
+    ),
+]
+
+Holding = Callable[[str], AbstractContextManager[None]]
+
+
+@contextmanager
+def held_in_a_view(biz_num: str) -> Iterator[None]:
+    """``add_task`` on a key, in a transaction that stays open for the time of the ``with``."""
+    added_it, commit = Event(), Event()
+    errors: list[BaseException] = []
+
+    def view() -> None:
+        try:
+            with transaction.atomic():
+                add_task(Task(biz_code=CODE, biz_num=biz_num, when=ago(), biz_ext="view"))
+                added_it.set()
+                assert commit.wait(DEADLINE)
+        except BaseException as error:
+            errors.append(error)
+        finally:
+            added_it.set()
+            connections.close_all()
+
+    thread = Thread(target=view)
+    thread.start()
+    assert added_it.wait(DEADLINE)
+    try:
+        yield
+    finally:
+        commit.set()
+        thread.join(DEADLINE)
+    assert not thread.is_alive()
+    assert errors == []
+
+
+def test_a_locked_running_row_stops_neither_the_heartbeat_nor_the_ends_of_others(
+    register: Register,
+) -> None:
+    lease = 2.0
+    entered, let_go = Event(), Event()
+
+    def handle(task: Any) -> None:
+        if task.biz_num == "locked" and task.biz_ext is None:
+            entered.set()
+            assert let_go.wait(DEADLINE)
+
+    # Codes that sort after the locked key: MariaDB locks the gap before that one as well.
+    register(handle)
+    register(lambda task: None, "other")
+    added("locked")
+    api.start(threads=2, poll_interval=0.05, lease=lease)
+    assert entered.wait(DEADLINE)
+    worker = WorkerRow.objects.get()
+    with held_in_a_view("locked"):
+        let_go.set()
+        end, rounds = monotonic() + 1.5 * lease + 1, 0
+        while monotonic() < end:
+            added(str(rounds), "other")
+            eventually(
+                lambda number=str(rounds): row(number, "other") is None,  # type: ignore[misc]
+                f"the end of task {rounds}",
+            )
+            rounds += 1
+        found = WorkerRow.objects.get()
+        assert found.pk == worker.pk, "it was taken for dead, or has given itself up"
+        assert found.heartbeat - worker.heartbeat > timedelta(seconds=lease)
+        assert row("locked") is not None
+    assert rounds >= 2
+    eventually(lambda: row("locked") is None, "what the view added has run")
+
+
+def test_a_locked_due_row_does_not_stop_the_claims_of_others(register: Register) -> None:
+    register(lambda task: None)
+    added("locked")
+    for number in range(3):
+        added(str(number), when=ahead(1))
+    with held_in_a_view("locked"):
+        api.start(threads=2, poll_interval=0.05, lease=3)
+        eventually(lambda: Task.objects.count() == 1, "the others are done")
+        assert stored("locked").status == Status.PENDING
+    eventually(lambda: row("locked") is None, "it runs when the view is done")
+
+
+def test_a_locked_row_of_a_dead_worker_does_not_stop_the_heartbeat_of_its_rescuer(
+    register: Register, world: Ticks
+) -> None:
+    """Waiting for the lock again and again would take the rescuer longer than its own lease."""
+    register(lambda task: None)
+    lease = 3.0
+    settings = config(lease=lease)
+    membership = joined(world, lease=lease)
+    executor = Executor(1, runner(membership), lambda: None)
+    poller = Poller(settings, membership, executor)
+    for _ in range(4):
+        world.ahead += 1
+        poller.run_once()
+    added("locked")
+    added("free")
+    claimed(membership.worker_id + 1000, limit=2)
+    assert membership.may_rescue()
+    with held_in_a_view("locked"):
+        world.ahead += 1
+        longest, end = 0.0, monotonic() + 2 * lease
+        while monotonic() < end:
+            begin = monotonic()
+            try:
+                poller.run_once()
+            except OperationalError:
+                poller.contended()  # as its worker would, after a lock that took too long
+            longest = max(longest, monotonic() - begin)
+        assert longest < lease, f"no heartbeat for {longest:.1f} s"
+    executor.close()

@@ -1,0 +1,380 @@
+"""A worker among workers: its lease, and when it may judge the others."""
+
+from typing import Any
+
+import pytest
+from django.db import OperationalError
+
+from django_tasks import signals
+from django_tasks.client import cancel_task, pause_task
+from django_tasks.models import Status, Task, WorkerRow
+from django_tasks.store import workers
+from django_tasks.worker import rescuer
+from django_tasks.worker.membership import Membership
+from tests.worker.conftest import Register
+from tests.worker.parts import (
+    USING,
+    Ticks,
+    added,
+    claimed,
+    config,
+    heard,
+    joined,
+    row,
+    stored,
+    worker_row,
+)
+
+pytestmark = pytest.mark.django_db
+
+LEASE = 30.0
+
+
+def beat(membership: Membership) -> bool:
+    return membership.beat("running", {"done": 3})
+
+
+def beating(membership: Membership, world: Ticks, seconds: float, every: float = 10.0) -> None:
+    """Let so much time pass with regular heartbeats."""
+    end = world.ahead + seconds
+    while world.ahead < end:
+        world.ahead = min(end, world.ahead + every)
+        assert beat(membership)
+
+
+# The row
+
+
+def test_joining_enters_a_row_that_says_what_the_worker_is() -> None:
+    membership = Membership(config(threads=3, lease=12, queues=("mail", "push")))
+    worker_id = membership.join()
+    found = WorkerRow.objects.get()
+    assert found.pk == worker_id == membership.worker_id
+    assert (found.threads, found.lease, found.queues) == (3, 12, ["mail", "push"])
+    assert (found.name, found.state) == (membership.name, "running")
+    assert found.heartbeat == found.started
+
+
+def test_joining_again_is_a_new_worker() -> None:
+    membership = joined()
+    first = membership.worker_id
+    assert membership.join() > first
+    assert WorkerRow.objects.count() == 2
+
+
+def test_a_heartbeat_writes_time_state_and_counters(world: Ticks) -> None:
+    membership = joined(world)
+    before = WorkerRow.objects.get().heartbeat
+    world.ahead += 10
+    assert membership.beat("stopping", {"done": 3})
+    found = WorkerRow.objects.get()
+    assert (found.state, found.counters) == ("stopping", {"done": 3})
+    assert 10 <= (found.heartbeat - before).total_seconds() < 20
+
+
+def test_a_heartbeat_is_wanted_every_third_of_the_lease(world: Ticks) -> None:
+    membership = joined(world)
+    assert 9 < membership.seconds_to_beat() <= 10
+    world.ahead += 10
+    assert membership.seconds_to_beat() <= 0
+    beat(membership)
+    assert membership.seconds_to_beat() > 9
+
+
+def test_a_worker_whose_row_has_gone_learns_that_it_was_taken_for_dead() -> None:
+    membership = joined()
+    WorkerRow.objects.all().delete()
+    assert not beat(membership)
+
+
+def test_leaving_removes_the_row_of_this_worker_only() -> None:
+    membership, other = joined(), joined()
+    membership.leave()
+    assert WorkerRow.objects.get().pk == other.worker_id
+    membership.leave()
+
+
+# The lease
+
+
+def test_the_lease_ends_when_no_heartbeat_arrived_for_its_whole_length(world: Ticks) -> None:
+    membership = joined(world)
+    world.ahead += LEASE - 0.5
+    assert membership.is_valid()
+    world.ahead += 0.6
+    assert not membership.is_valid()
+    beat(membership)
+    assert membership.is_valid()
+
+
+def test_the_lease_counts_from_before_the_heartbeat_was_sent(
+    world: Ticks, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    membership = joined(world)
+    roll_call = workers.roll_call
+
+    def slow(**kwargs: Any) -> Any:
+        world.ahead += 20
+        return roll_call(**kwargs)
+
+    monkeypatch.setattr(workers, "roll_call", slow)
+    beat(membership)
+    world.ahead += LEASE - 19.9
+    assert not membership.is_valid()
+
+
+def test_a_heartbeat_that_failed_renews_nothing(
+    world: Ticks, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def down(**kwargs: Any) -> Any:
+        raise OperationalError("gone away")
+
+    membership = joined(world)
+    world.ahead += LEASE + 1
+    monkeypatch.setattr(workers, "roll_call", down)
+    with pytest.raises(OperationalError):
+        beat(membership)
+    assert not membership.is_valid()
+
+
+def test_nobody_takes_a_worker_for_dead_that_still_believes_in_itself(world: Ticks) -> None:
+    silent, judge = joined(world), joined(world)
+    beliefs = []
+    for _ in range(40):
+        world.ahead += 1
+        assert beat(judge)
+        beliefs.append((silent.is_valid(), silent.worker_id in {each.id for each in judge.dead()}))
+    assert (True, True) not in beliefs
+    assert beliefs[0] == (True, False)
+    assert beliefs[-1] == (False, True)
+
+
+# The others
+
+
+def test_the_living_and_the_rank_go_by_the_clock() -> None:
+    old, dead, slow = worker_row(age=5), worker_row(age=31), worker_row(age=31, lease=60)
+    membership = joined()
+    younger = worker_row()
+    assert beat(membership)
+    assert dead.pk not in [each.id for each in membership.living()]
+    assert [each.id for each in membership.living()] == [
+        old.pk,
+        slow.pk,
+        membership.worker_id,
+        younger.pk,
+    ]
+    assert membership.rank() == 2
+
+
+def test_dead_is_who_was_watched_for_its_whole_lease_and_sent_nothing(world: Ticks) -> None:
+    membership = joined(world)
+    silent, patient = worker_row(age=9000), worker_row(age=9000, lease=3 * LEASE)
+    alive = joined(world)
+    beat(membership)
+    for _ in range(3):
+        assert membership.dead() == []
+        world.ahead += LEASE / 3
+        beat(alive)
+        beat(membership)
+    world.ahead += 1
+    beat(membership)
+    assert [each.id for each in membership.dead()] == [silent.pk]
+    assert patient.pk in {each.id for each in membership.peers}
+
+
+def test_a_worker_never_counts_itself_among_the_dead(world: Ticks) -> None:
+    membership = joined(world)
+    beat(membership)
+    world.ahead += 10 * LEASE
+    assert membership.dead() == []
+
+
+# When to judge
+
+
+def test_a_newcomer_judges_nobody_for_a_whole_lease(world: Ticks) -> None:
+    membership = joined(world)
+    assert not membership.may_rescue()
+    beating(membership, world, LEASE - 1)
+    assert not membership.may_rescue()
+    beating(membership, world, 2)
+    assert membership.may_rescue()
+
+
+def test_a_gap_of_more_than_a_lease_makes_a_newcomer_of_it(world: Ticks) -> None:
+    membership = joined(world)
+    beating(membership, world, 2 * LEASE)
+    world.ahead += LEASE + 1
+    beat(membership)
+    assert not membership.may_rescue()
+    beating(membership, world, LEASE - 1)
+    assert not membership.may_rescue()
+    beating(membership, world, 2)
+    assert membership.may_rescue()
+
+
+def test_a_gap_shorter_than_the_lease_also_makes_others_look_dead_who_are_not(
+    world: Ticks,
+) -> None:
+    """The database is away for nine tenths of a lease. Who beat a third of a lease before that
+    looks dead when it is back, has no chance to have beaten since, and must not be judged."""
+    judge, other = joined(world), joined(world)
+    beating(judge, world, 2 * LEASE)
+    beat(other)
+    beat(judge)
+    world.ahead += LEASE / 3 - 1
+    beat(judge)
+    world.ahead += LEASE * 0.9
+    beat(judge)
+    assert other.worker_id in {each.id for each in judge.dead()}
+    assert not judge.may_rescue()
+
+
+def test_nothing_is_rescued_before_it_may_judge(world: Ticks) -> None:
+    dead = worker_row(age=1000, lease=1)
+    added()
+    claimed(dead.pk)
+    membership = joined(world)
+    beating(membership, world, LEASE - 1)
+    assert [each.id for each in membership.dead()] == [dead.pk]
+    assert rescuer.rescue_from_dead(membership, using=USING) == 0
+    assert stored().claimed_by == dead.pk
+    assert WorkerRow.objects.filter(pk=dead.pk).exists()
+
+
+# What a judge does
+
+
+@pytest.fixture
+def judge(world: Ticks) -> Membership:
+    membership = joined(world)
+    beating(membership, world, LEASE + 1)
+    return membership
+
+
+def rescued(judge: Membership, world: Ticks) -> int:
+    """How many rows are freed once everybody was watched for a whole lease."""
+    beat(judge)
+    beating(judge, world, LEASE + 1)
+    return rescuer.rescue_from_dead(judge, using=USING)
+
+
+def test_a_dead_workers_claims_are_freed_and_its_row_goes(judge: Membership, world: Ticks) -> None:
+    dead = worker_row(age=1000)
+    for number in range(3):
+        added(str(number))
+    claimed(dead.pk, limit=3)
+    cancel_task("job", "1")
+    pause_task("job", "2")
+    with heard(signals.task_rescued) as told:
+        assert rescued(judge, world) == 3
+    assert row("1") is None
+    assert (stored("0").status, stored("0").rescues, stored("0").attempts) == (0, 1, 0)
+    assert (stored("2").status, stored("2").rescues) == (Status.PAUSED, 1)
+    assert {task.claimed_by for task in Task.objects.all()} == {None}
+    assert not WorkerRow.objects.filter(pk=dead.pk).exists()
+    assert told == [{"sender": None, "worker_id": dead.pk, "count": 3, "using": USING}]
+    assert rescued(judge, world) == 0
+
+
+def test_a_living_workers_claims_are_left_alone(judge: Membership, world: Ticks) -> None:
+    living = joined(world)
+    added()
+    claimed(living.worker_id)
+    for _ in range(10):
+        world.ahead += LEASE / 3
+        beat(living)
+        beat(judge)
+        assert rescuer.rescue_from_dead(judge, using=USING) == 0
+    assert stored().claimed_by == living.worker_id
+
+
+def test_claims_of_a_worker_that_has_no_row_any_more_are_freed_at_once(judge: Membership) -> None:
+    added()
+    claimed(judge.worker_id + 1000)
+    assert rescuer.rescue_from_dead(judge, using=USING) == 1
+    assert stored().claimed_by is None
+
+
+def test_a_dead_worker_that_beats_once_more_is_not_fenced(judge: Membership, world: Ticks) -> None:
+    late = joined(world)
+    added()
+    claimed(late.worker_id)
+    beat(judge)
+    beating(judge, world, LEASE + 1)
+    assert [each.id for each in judge.dead()] == [late.worker_id]
+    beat(late)
+    assert rescuer.rescue_from_dead(judge, using=USING) == 0
+    assert stored().claimed_by == late.worker_id
+
+
+def test_a_death_beside_others_never_counts_as_an_attempt(
+    judge: Membership, world: Ticks, register: Register
+) -> None:
+    register(lambda task: None, max_attempts=1)
+    for expected in (1, 2):
+        dead = worker_row(age=1000)
+        added() if expected == 1 else None
+        claimed(dead.pk)
+        rescued(judge, world)
+        assert (stored().status, stored().attempts, stored().rescues) == (0, 0, expected)
+
+
+def test_a_death_alone_counts_and_the_last_one_is_the_end(
+    judge: Membership, world: Ticks, register: Register
+) -> None:
+    register(lambda task: None, max_attempts=2)
+    added()
+    with heard(signals.task_failed) as failed:
+        for expected in (1, 2):
+            dead = worker_row(age=1000)
+            Task.objects.update(status=1, claimed_by=dead.pk, rescues=2)
+            assert failed == []
+            rescued(judge, world)
+            assert (stored().attempts, stored().rescues) == (expected, 2)
+    assert stored().status == Status.FAILED
+    assert "died" in stored().last_error
+    (one,) = failed
+    assert one.keys() == {"sender", "task", "exception", "error", "using"}
+    assert (str(one["task"]), one["sender"], one["exception"]) == ("job/1", None, None)
+    assert one["error"] == stored().last_error
+
+
+def test_receivers_that_raise_do_not_stop_a_rescue(
+    judge: Membership, world: Ticks, register: Register
+) -> None:
+    def receive(**_: Any) -> None:
+        raise RuntimeError("receiver")
+
+    register(lambda task: None, max_attempts=1)
+    for number in range(2):
+        dead = worker_row(age=1000)
+        added(str(number))
+        claimed(dead.pk)
+    Task.objects.update(rescues=2)
+    for signal in (signals.task_failed, signals.task_rescued):
+        signal.connect(receive)
+    try:
+        assert rescued(judge, world) == 2
+    finally:
+        for signal in (signals.task_failed, signals.task_rescued):
+            signal.disconnect(receive)
+    assert {task.status for task in Task.objects.all()} == {Status.FAILED}
+
+
+# What is ours without our knowing
+
+
+def test_strays_are_given_back_as_they_were_and_the_held_stay(judge: Membership) -> None:
+    for number in range(4):
+        added(str(number))
+    claims = claimed(judge.worker_id, limit=4)
+    held = [each.id for each in claims if each.biz_num == "0"]
+    cancel_task("job", "2")
+    pause_task("job", "3")
+    assert rescuer.give_back_strays(judge, held, using=USING) == 3
+    assert stored("0").claimed_by == judge.worker_id
+    assert (stored("1").status, stored("1").attempts, stored("1").rescues) == (0, 0, 0)
+    assert row("2") is None
+    assert stored("3").status == Status.PAUSED

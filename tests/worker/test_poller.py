@@ -1,0 +1,393 @@
+"""Cycles of the poller, one at a time."""
+
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from django.db import OperationalError
+
+from django_tasks import signals
+from django_tasks.client import cancel_task
+from django_tasks.models import Status, Task, WorkerRow
+from django_tasks.store import claim as claim_store
+from django_tasks.store import workers
+from django_tasks.worker.poller import STRAYS_EVERY, Poller
+from tests.worker.conftest import Register
+from tests.worker.parts import (
+    CODE,
+    Hands,
+    Ticks,
+    added,
+    ahead,
+    claimed,
+    config,
+    heard,
+    joined,
+    row,
+    runner,
+    stored,
+)
+
+pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("in_one_transaction")]
+
+
+class Cycles:
+    """A poller whose threads are the test's own hands."""
+
+    def __init__(self, world: Ticks, size: int = 4, **wishes: Any) -> None:
+        self.world = world
+        self.config = config(**wishes)
+        self.membership = joined(world, **wishes)
+        self.hands = Hands(runner(self.membership), size)
+        self.poller = Poller(self.config, self.membership, self.hands)  # type: ignore[arg-type]
+
+    def run(self) -> float:
+        return self.poller.run_once()
+
+    def beat(self) -> float:
+        """A cycle that is due for a heartbeat."""
+        self.world.ahead += self.config.heartbeat_interval
+        return self.run()
+
+
+def test_a_due_task_is_claimed_run_and_its_row_removed(register: Register, world: Ticks) -> None:
+    runs: list[Any] = []
+    register(runs.append)
+    added()
+    cycles = Cycles(world)
+    assert cycles.run() == 0
+    assert stored().status == Status.RUNNING
+    cycles.hands.work()
+    cycles.run()
+    assert row() is None
+    assert len(runs) == 1
+
+
+def test_the_next_time_comes_back_as_the_delay(register: Register, world: Ticks) -> None:
+    register(lambda task: timedelta(seconds=0.15))
+    added()
+    cycles = Cycles(world, poll_interval=1.0)
+    cycles.run()
+    cycles.hands.work()
+    assert 0 < cycles.run() <= 0.15
+
+
+def test_no_delay_is_longer_than_the_poll_interval_or_the_next_heartbeat(
+    register: Register, world: Ticks
+) -> None:
+    register(lambda task: None)
+    added(when=ahead())
+    assert Cycles(world, poll_interval=0.4).run() == pytest.approx(0.4)
+    assert 9 < Cycles(world, poll_interval=60, lease=30).run() <= 10
+
+
+def test_a_buffer_that_nobody_gets_to_is_given_back(register: Register, world: Ticks) -> None:
+    register(lambda task: None)
+    for number in range(3):
+        added(str(number))
+    cycles = Cycles(world)
+    cycles.run()
+    cycles.hands.begin(1)
+    cycles.hands.stale = True
+    assert cycles.run() == 0
+    cycles.hands.stale = False
+    cycles.hands.size = 0
+    cycles.run()
+    assert sorted(Task.objects.values_list("status", flat=True)) == [0, 0, 1]
+    assert not cycles.hands.waiting
+
+
+def test_the_heartbeat_goes_on_while_handlers_run(register: Register, world: Ticks) -> None:
+    register(lambda task: None)
+    added()
+    cycles = Cycles(world)
+    cycles.run()
+    cycles.hands.begin()
+    for _ in range(10):
+        cycles.beat()
+        assert cycles.membership.is_valid()
+    age = cycles.membership.clock.now() - WorkerRow.objects.get().heartbeat
+    assert age < timedelta(seconds=10)
+
+
+# Stopping
+
+
+def test_quiet_it_gives_back_what_has_not_started_and_waits_for_the_rest(
+    register: Register, world: Ticks
+) -> None:
+    register(lambda task: None)
+    for number in range(3):
+        added(str(number))
+    cycles = Cycles(world)
+    cycles.run()
+    cycles.hands.begin(1)
+    cycles.poller.quieten()
+    cycles.run()
+    cycles.run()
+    assert sorted(Task.objects.values_list("status", "claimed_by")) == [
+        (0, None),
+        (0, None),
+        (1, cycles.membership.worker_id),
+    ]
+    assert not cycles.poller.finished
+    added("late")
+    cycles.beat()
+    assert WorkerRow.objects.get().state == "stopping"
+    assert not cycles.hands.waiting
+    cycles.hands.work()
+    cycles.run()
+    assert cycles.poller.finished
+    assert Task.objects.filter(status=0).count() == Task.objects.count() == 3
+    assert not WorkerRow.objects.exists()
+
+
+def test_quiet_and_idle_it_leaves_at_once(world: Ticks) -> None:
+    cycles = Cycles(world)
+    cycles.poller.quieten()
+    assert cycles.run() == 0
+    assert cycles.poller.finished
+    assert not WorkerRow.objects.exists()
+
+
+def test_until_empty_ends_when_nothing_is_due_and_nothing_runs(
+    register: Register, world: Ticks
+) -> None:
+    answers = [timedelta(0), None]
+    register(lambda task: answers.pop(0))
+    added()
+    added("future", when=ahead())
+    cycles = Cycles(world, until_empty=True)
+    for _ in range(2):
+        cycles.run()
+        cycles.run()
+        assert not cycles.poller.finished
+        cycles.hands.work()
+    cycles.run()
+    cycles.run()
+    assert cycles.poller.finished
+    assert [task.biz_num for task in Task.objects.all()] == ["future"]
+
+
+def test_until_empty_does_not_wait_for_a_code_that_nobody_knows(
+    register: Register, world: Ticks
+) -> None:
+    register(lambda task: None)
+    added("1", "unknown")
+    cycles = Cycles(world, until_empty=True)
+    cycles.run()
+    cycles.run()
+    assert cycles.poller.finished
+
+
+def test_until_empty_does_not_end_while_others_are_at_what_is_due(
+    register: Register, world: Ticks, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    register(lambda task: None)
+    added()
+    cycles = Cycles(world, until_empty=True)
+    with monkeypatch.context() as patch:
+        patch.setattr(claim_store, "claim", lambda *args, **kwargs: [])
+        for _ in range(3):
+            cycles.run()
+    assert not cycles.poller.finished
+    cycles.run()
+    cycles.hands.work()
+    cycles.run()
+    cycles.run()
+    assert cycles.poller.finished
+
+
+def test_max_tasks_ends_after_so_many(register: Register, world: Ticks) -> None:
+    register(lambda task: None)
+    for number in range(5):
+        added(str(number))
+    cycles = Cycles(world, size=2, max_tasks=3)
+    for _ in range(3):
+        cycles.run()
+        cycles.hands.work()
+    cycles.run()
+    cycles.run()
+    assert cycles.poller.finished
+    assert Task.objects.filter(status=0).count() == Task.objects.count() == 2
+
+
+# When others took us for dead
+
+
+def test_taken_for_dead_it_goes_on_as_somebody_new_and_starts_nothing_that_it_held(
+    register: Register, world: Ticks, caplog: pytest.LogCaptureFixture
+) -> None:
+    runs: list[str] = []
+    register(lambda task: runs.append(task.biz_num))
+    added("started")
+    cycles = Cycles(world, size=1)
+    cycles.run()
+    cycles.hands.begin()
+    cycles.hands.size = 2
+    added("buffered")
+    cycles.run()
+    old = cycles.membership.worker_id
+    WorkerRow.objects.all().delete()
+    Task.objects.update(status=0, claimed_by=None, version=9)
+    with heard(signals.task_lost) as lost:
+        cycles.hands.size = 0
+        cycles.beat()
+        cycles.hands.work()
+        cycles.run()
+    assert cycles.membership.worker_id != old
+    assert runs == []
+    assert lost == []
+    assert list(Task.objects.values_list("status", "claimed_by", "version")) == [(0, None, 9)] * 2
+    assert f"Worker {old} on default was taken for dead" in caplog.text
+    cycles.hands.size = 2
+    cycles.run()
+    cycles.hands.work()
+    cycles.run()
+    assert not Task.objects.exists()
+
+
+# When an answer of the database was lost
+
+
+def failing_once(monkeypatch: pytest.MonkeyPatch, module: Any, name: str, *, after: bool) -> None:
+    """The next call fails, before or after it had its effect."""
+    real = getattr(module, name)
+
+    def fail(*args: Any, **kwargs: Any) -> Any:
+        monkeypatch.setattr(module, name, real)
+        if after:
+            real(*args, **kwargs)
+        raise OperationalError("server has gone away")
+
+    monkeypatch.setattr(module, name, fail)
+
+
+def test_a_claim_whose_answer_was_lost_is_found_and_given_back(
+    register: Register, world: Ticks, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    register(lambda task: None)
+    added()
+    cycles = Cycles(world)
+    failing_once(monkeypatch, claim_store, "claim", after=True)
+    with pytest.raises(OperationalError):
+        cycles.run()
+    cycles.poller.unsure()
+    assert stored().claimed_by == cycles.membership.worker_id
+    cycles.beat()
+    assert stored().version > 1
+    cycles.hands.work()
+    cycles.run()
+    assert row() is None
+
+
+def test_strays_are_looked_for_now_and_then_even_when_nothing_failed(
+    register: Register, world: Ticks
+) -> None:
+    register(lambda task: None)
+    added()
+    cycles = Cycles(world, size=0)
+    claimed(cycles.membership.worker_id)
+    for _ in range(STRAYS_EVERY):
+        cycles.beat()
+    assert (stored().status, stored().claimed_by) == (Status.PENDING, None)
+
+
+def test_what_runs_is_no_stray(register: Register, world: Ticks) -> None:
+    register(lambda task: None)
+    added()
+    cycles = Cycles(world)
+    cycles.run()
+    cycles.hands.begin()
+    cycles.poller.unsure()
+    for _ in range(3 * STRAYS_EVERY):
+        cycles.beat()
+    assert (stored().status, stored().version) == (Status.RUNNING, 1)
+
+
+def test_an_end_whose_answer_was_lost_is_not_told_as_lost(
+    register: Register, world: Ticks, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The end was written, only the answer did not arrive: that task went to nobody else."""
+    register(lambda task: None)
+    added()
+    cycles = Cycles(world)
+    cycles.run()
+    cycles.hands.work()
+    failing_once(
+        monkeypatch,
+        __import__("django_tasks.worker.finisher").worker.finisher,
+        "finish",
+        after=True,
+    )
+    with pytest.raises(OperationalError):
+        cycles.run()
+    cycles.poller.unsure()
+    with heard(signals.task_lost) as lost:
+        cycles.run()
+    assert row() is None
+    assert lost == []
+
+
+@pytest.mark.parametrize("name", ["roll_call", "beat"])
+def test_a_heartbeat_that_failed_is_tried_again_in_the_next_cycle(
+    register: Register, world: Ticks, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    cycles = Cycles(world)
+    failing_once(monkeypatch, workers, name, after=False)
+    with pytest.raises(OperationalError):
+        cycles.beat()
+    assert cycles.membership.seconds_to_beat() <= 0
+    cycles.run()
+    assert cycles.membership.seconds_to_beat() > 0
+
+
+def test_after_contention_one_cycle_steps_over_what_is_locked(
+    register: Register, world: Ticks, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    register(lambda task: None)
+    cares: list[bool] = []
+
+    def claim(*args: Any, careful: bool, **kwargs: Any) -> list[Any]:
+        cares.append(careful)
+        return []
+
+    monkeypatch.setattr(claim_store, "claim", claim)
+    added()
+    cycles = Cycles(world)
+    cycles.run()
+    cycles.poller.contended()
+    cycles.run()
+    cycles.run()
+    assert cares == [False, True, False]
+
+
+# What a person is told
+
+
+def test_a_run_beyond_its_timeout_is_told_once_while_it_runs(
+    register: Register, world: Ticks, caplog: pytest.LogCaptureFixture
+) -> None:
+    register(lambda task: None, timeout=0)
+    added()
+    cycles = Cycles(world)
+    cycles.run()
+    cycles.hands.begin()
+    for _ in range(3):
+        cycles.beat()
+    assert caplog.text.count("has been running for") == 1
+
+
+def test_a_cancel_before_the_start_of_what_was_claimed_lets_it_run_and_go(
+    register: Register, world: Ticks
+) -> None:
+    seen: list[bool] = []
+    register(lambda task: seen.append(task.cancel_requested))
+    added()
+    cycles = Cycles(world)
+    cycles.run()
+    assert cancel_task(CODE, "1") == "cancelling"
+    cycles.hands.work()
+    cycles.run()
+    assert seen == [True]
+    assert row() is None
