@@ -7,7 +7,6 @@ import pytest
 
 from tests.faults import databases
 
-
 # Real processes under real faults take minutes: "make faults", or FAULTS=1 with pytest.
 collect_ignore = [] if os.environ.get("FAULTS") == "1" else ["test_guards.py", "test_faults.py"]
 
