@@ -6,20 +6,22 @@ from threading import Lock
 from django_tasks.worker.config import WorkerConfig
 from django_tasks.worker.worker import Worker, stop_all
 
-_workers: dict[str, Worker] = {}
+# All that have not ended: on one database there may be one at work and others still stopping.
+_workers: list[Worker] = []
 _lock = Lock()
 
 
 def start_worker(config: WorkerConfig) -> None:
-    """Start a worker unless one of this process already runs on that database.
+    """Start a worker unless one of this process already works on that database.
 
     Its threads are daemons; what runs when the process exits gets the shutdown timeout to end.
     """
     with _lock:
-        known = _workers.get(config.using)
-        if known is not None and known.is_wanted():
+        _workers[:] = [worker for worker in _workers if worker.is_alive()]
+        if any(each.config.using == config.using and each.is_wanted() for each in _workers):
             return
-        worker = _workers[config.using] = Worker(config)
+        worker = Worker(config)
+        _workers.append(worker)
         atexit.register(stop_all, [worker], config.shutdown_timeout)
         worker.start()
 
@@ -30,11 +32,11 @@ def stop_workers(timeout: float | None = None) -> bool:
     Such a worker goes on with its heartbeat until that task has ended: nobody else starts it.
     """
     with _lock:
-        workers = list(_workers.values())
+        workers = list(_workers)
     return not stop_all(workers, timeout)  # without the lock: others may be in more of a hurry
 
 
 def wait_for_workers() -> None:
     """Sleep until all workers of this process have ended."""
-    for worker in list(_workers.values()):
+    for worker in list(_workers):
         worker.join()

@@ -161,7 +161,7 @@ def test_a_stop_that_waits_does_not_hold_up_another_one_with_a_timeout(
     api.start(**QUICK)
     assert gate.entered.wait(DEADLINE)
     patient = in_thread(api.shutdown)
-    eventually(lambda: embedded._workers["default"]._stopping.is_set(), "it is being stopped")
+    eventually(lambda: embedded._workers[-1]._stopping.is_set(), "it is being stopped")
     hasty = in_thread(lambda: api.shutdown(timeout=0.1))
     came_back = hasty.wait(5)
     gate.open.set()
