@@ -99,14 +99,19 @@ class Runner:
         except ClaimLost:
             return Lost()
         except NotBegun:
-            return GiveBack()
+            return self._again()
         except Unanswered as error:
             logs.not_settled(run.task, error.__cause__ or error)
-            return Unsettled(Again(self._membership.clock.now() + AFTER_REFUSAL))
+            return Unsettled(self._again())
         except BaseException as error:  # noqa: BLE001 - whatever a handler raises is an outcome
             return self._failed(run, error, monotonic() - started)
         self._succeeded(run, good, monotonic() - started)
         return Settled() if run.handler.atomic else good
+
+    def _again(self) -> Again:
+        # Not at once: a server that refuses this thread and serves the poller would be asked, and
+        # would refuse, a thousand times a second.
+        return Again(self._membership.clock.now() + AFTER_REFUSAL)
 
     def _perform(self, run: Run) -> Good:
         """Call the handler and understand its answer."""

@@ -25,6 +25,7 @@ from django_tasks.outcomes import (
 from django_tasks.store.batches import batches
 from django_tasks.store.claimed import Claimed
 from django_tasks.store.finish import Ended, finish
+from django_tasks.store.transactions import is_contention
 from django_tasks.worker.config import WorkerConfig
 
 # What a database or its driver raises for a value that it cannot take.
@@ -77,9 +78,10 @@ class Finisher:
         while batch := self._batch():
             try:
                 result = finish(batch, now, using=self._using, careful=careful)
-            except (OperationalError, InterfaceError):
+            except (OperationalError, InterfaceError) as error:
                 # Perhaps written all the same: then the next try finds nothing, and nobody is told.
-                self._doubtful.update(claimed for claimed, _ in batch)
+                if not is_contention(self._using, error):
+                    self._doubtful.update(claimed for claimed, _ in batch)
                 raise
             except UNWRITABLE as error:
                 self._isolate(batch, error)

@@ -3,8 +3,15 @@
 from datetime import datetime, timedelta, timezone
 from typing import Any
 
+import pytest
+from django.conf import settings
+
 from django_tasks.client import add_tasks
 from django_tasks.models import Task, WorkerRow
+
+needs_a_server = pytest.mark.skipif(
+    settings.DATABASES["default"]["ENGINE"].endswith("sqlite3"), reason="SQLite has no server"
+)
 
 
 def add(biz_code: str, *numbers: object, seconds: float = 0.0, **fields: Any) -> None:

@@ -18,7 +18,7 @@ from django_tasks.models import Status, Task
 from tests.integration.conftest import Start, url_of
 from tests.integration.process import Journal
 from tests.integration.proxy import Proxy
-from tests.integration.tasks import add, count, row, rows, workers
+from tests.integration.tasks import add, count, needs_a_server, row, rows, workers
 from tests.waiting import DEADLINE, eventually, never
 
 
@@ -195,12 +195,6 @@ def forget_time_zones() -> None:
 
 
 # Connections
-
-
-needs_a_server = pytest.mark.skipif(
-    "'sqlite' in __import__('os').environ.get('DATABASE_URL', 'sqlite')",
-    reason="SQLite has no server",
-)
 
 
 def other_connections() -> list[int]:

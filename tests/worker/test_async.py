@@ -57,7 +57,7 @@ def test_an_async_method_works_like_a_function(event_loop_thread: EventLoop) -> 
         async def handle(self, task: Any) -> str:
             return f"{task} by {type(self).__name__}"
 
-    assert event_loop_thread.run(Handler().handle("job"), None) == "job by Handler"  # type: ignore[arg-type]
+    assert event_loop_thread.run(Handler().handle("job"), None) == "job by Handler"
 
 
 def test_an_async_handler_may_use_the_database(run: Run) -> None:

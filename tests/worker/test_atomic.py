@@ -12,7 +12,7 @@ from django.db import OperationalError, connections, transaction
 from django_tasks import signals
 from django_tasks.client import add_task, cancel_task, pause_task
 from django_tasks.models import Status, Task
-from django_tasks.outcomes import Done, Fail, GiveBack, Lost, Outcome, Retry, Settled, Unsettled
+from django_tasks.outcomes import Done, Fail, Lost, Outcome, Retry, Settled, Unsettled
 from django_tasks.store import rescue
 from django_tasks.store.claimed import Claimed
 from django_tasks.store.finish import Ended, finish
@@ -317,14 +317,15 @@ def test_a_late_end_does_not_touch_the_next_run_of_the_same_task(register: Regis
     assert (task.status, task.version) == (Status.RUNNING, second.version)
 
 
-def test_a_database_that_is_away_before_the_handler_starts_is_not_the_tasks_fault(
+def test_a_transaction_that_cannot_begin_is_not_the_tasks_fault_and_not_tried_at_once(
     register: Register, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """No row fails without having run: BEGIN failed, the handler was never called."""
+    """No row fails without having run. And a server that refuses this thread's connection while
+    it serves the poller's must not be asked a thousand times a second."""
     runs: list[Any] = []
 
     def down(*args: Any, **kwargs: Any) -> None:
-        raise OperationalError("connection refused")
+        raise OperationalError("too many connections")
 
     register(runs.append, atomic=True, max_attempts=1)
     membership = joined()
@@ -332,9 +333,12 @@ def test_a_database_that_is_away_before_the_handler_starts_is_not_the_tasks_faul
     (claim,) = claimed(membership.worker_id)
     with monkeypatch.context() as patch:
         patch.setattr(connections[USING], "set_autocommit", down)
-        outcome = runner(membership)(claim).outcome
+        ended = runner(membership)(claim)
+    finish([ended], datetime.now(timezone.utc), using=USING)
     assert runs == []
-    assert outcome == GiveBack()
+    task = stored()
+    assert (task.status, task.attempts, task.rescues) == (Status.PENDING, 0, 0)
+    assert task.when > datetime.now(timezone.utc)
 
 
 def test_an_atomic_end_is_told_after_the_commit(register: Register) -> None:

@@ -23,7 +23,7 @@ class Claimer:
         self.membership = membership or joined()
         self.hands = Hands(runner(self.membership), size)
         self.finisher = Finisher(self.config)
-        self.claiming = Claiming(self.config, self.membership, self.hands, self.finisher)  # type: ignore[arg-type]
+        self.claiming = Claiming(self.config, self.membership, self.hands, self.finisher)
 
     def claim(self, careful: bool = False) -> float:
         return self.claiming.claim(careful=careful)

@@ -240,6 +240,30 @@ def test_a_database_error_passes_and_all_ends_are_kept(monkeypatch: pytest.Monke
     assert [status(number) for number in range(3)] == [None, None, Status.PENDING]
 
 
+def contention() -> OperationalError:
+    """What the driver raises when somebody holds a row locked: surely nothing was written."""
+    error = OperationalError(1205, "database is locked")
+    error.__cause__ = type("Cause", (Exception,), {"sqlstate": "55P03"})(1205, "is locked")
+    return error
+
+
+def test_a_lost_end_is_told_even_if_a_lock_held_it_up_before(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def locked(*args: Any, **kwargs: Any) -> None:
+        raise contention()
+
+    finisher, claims = holding(1)
+    with monkeypatch.context() as patch:
+        patch.setattr(module, "finish", locked)
+        with pytest.raises(OperationalError):
+            write(finisher, claims, Done())
+    rescue.rescue([claims[0].worker_id], lambda code: 5, now(), using=USING)
+    with heard(signals.task_lost) as lost:
+        finisher.write(now(), careful=False)
+    assert len(lost) == 1
+
+
 def test_ends_are_written_in_batches(monkeypatch: pytest.MonkeyPatch) -> None:
     finisher, claims = holding(7, batch_size=3)
     sizes: list[int] = []

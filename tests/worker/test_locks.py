@@ -98,7 +98,7 @@ def test_a_locked_running_row_stops_neither_the_heartbeat_nor_the_ends_of_others
         while monotonic() < end:
             added(str(rounds), "other")
             eventually(
-                lambda number=str(rounds): row(number, "other") is None,  # type: ignore[misc]
+                lambda number=str(rounds): row(number, "other") is None,
                 f"the end of task {rounds}",
             )
             rounds += 1

@@ -39,7 +39,7 @@ class Cycles:
         self.config = config(**wishes)
         self.membership = joined(world, **wishes)
         self.hands = Hands(runner(self.membership), size)
-        self.poller = Poller(self.config, self.membership, self.hands)  # type: ignore[arg-type]
+        self.poller = Poller(self.config, self.membership, self.hands)
 
     def run(self) -> float:
         return self.poller.run_once()
