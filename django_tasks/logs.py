@@ -105,10 +105,6 @@ def commit_hook_failed(task: RunningTask) -> None:
     logger.exception("%s is done; something that its commit set off failed", task)
 
 
-def receiver_failed(task: RunningTask) -> None:
-    logger.exception("A receiver of a signal of %s failed", task)
-
-
 def hook_failed(task: RunningTask) -> None:
     logger.exception("on_failure of %s failed", task)
 
@@ -151,6 +147,13 @@ def stopping(using: str, running: int) -> None:
 
 
 def abandoned(using: str, tasks: list[str]) -> None:
+    if not tasks:
+        logger.warning(
+            "Stopped on %s without signing off: the database does not answer. Others will take"
+            " this worker for dead and its claims for theirs",
+            using,
+        )
+        return
     logger.warning(
         "Stopped on %s while %d tasks still ran; they will be run again: %s",
         using,

@@ -26,6 +26,9 @@ its end is written; a run whose end is then refused sends ``task_lost`` as well.
 sends its signals after its transaction was committed.
 """
 
+import logging
+from typing import Any
+
 from django.dispatch import Signal
 
 task_added = Signal()
@@ -39,3 +42,11 @@ task_lost = Signal()
 task_rescued = Signal()
 worker_started = Signal()
 worker_stopped = Signal()
+
+
+def tell(signal: Signal, sender: Any, **facts: Any) -> None:
+    """Send a signal; whatever a receiver raises ends here, even SystemExit."""
+    try:
+        signal.send_robust(sender, **facts)
+    except BaseException:
+        logging.getLogger("django_tasks").exception("A receiver of a signal failed")

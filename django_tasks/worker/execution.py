@@ -199,10 +199,7 @@ class Runner:
             logs.took_too_long(run.task, duration, limit)
 
     def _tell(self, signal: Any, run: Run, **facts: Any) -> None:
-        try:
-            signal.send_robust(type(run.handler), task=run.task, using=self._using, **facts)
-        except BaseException:  # noqa: BLE001 - even SystemExit, which send_robust lets through
-            logs.receiver_failed(run.task)
+        signals.tell(signal, type(run.handler), task=run.task, using=self._using, **facts)
 
     def _task(self, claimed: Claimed) -> RunningTask:
         lateness = (self._membership.clock.now() - claimed.when).total_seconds()

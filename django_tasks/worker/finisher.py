@@ -73,8 +73,11 @@ class Finisher:
         """Have claims that were never started written back as they were."""
         self._ends.extend(Ended(claimed, GiveBack()) for claimed in claims)
 
-    def write(self, now: datetime, *, careful: bool) -> None:
-        """Write a batch. Database errors pass; what was not written is kept."""
+    def write(self, now: datetime, *, careful: bool) -> bool:
+        """Write all ends; True if some were stepped over because their rows are locked.
+
+        Database errors pass; what was not written is kept.
+        """
         while batch := self._batch():
             try:
                 result = finish(batch, now, using=self._using, careful=careful)
@@ -92,7 +95,8 @@ class Finisher:
                 if end.claimed.id not in result.locked:
                     self._drop(end, lost=end.claimed.id in result.lost)
             if result.locked:
-                return
+                return True
+        return False
 
     def is_empty(self) -> bool:
         """Whether every end is written."""
@@ -138,7 +142,7 @@ class Finisher:
         is_news = lost and not isinstance(outcome, Unsettled | GiveBack)
         if is_news and claimed not in self._doubtful:
             self.counters["lost"] += 1
-            signals.task_lost.send_robust(None, task=claimed, using=self._using)
+            signals.tell(signals.task_lost, None, task=claimed, using=self._using)
         else:
             self.counters[_COUNTED[type(outcome)]] += 1
         self._doubtful.discard(claimed)

@@ -84,17 +84,19 @@ class Membership:
         return [peer for peer in self.peers if peer.looks_alive(now)]
 
     def dead(self) -> list[workers.Peer]:
-        """Peers that we have watched for their whole lease without seeing another heartbeat.
+        """Peers that we have watched for their whole lease, and ours, and that have not beaten.
 
         Judged by our monotonic clock alone: neither their clock, nor the database's jumping, nor
         an hour that comes twice makes anybody look dead. And since we saw their last heartbeat
-        after they had sent it, their own belief in it has ended before ours.
+        after they had sent it, their own belief in it has ended before ours. Our own lease counts
+        too, because we notice no outage that is much shorter.
         """
         tick = self.clock.monotonic()
         return [
             peer
             for peer in self.peers
-            if peer.id != self.worker_id and tick - self._seen[peer.id][1] > peer.lease
+            if peer.id != self.worker_id
+            and tick - self._seen[peer.id][1] > max(peer.lease, self._config.lease)
         ]
 
     def _watch(self, tick: float) -> None:

@@ -21,6 +21,8 @@ from django_tasks.worker.membership import Membership
 # Strays are looked for at every third heartbeat, and at each one for a while after an error.
 STRAYS_EVERY = 3
 TALLY_SECONDS = 60.0
+# How soon to look again whether a row that somebody holds locked is free.
+LOCKED_SECONDS = 0.05
 
 
 class Poller:
@@ -46,7 +48,8 @@ class Poller:
         keep_connection(self._config.using, self._config.lock_wait)
         self._keep_lease()
         self._finisher.add(self._executor.collect())
-        self._finisher.write(self._membership.clock.now(), careful=careful)
+        # Careful for as long as somebody holds a row that we want: a plain cycle would wait for it.
+        self._careful = self._finisher.write(self._membership.clock.now(), careful=careful)
         if self._quiet:
             return self._wind_down()
         if self._executor.is_stale():
@@ -138,7 +141,7 @@ class Poller:
         """Quiet: unstarted claims go back, the rest ends, and only then the worker's row goes."""
         self._finisher.give_back(self._executor.take_back())
         if not self._finisher.is_empty():
-            return 0.0
+            return LOCKED_SECONDS if self._careful else 0.0
         if self._executor.is_idle():
             self._membership.leave()
             self.finished = True

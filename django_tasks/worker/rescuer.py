@@ -37,14 +37,14 @@ def _rescue(owner: int, membership: Membership, *, using: str) -> int:
         rescued = store.rescue([owner], _attempts_allowed, now, using=using)
         for row in rescued.failed:
             error = store.DIED_ALONE
-            signals.task_failed.send_robust(
-                None, task=row, exception=None, error=str(error), using=using
+            signals.tell(
+                signals.task_failed, None, task=row, exception=None, error=str(error), using=using
             )
         total += rescued.freed
         if not rescued.freed:
             break
     if total:
-        signals.task_rescued.send_robust(None, worker_id=owner, count=total, using=using)
+        signals.tell(signals.task_rescued, None, worker_id=owner, count=total, using=using)
     return total
 
 

@@ -115,12 +115,15 @@ class Child:
         process = self._process
         if self.has_finished or process is None or process.is_alive():
             return
-        if process.exitcode == 0:
-            self.has_finished = True  # it was to stop by itself: --until-empty, --max-tasks
+        if process.exitcode == 0 and self._ends_by_itself():
+            self.has_finished = True
         elif self._start_at is None:
             self._plan(process)
         elif monotonic() >= self._start_at:
             self.start()
+
+    def _ends_by_itself(self) -> bool:
+        return any(each.until_empty or each.max_tasks is not None for each in self.configs)
 
     def is_alive(self) -> bool:
         return self._process is not None and self._process.is_alive()

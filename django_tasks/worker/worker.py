@@ -107,7 +107,8 @@ class Worker:
         self._tell(signals.worker_stopped)
 
     def _tell(self, signal: Signal) -> None:
-        signal.send_robust(
+        signals.tell(
+            signal,
             None,
             worker_id=self._membership.worker_id,
             name=self._membership.name,

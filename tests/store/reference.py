@@ -28,6 +28,7 @@ class Row:
     attempts: int = 0
     rescues: int = 0
     claimed_by: int | None = None
+    claim_second: int | None = None
     last_error: str = ""
 
     @property
@@ -39,7 +40,7 @@ class Row:
 
     def leave_owner(self) -> None:
         self.status = ENDED.get(self.status, self.status)
-        self.claimed_by = None
+        self.claimed_by = self.claim_second = None
         self.version += 1
 
 
@@ -50,6 +51,7 @@ class Claim:
     id: int
     version: int
     owner: int
+    second: int
 
 
 @dataclass
@@ -164,16 +166,16 @@ class Reference:
                 found[lane] = min(row.when, found.get(lane, row.when))
         return found
 
-    def claim(self, row: Row, worker: int) -> Claim:
+    def claim(self, row: Row, worker: int, second: int) -> Claim:
         assert row.status == PENDING
-        row.status, row.claimed_by = RUNNING, worker
+        row.status, row.claimed_by, row.claim_second = RUNNING, worker, second
         row.version += 1
-        return Claim(row.id, row.version, worker)
+        return Claim(row.id, row.version, worker, second)
 
     def finish(self, claim: Claim, outcome: str, *, when: int = 0, biz_ext=None, error="") -> str:
         """ "as asked", "released" or "lost"."""
         key, row = self.by_id(claim.id)
-        if row is None or row.claimed_by != claim.owner:
+        if row is None or (row.claimed_by, row.claim_second) != (claim.owner, claim.second):
             return "lost"
         if row.version != claim.version or row.status == CANCELLING:
             self._release(key, row)
@@ -190,6 +192,8 @@ class Reference:
             row.attempts += 1
             row.rescues = 0
             row.last_error = error
+        elif outcome == "again":
+            row.when = when
         elif outcome == "fail":
             row.status = FAILED
             row.attempts += 1

@@ -5,13 +5,26 @@ from django.db import transaction
 
 from django_tasks.exceptions import ClaimLost
 from django_tasks.models import OWNED, UNOWNED, Status, Task
-from django_tasks.outcomes import Done, Fail, GiveBack, Lost, Reschedule, Retry, Settled, Unsettled
+from django_tasks.outcomes import (
+    Again,
+    Done,
+    Fail,
+    GiveBack,
+    Lost,
+    Reschedule,
+    Retry,
+    Settled,
+    Unsettled,
+)
+from django_tasks.store.claim import Claimer, claim
 from django_tasks.store.finish import Ended, Finished, finish, finish_inside, is_cancelled
 from django_tasks.store.upsert import OnConflict, upsert_one
+from django_tasks.times import for_django
 from tests.factories import (
     NOW,
     WORKER,
     a_claim,
+    a_lane,
     a_new,
     a_row,
     in_utc,
@@ -29,6 +42,7 @@ OUTCOMES = [
     Reschedule(later(60)),
     Reschedule(later(60), "[1]"),
     Retry(later(60), "oops"),
+    Again(later(60)),
     Fail("oops"),
     GiveBack(),
     Unsettled(Retry(later(60), "oops")),
@@ -149,6 +163,18 @@ def test_a_task_that_was_never_started_goes_back_as_it_was(status, careful):
     assert (row.attempts, row.rescues, row.last_error) == (2, 1, "oops")
 
 
+@pytest.mark.parametrize("status", AFTER)
+def test_a_run_that_counts_for_nothing_waits_again_as_it_was(status, careful):
+    claimed = a_claim(attempts=2, rescues=1, last_error="oops", biz_ext=[1], when=later(-5))
+    set_status(claimed, status)
+
+    assert end(claimed, Again(later(60)), careful=careful) == AS_ASKED
+    row = the_row()
+    assert state() == (AFTER[status], claimed.version + 1, None)
+    assert (in_utc(row.when), row.biz_ext) == (later(60), [1])
+    assert (row.attempts, row.rescues, row.last_error) == (2, 1, "oops")
+
+
 def test_an_unsettled_run_that_is_still_ours_ends_as_its_alternative():
     claimed = a_claim()
 
@@ -177,20 +203,15 @@ def test_a_long_error_is_kept_whole():
 
 
 def test_a_batch_may_end_in_every_way_at_once(careful):
-    claims = [a_claim(str(n), version=n) for n in range(10)]
-    ends = [Ended(claim, OUTCOMES[n % len(OUTCOMES)]) for n, claim in enumerate(claims)]
+    claims = [a_claim(str(n), version=n) for n in range(len(OUTCOMES))]
+    ends = [Ended(claim, outcome) for claim, outcome in zip(claims, OUTCOMES, strict=True)]
 
     assert finish(ends, NOW, using="default", careful=careful) == AS_ASKED
-    left = {row.biz_num: Status(row.status) for row in Task.objects.all()}
-    assert left == {
-        "1": Status.PENDING,
-        "2": Status.PENDING,
-        "3": Status.PENDING,
-        "4": Status.FAILED,
-        "5": Status.PENDING,
-        "6": Status.PENDING,
-        "7": Status.FAILED,
-        "9": Status.PENDING,
+    failed = (Fail("oops"), Unsettled(Fail("oops")))
+    assert {row.biz_num: Status(row.status) for row in Task.objects.all()} == {
+        str(n): Status.FAILED if outcome in failed else Status.PENDING
+        for n, outcome in enumerate(OUTCOMES)
+        if outcome != Done()
     }
     assert all(row.version == int(row.biz_num) + 2 for row in Task.objects.all())
 
@@ -218,25 +239,16 @@ def test_the_largest_batch_is_finished(outcome):
             biz_num=str(n),
             queue="default",
             priority=0,
-            when=in_model(NOW),
+            when=for_django(NOW),
         )
         for n in range(1000)
     )
-    from django_tasks.store.claim import Claimer, claim
-    from tests.factories import a_lane
-
     claims = claim(Claimer(WORKER), a_lane(), NOW, 1000, using="default")
 
     assert len(claims) == 1000
     result = finish([Ended(claimed, outcome) for claimed in claims], NOW, using="default")
     assert result == AS_ASKED
     assert not Task.objects.filter(status=Status.RUNNING).exists()
-
-
-def in_model(moment):
-    from django_tasks.times import for_django
-
-    return for_django(moment)
 
 
 def test_nothing_to_finish_is_nothing(careful):
@@ -349,6 +361,19 @@ def test_a_second_finish_of_one_claim_is_refused(outcome):
 
     assert end(claimed, outcome) == Finished(set(), {claimed.id}, set())
     assert Task.objects.values().get() == before
+
+
+@every_outcome
+def test_a_finish_that_is_repeated_leaves_the_same_workers_next_claim_alone(outcome):
+    """Its answer was lost with the connection, and the worker has claimed the row anew since."""
+    claimed = a_claim(when=later(-1))
+    end(claimed, Reschedule(NOW))
+    (again,) = claim(Claimer(WORKER), a_lane(), later(1), 9, using="default")
+    before = Task.objects.values().get()
+
+    assert end(claimed, outcome) == Finished(set(), {claimed.id}, set())
+    assert Task.objects.values().get() == before
+    assert end(again, Done()) == AS_ASKED
 
 
 # Inside an atomic run
