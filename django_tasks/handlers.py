@@ -1,7 +1,6 @@
 """Handlers: the code of one ``biz_code``."""
 
 from collections.abc import Callable, Sequence
-from datetime import datetime, timedelta
 from inspect import iscoroutinefunction
 from typing import Any, ClassVar
 
@@ -9,8 +8,6 @@ from django_tasks.backoff import Backoff, Duration, Exponential, as_backoff, sec
 from django_tasks.conf import options
 from django_tasks.exceptions import HandlerError
 from django_tasks.running import RunningTask
-
-Next = datetime | timedelta | None
 
 
 class TaskHandler:

@@ -10,7 +10,7 @@ from functools import cached_property, lru_cache
 from time import monotonic
 from typing import Any, cast
 
-from django.db import InterfaceError, OperationalError, connections
+from django.db import connections
 from django.db.backends.base.base import BaseDatabaseWrapper
 from django.utils import timezone as django_timezone
 
@@ -226,8 +226,3 @@ def _tuples(width: int, count: int) -> str:
 
 def flat(rows: Iterable[Iterable[Any]]) -> list[Any]:
     return [value for row in rows for value in row]
-
-
-def connection_is_lost(error: BaseException) -> bool:
-    """Whether a database error may have left a statement's fate unknown."""
-    return isinstance(error, (OperationalError, InterfaceError))
