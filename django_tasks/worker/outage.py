@@ -6,7 +6,8 @@ from time import monotonic
 from django_tasks import logs
 
 FIRST_DELAY = 0.1
-LONGEST_DELAY = 5.0
+# A try costs what a poll costs; what is waited here is added to every outage.
+LONGEST_DELAY = 2.0
 
 
 class Outage:

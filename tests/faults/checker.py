@@ -50,6 +50,17 @@ class Verdict:
     def counts(self) -> Counter[str]:
         return Counter(accusation.what for accusation in self.accusations)
 
+    def __add__(self, other: "Verdict") -> "Verdict":
+        return Verdict(
+            self.tasks + other.tasks,
+            self.runs + other.runs,
+            self.refused + other.refused,
+            self.unknown + other.unknown,
+            self.accusations + other.accusations,
+            sorted(self.lateness + other.lateness),
+            sorted(self.recovery + other.recovery),
+        )
+
 
 def check(history: History) -> Verdict:
     """All rules over one history."""

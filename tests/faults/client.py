@@ -1,6 +1,6 @@
 """One client process: adds, moves, cancels, pauses, resumes at random, and journals every answer.
 
-    python -m tests.faults.client --client 1 --seed 7 --adds 1000 --seconds 10
+    python -m tests.faults.client --client 1 --seed 7 --adds 1000 --seconds 10 --batch 20
 
 Each call is journalled before it is made (``sent``) and after (``answer``):
 
@@ -14,7 +14,7 @@ Of an unknown call the client thinks nothing; it reconnects and goes on.
 import argparse
 import os
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from datetime import datetime, timedelta, timezone
 from threading import Event
 from time import monotonic
@@ -25,6 +25,9 @@ import django
 from tests.faults import journal
 
 HOT_KEYS = 100
+CODES = ("plain", "atomic", "effectful", "again", "atomic_again", "flaky", "brittle", "slow")
+# Slow ones hold a thread for long: few of them are enough.
+WEIGHTS = (10, 10, 10, 5, 5, 5, 5, 1)
 LATEST = 1.0  # seconds ahead that a task is due at the most
 
 Key = tuple[str, str]
@@ -33,11 +36,13 @@ _never = Event()
 
 
 class Options(NamedTuple):
+    """``adds`` are spread over ``seconds``; ``batch`` new keys are added in one call."""
+
     client: int
     seed: int
     adds: int
     seconds: float
-    codes: tuple[str, ...]
+    batch: int
 
 
 class RolledBack(Exception):
@@ -53,7 +58,7 @@ class Client:
         self._api = api
         self._name = options.client
         self._random = random.Random(f"{options.seed}/{options.client}")
-        self._codes = options.codes
+        self._batch = options.batch
         self._made = 0
         self._added = 0
         self._recent: list[Key] = []
@@ -69,6 +74,7 @@ class Client:
             self.add_hot: 20,
             self.add_unless_there: 5,
             self.add_many: 2,
+            self.add_batch: 2 if self._batch else 0,
             self.add_and_roll_back: 2,
             self.cancel: 6,
             self.delete: 1,
@@ -90,9 +96,7 @@ class Client:
         return self._store(task)
 
     def add_cold(self) -> bool:
-        self._added += 1
-        num = f"cold-{self._name}-{self._added}"
-        return self._add((self._random.choice(self._codes), num))
+        return self._add(self._cold())
 
     def add_hot(self) -> bool:
         return self._add(self._hot())
@@ -101,16 +105,12 @@ class Client:
         return self._add(self._hot(), self._random.choice(["keep", "earliest", "raise"]))
 
     def add_many(self) -> bool:
-        keys = sorted({self._hot() for _ in range(5)})
-        tasks = [self._task(key) for key in keys]
+        keys = {self._hot() for _ in range(5)}
+        self._added += len(keys)
+        return self._add_all(keys)
 
-        def call() -> dict[str, Any]:
-            self._api.add_tasks(tasks)
-            return {"stored": True}
-
-        names = [self._journal_add(task, "replace") for task in tasks]
-        self._added += len(tasks)
-        return self._answered(names, call)
+    def add_batch(self) -> bool:
+        return self._add_all(self._cold() for _ in range(self._batch))
 
     def add_and_roll_back(self) -> bool:
         from django.db import transaction
@@ -157,7 +157,12 @@ class Client:
 
     def _hot(self) -> Key:
         number = self._random.randrange(HOT_KEYS)
-        return self._codes[number % len(self._codes)], f"hot-{number}"
+        return CODES[number % len(CODES)], f"hot-{number}"
+
+    def _cold(self) -> Key:
+        self._added += 1
+        (code,) = self._random.choices(CODES, WEIGHTS)
+        return code, f"cold-{self._name}-{self._added}"
 
     def _any(self) -> Key:
         if self._recent and self._random.random() < 0.5:
@@ -185,6 +190,15 @@ class Client:
             return {"stored": stored, "id": row.pk, "version": row.version}
 
         return self._answered([self._journal_add(task, on_conflict)], call)
+
+    def _add_all(self, keys: Iterable[Key]) -> bool:
+        tasks = [self._task(key) for key in keys]
+
+        def call() -> dict[str, Any]:
+            self._api.add_tasks(tasks)
+            return {"stored": True}
+
+        return self._answered([self._journal_add(task, "replace") for task in tasks], call)
 
     def _journal_add(self, task: Any, on_conflict: str) -> str:
         return self._sent(
@@ -226,13 +240,16 @@ def _plain(result: Any) -> Any:
 
 
 def run(options: Options) -> None:
-    """Spread the adds evenly over the time; go on for longer if the database was away."""
+    """Spread the adds evenly over the time; go on at that pace until there has been enough."""
     client = Client(options)
     started = monotonic()
-    deadline = started + options.seconds * 2
-    while client.added < options.adds and monotonic() < deadline:
+    enough = journal.marker("enough")
+    reached = journal.marker(f"client-{options.client}")
+    while client.added < options.adds or not enough.exists():
         if not client.step():
             _never.wait(0.05)
+        if client.added >= options.adds:
+            reached.touch()
         ahead = options.seconds * client.added / options.adds - (monotonic() - started)
         _never.wait(max(0.0, ahead))
 
@@ -243,7 +260,7 @@ def main() -> None:
     parser.add_argument("--seed", type=int, required=True)
     parser.add_argument("--adds", type=int, required=True)
     parser.add_argument("--seconds", type=float, required=True)
-    parser.add_argument("--codes", type=lambda text: tuple(text.split(",")), required=True)
+    parser.add_argument("--batch", type=int, default=0)
     options = Options(**vars(parser.parse_args()))
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "tests.faults.settings")
     django.setup()

@@ -1,11 +1,12 @@
-"""Databases for scenarios: small disks for SQLite, an ordinary user on the servers."""
+"""Where scenarios are played: single servers, clusters, and files on small disks."""
 
 import os
 import subprocess
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
+from typing import NamedTuple
 from urllib.parse import urlsplit, urlunsplit
 
 CHECKOUT = Path(__file__).resolve().parents[2]
@@ -13,6 +14,25 @@ CHECKOUT = Path(__file__).resolve().parents[2]
 # Workers and clients are ordinary users: administrators may write to a read-only server.
 PLAIN = "plain"
 DISK = "24m"
+
+
+class Site(NamedTuple):
+    """A database, or several that are one.
+
+    Worker n and client n use address n (round and round), the harness the last one. ``name`` is
+    what scenarios and the table call it, ``lease`` the shortest that makes sense there.
+    """
+
+    name: str
+    urls: tuple[str, ...]
+    admin_url: str = ""
+    lease: float = 0.0
+
+    @property
+    def vendor(self) -> str:
+        scheme = urlsplit(self.urls[0]).scheme
+        return {"mysql": "mariadb", "postgres": "postgresql"}.get(scheme, scheme)
+
 
 _MAKE = {
     "mysql": (
@@ -60,12 +80,89 @@ def execute(url: str, *statements: str) -> None:
     subprocess.run(command, cwd=CHECKOUT, env=environment, check=True)
 
 
+def servers(*arguments: str) -> dict[str, str]:
+    """Run scripts/servers; the KEY=URL lines that it printed."""
+    done = subprocess.run(
+        [sys.executable, "scripts/servers", *arguments],
+        cwd=CHECKOUT,
+        capture_output=True,
+        text=True,
+    )
+    if done.returncode != 0:
+        raise RuntimeError(f"scripts/servers {' '.join(arguments)}: {done.stderr}")
+    return dict(line.split("=", 1) for line in done.stdout.splitlines() if "=" in line)
+
+
+@contextmanager
+def sqlite(directory: Path) -> Iterator[Site]:
+    with small_disk(directory / "disk") as disk:
+        yield Site("sqlite", (f"sqlite:///{disk / 'tasks.sqlite3'}",))
+
+
+@contextmanager
+def single(name: str) -> Iterator[Site]:
+    """One server."""
+    (admin_url,) = servers("start", name).values()
+    try:
+        yield Site(name, (for_plain_user(admin_url),), admin_url)
+    finally:
+        servers("stop", name)
+
+
+@contextmanager
+def galera() -> Iterator[Site]:
+    """Three nodes; everybody writes to the one at hand, the harness to any that answers."""
+    admin_urls = servers("start", "galera")["GALERA_URLS"].split(",")
+    try:
+        urls = [with_plain_user(url) for url in admin_urls]
+        for_plain_user(admin_urls[0])
+        # COMMITs wait for a vanished node for evs.suspect_timeout, 5 s.
+        yield Site("galera", (*urls, any_of(urls)), admin_urls[0], lease=8.0)
+    finally:
+        servers("stop", "galera")
+
+
+@contextmanager
+def replica(name: str, *start: str) -> Iterator[Site]:
+    """A primary and its standby; everybody looks for the one that takes writes."""
+    there = servers("start", *start, "replica")
+    admin_urls = [there["REPLICA_PRIMARY_URL"], there["REPLICA_STANDBY_URL"]]
+    try:
+        for_plain_user(admin_urls[0])
+        urls = [with_plain_user(url) for url in admin_urls]
+        yield Site(name, (any_of(urls),), any_of(admin_urls))
+    finally:
+        servers("stop", "replica")
+
+
+Opener = Callable[[Path], AbstractContextManager[Site]]
+
+SITES: dict[str, Opener] = {
+    "sqlite": sqlite,
+    "mariadb": lambda _: single("mariadb"),
+    "postgresql": lambda _: single("postgresql"),
+    "galera": lambda _: galera(),
+    "synchronous standby": lambda _: replica("synchronous standby", "--sync"),
+    "asynchronous standby": lambda _: replica("asynchronous standby"),
+}
+
+
 def for_plain_user(admin_url: str) -> str:
     """Make a database for an ordinary user; its address."""
+    execute(admin_url, *_MAKE[urlsplit(admin_url).scheme])
+    return with_plain_user(admin_url)
+
+
+def with_plain_user(admin_url: str) -> str:
     parts = urlsplit(admin_url)
-    execute(admin_url, *_MAKE[parts.scheme])
     place = f"{PLAIN}:{PLAIN}@{parts.hostname}:{parts.port}"
     return urlunsplit(parts._replace(netloc=place, path="/faults"))
+
+
+def any_of(urls: Sequence[str]) -> str:
+    """One address for several servers; ``settings`` knows what to make of it."""
+    hosts = ",".join(f"{urlsplit(url).hostname}:{urlsplit(url).port}" for url in urls)
+    return f"{urls[0]}?hosts={hosts}"
 
 
 @contextmanager

@@ -1,12 +1,11 @@
 """What is done to workers, connections and servers while clients add and workers run.
 
-A scenario says who takes part, and does its worst for as long as the clients are busy.
+Each function does its worst once; ``stage`` calls it again and again while there is work. A
+scenario says who takes part.
 """
 
 import os
 import signal
-import subprocess
-import sys
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
@@ -14,26 +13,34 @@ from pathlib import Path
 from time import monotonic
 from typing import Any
 
-from tests.faults.world import CHECKOUT, DatabaseError, Worker, World
+from tests.faults.databases import servers
+from tests.faults.world import DatabaseError, Worker, World, faketime
 
-FAKETIME = "/usr/lib/*/faketime/libfaketimeMT.so.1"
-ALL = ("sqlite", "mariadb", "postgresql")
 SERVERS = ("mariadb", "postgresql")
+STANDBYS = ("synchronous standby", "asynchronous standby")
 
 
 @dataclass(frozen=True)
 class Scenario:
-    """A fault with everything it needs."""
+    """A fault with everything it needs. At least ``rounds`` of it are done."""
 
     name: str
     act: Callable[[World], None]
-    databases: tuple[str, ...] = ALL
-    # Which of the workers, and whether the clients, reach the database through the proxy.
+    sites: tuple[str, ...] = ("sqlite", *SERVERS)
+    rounds: int = 1
+    # Which share of the workers, and whether the clients, reach the database through the proxy.
     proxied: float = 0.0
     proxied_clients: bool = False
+    # Which share of the workers has a clock that can be set wrong.
+    false_clocks: float = 0.0
     # One supervisor with child processes in place of single workers.
     processes: int = 1
-    start: Callable[[World, int], None] | None = None
+    # Codes that no worker knows at the start, because all are of the release before.
+    unknown: str = ""
+    # Whether it may be one of many in "mixed".
+    mixes: bool = True
+    # Where it breaks a promise that was not made: acknowledged is not replicated.
+    unpromised: tuple[str, ...] = ()
 
 
 SCENARIOS: dict[str, Scenario] = {}
@@ -47,159 +54,132 @@ def scenario(name: str, **facts: Any) -> Callable[[Callable[[World], None]], Any
     return register
 
 
-@scenario("nothing")
+@scenario("nothing", sites=("sqlite", *SERVERS, "galera"), rounds=0, mixes=False)
 def nothing(world: World) -> None:
     """No fault at all: the measure for the others."""
+    world.pause(0.1)
 
 
 # Processes
 
 
-@scenario("SIGKILL worker")
+@scenario("SIGKILL worker", sites=("sqlite", *SERVERS, "galera"))
 def kill_worker(world: World) -> None:
-    while world.clients_are_busy():
-        world.between(0.5, 1.5)
-        victim = world.random.choice(_alive(world))
-        since = monotonic()
-        victim.signal(signal.SIGKILL)
-        victim.wait(10)
-        world.fault("SIGKILL worker", since, [victim.pid])
-        world.start_worker()
-        world.pause(world.lease)
+    victim = world.random.choice(_alive(world))
+    since = monotonic()
+    pids = victim.pids()
+    victim.signal(signal.SIGKILL)
+    victim.wait(10)
+    world.fault("SIGKILL worker", since, pids)
+    world.start_worker(*victim.arguments)
+    world.pause(world.lease)
 
 
-@scenario("SIGKILL supervisor", processes=2)
+@scenario("SIGKILL supervisor", processes=2, mixes=False)
 def kill_supervisor(world: World) -> None:
-    while world.clients_are_busy():
-        world.between(0.5, 1.5)
-        victim = world.random.choice(_alive(world))
-        since, children = monotonic(), victim.pids()
-        if world.random.random() < 0.5:
-            victim.signal(signal.SIGKILL)
-            victim.wait(10)
-            world.start_worker("--processes", "2")
-        else:
-            victim.signal(signal.SIGKILL, children[0])
-            children = children[:1]
-        world.fault("SIGKILL supervisor", since, children)
-        world.pause(world.lease)
+    """Its children must end, too; or one of its children is killed, and replaced."""
+    if world.random.random() < 0.5:
+        kill_worker(world)
+        return
+    victim = world.random.choice(_alive(world))
+    since, child = monotonic(), victim.pids()[0]
+    victim.signal(signal.SIGKILL, child)
+    world.fault("SIGKILL child", since, [child])
+    world.pause(world.lease)
 
 
-@scenario("SIGSTOP > lease")
+@scenario("SIGSTOP > lease", sites=("sqlite", *SERVERS, "galera"))
 def freeze(world: World) -> None:
-    while world.clients_are_busy():
-        world.between(0.2, 0.5)
-        victim = world.random.choice(_alive(world))
-        since = monotonic()
-        victim.signal(signal.SIGSTOP)
-        world.pause(world.lease * 1.8)
-        victim.signal(signal.SIGCONT)
-        world.fault("SIGSTOP", since, [victim.pid])
+    victim = world.random.choice(_alive(world))
+    since = monotonic()
+    victim.signal(signal.SIGSTOP)
+    world.pause(world.lease * 1.8)
+    victim.signal(signal.SIGCONT)
+    world.fault("SIGSTOP", since, [victim.pid])
 
 
-@scenario("rolling deployment")
+@scenario("rolling deployment", rounds=4, unknown="Flaky,Again", mixes=False)
 def roll(world: World) -> None:
     """Workers of the release before do not know two of the codes; one by one they are replaced."""
-    for old in _alive(world):
-        world.between(0.5, 1.0)
-        world.start_worker()
-        since = monotonic()
-        old.signal(signal.SIGTERM)
-        old.wait(30)
-        world.fault("SIGTERM", since, [old.pid])
-
-
-def start_old(world: World, number: int) -> None:
-    world.start_worker(FAULTS_UNKNOWN="Flaky,Again")
-
-
-SCENARIOS["rolling deployment"] = Scenario("rolling deployment", roll, start=start_old)
+    old = _alive(world)[0]
+    world.start_worker(*old.arguments)
+    since = monotonic()
+    old.signal(signal.SIGTERM)
+    old.wait(30)
+    world.fault("SIGTERM", since, [old.pid])
 
 
 # Servers
 
 
-@scenario("database stopped", databases=SERVERS)
+@scenario("database stopped", sites=SERVERS, rounds=10)
 def stop_database(world: World) -> None:
-    _restarts(world, "restart")
+    _restart(world)
 
 
-@scenario("database kill -9", databases=SERVERS)
+@scenario("database kill -9", sites=SERVERS, rounds=10)
 def kill_database(world: World) -> None:
-    _restarts(world, "restart", "--kill")
+    _restart(world, "--kill")
 
 
-@scenario("outage > lease", databases=SERVERS)
+def _restart(world: World, *how: str) -> None:
+    since = monotonic()
+    servers("restart", *how, world.site.name)
+    world.fault("restart", since)
+
+
+@scenario("outage > lease", sites=SERVERS)
 def outage(world: World) -> None:
     """Everybody looks dead when the database comes back, and nobody is."""
-    world.between(1, 2)
     since = monotonic()
-    servers("kill", world.vendor)
+    servers("kill", world.site.name)
     world.pause(world.lease * 1.5)
-    servers("start", world.vendor)
+    servers("start", world.site.name)
     world.fault("outage", since)
+    world.pause(world.lease)
 
 
-def _restarts(world: World, *command: str) -> None:
-    while world.clients_are_busy():
-        world.between(0.5, 1.0)
-        since = monotonic()
-        servers(*command, world.vendor)
-        world.fault(command[-1], since)
-
-
-def servers(*arguments: str) -> str:
-    """Run scripts/servers for the servers of this run."""
-    done = subprocess.run(
-        [sys.executable, "scripts/servers", *arguments],
-        cwd=CHECKOUT,
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    return done.stdout
-
-
-@scenario("connections killed", databases=SERVERS)
+@scenario("connections killed", sites=(*SERVERS, "galera"))
 def kill_connections(world: World) -> None:
-    while world.clients_are_busy():
-        world.between(0.1, 0.4)
-        since = monotonic()
-        with suppress(DatabaseError):
-            world.steward.ask("kill_connections", world.random.randrange(1 << 30), 0.5)
-        world.fault("connections killed", since)
+    since = monotonic()
+    with suppress(DatabaseError):
+        world.steward.ask("kill_connections", world.random.randrange(1 << 30), 0.5)
+    world.fault("connections killed", since)
 
 
-@scenario("deadlocks, locks", databases=ALL)
+@scenario("deadlocks, locks", sites=("sqlite", *SERVERS, "galera"))
 def rogue(world: World) -> None:
-    stewards = [world.new_steward() for _ in range(2)]
-    while world.clients_are_busy():
-        since = monotonic()
-        for steward in stewards:
-            steward.tell("lock_rows", world.random.randrange(1 << 30), 1.0)
-        for steward in stewards:
-            with suppress(DatabaseError):
-                steward.answer()
-        world.fault("locks", since)
+    since = monotonic()
+    for steward in world.rogues:
+        steward.tell("lock_rows", world.random.randrange(1 << 30), 1.0)
+    for steward in world.rogues:
+        with suppress(DatabaseError):
+            steward.answer()
+    world.fault("locks", since)
 
 
-@scenario("too many connections", databases=SERVERS)
+@scenario("too many connections", sites=SERVERS)
 def no_connections(world: World) -> None:
-    limit = {
-        "mariadb": "ALTER USER plain WITH MAX_USER_CONNECTIONS {}",
-        "postgresql": "ALTER ROLE plain CONNECTION LIMIT {}",
+    limit, unlimited = {
+        "mariadb": (
+            "ALTER USER plain WITH MAX_USER_CONNECTIONS 3",
+            "ALTER USER plain WITH MAX_USER_CONNECTIONS 0",
+        ),
+        "postgresql": (
+            "ALTER DATABASE faults CONNECTION LIMIT 3",
+            "ALTER DATABASE faults CONNECTION LIMIT -1",
+        ),
     }[world.vendor]
-    unlimited = {"mariadb": 0, "postgresql": -1}[world.vendor]
-    while world.clients_are_busy():
-        world.between(0.5, 1.0)
-        since = monotonic()
-        world.administrator.ask("execute", limit.format(3))
-        world.between(0.3, 1.5)
-        world.administrator.ask("execute", limit.format(unlimited))
-        world.fault("too many connections", since)
+    since = monotonic()
+    world.administrator.ask("execute", limit)
+    with suppress(DatabaseError):  # sessions that are there would stay
+        world.steward.ask("kill_connections", world.random.randrange(1 << 30), 0.7)
+    world.between(0.3, 1.5)
+    world.administrator.ask("execute", unlimited)
+    world.fault("too many connections", since)
 
 
-@scenario("read-only server", databases=SERVERS)
+@scenario("read-only server", sites=SERVERS)
 def read_only(world: World) -> None:
     on, off = {
         "mariadb": ("SET GLOBAL read_only = 1", "SET GLOBAL read_only = 0"),
@@ -208,31 +188,82 @@ def read_only(world: World) -> None:
             "ALTER ROLE plain SET default_transaction_read_only = off",
         ),
     }[world.vendor]
-    while world.clients_are_busy():
-        world.between(0.5, 1.0)
-        since = monotonic()
-        for statement in (on, off):
-            world.administrator.ask("execute", statement)
-            with suppress(DatabaseError):  # sessions keep what they began with
-                world.steward.ask("kill_connections", 0, 1.0)
-            world.between(0.3, 1.5)
-        world.fault("read-only server", since)
+    since = monotonic()
+    for statement in (on, off):
+        world.administrator.ask("execute", statement)
+        with suppress(DatabaseError):  # sessions keep what they began with
+            world.steward.ask("kill_connections", 0, 1.0)
+        world.between(0.3, 1.5)
+    world.fault("read-only server", since)
+
+
+# Clusters
+
+
+@scenario("node killed", sites=("galera",), mixes=False)
+def kill_node(world: World) -> None:
+    node = _node(world)
+    since = monotonic()
+    servers("kill", node)
+    world.between(6.0, 8.0)
+    servers("start", node)
+    world.fault("node killed", since)
+    world.pause(world.lease)
+
+
+@scenario("node restarted", sites=("galera",), mixes=False)
+def restart_node(world: World) -> None:
+    """Stopped properly, a node leaves at once; it gets what it missed when it joins again."""
+    node = _node(world)
+    since = monotonic()
+    servers("stop", "--keep", node)
+    world.between(1.0, 3.0)
+    servers("start", node)
+    world.fault("node restarted", since)
+
+
+@scenario("node cut off", sites=("galera",), mixes=False)
+def cut_node(world: World) -> None:
+    """It is alive, and has workers and clients, but no majority."""
+    node = _node(world)
+    since = monotonic()
+    servers("cut", node)
+    world.pause(world.lease * 1.8)
+    servers("heal", node)
+    world.fault("node cut off", since)
+    world.pause(world.lease)
+
+
+def _node(world: World) -> str:
+    return f"galera:{world.random.randint(1, 3)}"
+
+
+@scenario("primary lost", sites=STANDBYS, mixes=False, unpromised=STANDBYS[1:])
+def promote(world: World) -> None:
+    """SIGKILL for the primary; the standby takes its place. This can be done once."""
+    if world.faults:
+        world.pause(0.2)
+        return
+    world.between(1.0, 2.0)
+    since = monotonic()
+    servers("promote", "replica")
+    world.fault("primary lost", since)
 
 
 # The network
 
 
-@scenario("proxy: cut in a write", databases=SERVERS, proxied=1.0, proxied_clients=True)
+@scenario("proxy: cut in a write", sites=SERVERS, proxied=1.0, proxied_clients=True)
 def cut_middle(world: World) -> None:
     _cut(world, cut_middle=0.02)
 
 
-@scenario("proxy: cut after write", databases=SERVERS, proxied=1.0, proxied_clients=True)
+@scenario("proxy: cut after write", sites=SERVERS, proxied=1.0, proxied_clients=True)
 def cut_answer(world: World) -> None:
     _cut(world, cut_answer=0.02)
 
 
-@scenario("proxy: cut after COMMIT", databases=SERVERS, proxied=1.0, proxied_clients=True)
+@scenario("proxy: cut after COMMIT", sites=SERVERS, proxied=1.0, proxied_clients=True)
 def cut_commit(world: World) -> None:
     _cut(world, cut_commit=0.1)
 
@@ -242,123 +273,80 @@ def _cut(world: World, **chances: float) -> None:
     since = monotonic()
     for name, chance in chances.items():
         setattr(world.proxy, name, chance)
-    while world.clients_are_busy():
-        world.pause(0.1)
+    world.between(1.0, 3.0)
     world.proxy.heal()
     world.fault(f"{world.proxy.cuts} cuts", since)
 
 
-@scenario("proxy: stall > lease", databases=SERVERS, proxied=0.5)
+@scenario("proxy: stall > lease", sites=SERVERS, proxied=0.5)
 def stall(world: World) -> None:
     assert world.proxy
-    while world.clients_are_busy():
-        world.between(0.5, 1.0)
-        since = monotonic()
-        world.proxy.stall()
-        world.pause(world.lease * 1.8)
-        world.proxy.reset()
-        world.proxy.heal()
-        world.fault("stall", since, [worker.pid for worker in world.proxied])
+    since = monotonic()
+    world.proxy.stall()
+    world.pause(world.lease * 1.8)
+    world.proxy.reset()
+    world.proxy.heal()
+    world.fault("stall", since, [worker.pid for worker in world.proxied])
 
 
 # Clocks
 
 
-@scenario("clock wrong, jumping", databases=SERVERS)
+@scenario("clock wrong, jumping", sites=SERVERS, false_clocks=0.5)
 def wrong_clock(world: World) -> None:
-    rate = world.directory / "clock"
-    while world.clients_are_busy():
-        since = monotonic()
-        rate.write_text(world.random.choice(["+1h", "-1h", "+0", "-3d", "+20"]))
-        world.between(0.5, 1.5)
-        world.fault("clock", since)
-
-
-def start_wrong(world: World, number: int) -> None:
-    """One worker of two has a clock that is an hour wrong, and jumps."""
-    if number % 2:
-        world.start_worker()
-        return
-    (library,) = Path("/").glob(FAKETIME[1:])
-    clock = world.directory / "clock"
-    clock.write_text("+1h")
-    world.start_worker(
-        LD_PRELOAD=str(library),
-        FAKETIME_TIMESTAMP_FILE=str(clock),
-        FAKETIME_NO_CACHE="1",
-        DONT_FAKE_MONOTONIC="1",
-    )
-
-
-SCENARIOS["clock wrong, jumping"] = Scenario(
-    "clock wrong, jumping", wrong_clock, SERVERS, start=start_wrong
-)
+    """An hour wrong from the start, and then it jumps."""
+    since = monotonic()
+    world.set_false_clocks(world.random.choice(["+1h", "-1h", "+0", "-3d", "+20"]))
+    world.between(0.5, 1.5)
+    world.fault("clock", since)
 
 
 # Disks
 
 
-@scenario("disk full", databases=("sqlite",))
+@scenario("disk full", sites=("sqlite",))
 def disk_full(world: World) -> None:
     """The file system of the database fills up, and has room again."""
-    directory = Path(world.url.removeprefix("sqlite:///")).parent
-    ballast = directory / "ballast"
-    while world.clients_are_busy():
-        world.between(0.5, 1.0)
-        since = monotonic()
-        _fill(ballast)
-        world.between(0.3, 1.5)
-        ballast.unlink()
-        world.fault("disk full", since)
+    ballast = Path(world.url.removeprefix("sqlite:///")).parent / "ballast"
+    since = monotonic()
+    _fill(ballast)
+    world.between(0.3, 1.5)
+    ballast.unlink()
+    world.fault("disk full", since)
 
 
 def _fill(ballast: Path) -> None:
     with ballast.open("wb", buffering=0) as file, suppress(OSError):
         while True:
-            file.write(bytes(4096))
+            file.write(bytes(1 << 16))
+    with ballast.open("ab", buffering=0) as file, suppress(OSError):
+        while True:
+            file.write(bytes(1 << 12))
 
 
 # All of them
 
 
-@scenario("mixed", proxied=0.5)
+@scenario("mixed", rounds=10, proxied=0.5, false_clocks=0.25, mixes=False)
 def mixed(world: World) -> None:
-    """Faults at random, one after the other, from the seed."""
-    while world.clients_are_busy():
-        world.between(0.2, 0.6)
-        since = monotonic()
-        name = world.random.choice(["kill", "freeze", "connections", "cut"])
-        victim = world.random.choice(_alive(world))
-        if name == "kill":
-            victim.signal(signal.SIGKILL)
-            victim.wait(10)
-            world.start_worker()
-            world.fault(name, since, [victim.pid])
-        elif name == "freeze":
-            victim.signal(signal.SIGSTOP)
-            world.pause(world.lease * 1.4)
-            victim.signal(signal.SIGCONT)
-            world.fault(name, since, [victim.pid])
-        elif name == "connections" and world.vendor != "sqlite":
-            with suppress(DatabaseError):
-                world.steward.ask("kill_connections", world.random.randrange(1 << 30), 0.5)
-            world.fault(name, since)
-        elif world.proxy is not None:
-            world.proxy.cut_answer = 0.02
-            world.between(0.5, 1.5)
-            world.proxy.heal()
-            world.fault(name, since)
+    """Faults of this database at random, one after the other, from the seed."""
+    choice = [
+        scenario
+        for scenario in SCENARIOS.values()
+        if scenario.mixes and not why_not(scenario, world.site.name)
+    ]
+    world.random.choice(choice).act(world)
 
 
 def _alive(world: World) -> list[Worker]:
     return [worker for worker in world.workers if worker.is_alive()]
 
 
-def can_run(scenario: Scenario, vendor: str) -> str:
-    """Why a scenario cannot run here, or nothing."""
-    if vendor not in scenario.databases:
-        return f"does not exist on {vendor}"
-    if scenario.name.startswith("clock") and not list(Path("/").glob(FAKETIME[1:])):
+def why_not(scenario: Scenario, site: str) -> str:
+    """Why a scenario cannot be played there; nothing if it can."""
+    if site not in scenario.sites:
+        return f"does not exist on {site}"
+    if scenario.name == "clock wrong, jumping" and not faketime():
         return "needs faketime"
     if scenario.name == "disk full" and os.geteuid() != 0:
         return "needs root, to mount a small file system"

@@ -36,6 +36,11 @@ def read(directory: Path) -> list[dict[str, Any]]:
     return sorted(_records(directory), key=lambda record: record["at"])
 
 
+def marker(name: str) -> Path:
+    """A file beside the journals: that it exists says something to the other processes."""
+    return Path(os.environ[DIRECTORY]) / name
+
+
 def _records(directory: Path) -> Iterator[dict[str, Any]]:
     for path in sorted(directory.glob("*.jsonl")):
         for line in path.read_bytes().split(b"\n"):

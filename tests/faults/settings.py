@@ -1,9 +1,20 @@
 """The settings of workers and clients under faults; the environment says what a scenario needs."""
 
 import os
+from typing import Any
 
 from testproject.settings import *  # noqa: F403
 from testproject.settings import DATABASES
+
+
+def several(hosts: list[str], engine: str) -> dict[str, Any]:
+    """Settings for a driver that may choose: libpq or MariaDB's Connector/C."""
+    if engine.endswith("mysql"):
+        return {"HOST": ",".join(hosts), "PORT": ""}
+    names, ports = zip(*(host.split(":") for host in hosts), strict=True)
+    options = {"target_session_attrs": "read-write"}
+    return {"HOST": ",".join(names), "PORT": ",".join(ports), "OPTIONS": options}
+
 
 INSTALLED_APPS = ["django_tasks", "tests.faults.effects"]
 MIDDLEWARE: list[str] = []
@@ -18,6 +29,10 @@ _HANDLERS = ("Plain", "Atomic", "Effectful", "Again", "Flaky", "Brittle", "Slow"
 # A worker of the release before does not know these codes.
 _UNKNOWN = os.environ.get("FAULTS_UNKNOWN", "").split(",")
 TASK_HANDLERS = [f"tests.faults.handlers.{name}" for name in _HANDLERS if name not in _UNKNOWN]
+
+# Several servers that are one: drivers try them until one answers, or takes writes.
+if hosts := DATABASES["default"].get("OPTIONS", {}).pop("hosts", ""):
+    DATABASES["default"].update(several(hosts.split(","), DATABASES["default"]["ENGINE"]))
 
 if pragma := os.environ.get("FAULTS_PRAGMA"):
     DATABASES["default"]["OPTIONS"]["init_command"] += pragma

@@ -1,33 +1,35 @@
-"""One scenario on one database, from empty tables to a verdict."""
+"""One scenario at one site, from empty tables to a verdict."""
 
 from pathlib import Path
+from time import monotonic
 from typing import NamedTuple
 
 from tests.faults.checker import Accusation, Verdict, check
+from tests.faults.databases import Site
 from tests.faults.faults import Scenario
-from tests.faults.world import World
+from tests.faults.world import World, faketime
 
-CODES = ("plain", "slow", "atomic", "effectful", "again", "atomic_again", "flaky", "brittle")
+# However slow the machine: a scenario that takes longer hangs.
+LIMIT_SECONDS = 900.0
 
 
 class Size(NamedTuple):
-    """How much of everything."""
+    """How much of everything. ``rounds``: of a fault, at most so many beyond the time."""
 
-    tasks: int = 3000
-    seconds: float = 10.0
+    tasks: int = 2000
+    seconds: float = 5.0
+    batch: int = 0
+    rounds: int = 10
     workers: int = 4
     threads: int = 8
     clients: int = 2
     lease: float = 3.0
 
 
-def play(
-    scenario: Scenario, url: str, directory: Path, *, seed: int, size: Size, admin_url: str = ""
-) -> Verdict:
+def play(scenario: Scenario, site: Site, directory: Path, *, seed: int, size: Size) -> Verdict:
     """Play a scenario; the journals stay in ``directory``."""
-    world = World(url, directory, seed=seed, lease=size.lease)
+    world = World(site, directory, seed=seed, lease=max(size.lease, site.lease))
     try:
-        world.administrator_url = admin_url or url
         return _play(scenario, world, size)
     finally:
         world.close()
@@ -39,8 +41,8 @@ def _play(scenario: Scenario, world: World, size: Size) -> Verdict:
     _start_workers(scenario, world, size)
     for _ in range(size.clients):
         adds = size.tasks // size.clients
-        world.start_client(adds, size.seconds, CODES, proxied=scenario.proxied_clients)
-    scenario.act(world)
+        world.start_client(adds, size.seconds, size.batch, proxied=scenario.proxied_clients)
+    _do_the_worst(scenario, world, min(scenario.rounds, size.rounds))
     world.await_clients()
     settled = world.settle()
     clocks.append(world.read_clock())
@@ -56,17 +58,29 @@ def _play(scenario: Scenario, world: World, size: Size) -> Verdict:
     return verdict
 
 
+def _do_the_worst(scenario: Scenario, world: World, rounds: int) -> None:
+    deadline = monotonic() + LIMIT_SECONDS
+    while world.goes_on(rounds):
+        world.between(0.2, 0.8)
+        scenario.act(world)
+        assert monotonic() < deadline, f"{scenario.name} has no end:\n{world.log()}"
+
+
 def _start_workers(scenario: Scenario, world: World, size: Size) -> None:
-    world.arguments = ("--threads", str(size.threads))
-    # SQLite is a file: there is no way to it.
-    proxied = 0 if world.vendor == "sqlite" else round(size.workers * scenario.proxied)
-    for number in range(size.workers // scenario.processes):
-        if scenario.start is not None:
-            scenario.start(world, number)
-        elif scenario.processes > 1:
-            world.start_worker("--processes", str(scenario.processes))
-        else:
-            worker = world.start_worker(proxied=number < proxied)
-            if number < proxied:
-                world.proxied.append(worker)
+    count = size.workers // scenario.processes
+    arguments = ["--threads", str(size.threads)]
+    if scenario.processes > 1:
+        arguments += ["--processes", str(scenario.processes)]
+    # SQLite is a file: there is no way to it, and its clock is the host's.
+    is_file = world.vendor == "sqlite"
+    proxied = 0 if is_file else round(count * scenario.proxied)
+    false_clocks = 0 if is_file or not faketime() else round(count * scenario.false_clocks)
+    world.set_false_clocks("+1h")
+    for number in range(count):
+        world.start_worker(
+            *arguments,
+            proxied=number < proxied,
+            false_clock=number >= count - false_clocks,
+            FAULTS_UNKNOWN=scenario.unknown,
+        )
     world.wait_for_workers(size.workers)

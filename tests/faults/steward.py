@@ -163,7 +163,7 @@ COMMANDS: dict[str, Callable[..., Answer]] = {
 def _client() -> Any:
     from tests.faults.client import Client, Options
 
-    return Client(Options(client=0, seed=0, adds=0, seconds=0, codes=()))
+    return Client(Options(client=0, seed=0, adds=0, seconds=0, batch=0))
 
 
 def _models() -> list[Any]:

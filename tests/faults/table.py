@@ -34,9 +34,24 @@ _NAMED = {
 
 
 class Row(NamedTuple):
-    database: str
+    """What came of one fault at one site; ``promised`` is false where zeros are not."""
+
+    site: str
     fault: str
     verdict: Verdict
+    promised: bool = True
+
+    @property
+    def names(self) -> tuple[str, str]:
+        return self.site, self.fault
+
+    @property
+    def is_broken(self) -> bool:
+        return self.promised and bool(self.verdict.accusations)
+
+    def plus(self, other: "Row") -> "Row":
+        """Both together."""
+        return self._replace(verdict=self.verdict + other.verdict)
 
 
 def cells(row: Row) -> list[str]:
@@ -45,7 +60,7 @@ def cells(row: Row) -> list[str]:
     counts = verdict.counts
     named = [counts[what] for what in _NAMED.values()]
     return [
-        row.database,
+        row.site,
         row.fault,
         str(verdict.tasks),
         str(verdict.runs),

@@ -10,6 +10,7 @@ import pytest
 
 from tests.faults import journal
 from tests.faults.checker import Verdict, check
+from tests.faults.databases import Site
 from tests.faults.world import Steward, Worker, World
 from tests.waiting import eventually
 
@@ -20,8 +21,8 @@ Scene = Callable[[World, str], None]
 
 
 @pytest.fixture
-def world(faults_url: str, tmp_path: Path) -> Iterator[World]:
-    world = World(faults_url, tmp_path, seed=1, lease=LEASE)
+def world(faults_site: Site, tmp_path: Path) -> Iterator[World]:
+    world = World(faults_site, tmp_path, seed=1, lease=LEASE)
     world.steward.ask("prepare")
     yield world
     world.close()

@@ -16,20 +16,19 @@ from typing import Any
 from urllib.parse import urlsplit, urlunsplit
 
 from tests.faults import journal
+from tests.faults.databases import CHECKOUT, Site
 from tests.faults.history import Clock, History, from_records
 from tests.faults.proxy import Proxy
 from tests.waiting import eventually
 
-CHECKOUT = Path(__file__).resolve().parents[2]
-SETTLE_SECONDS = 30.0
+SETTLE_SECONDS = 60.0
 
 _never = Event()
 
 
-def vendor_of(url: str) -> str:
-    """What the server at an address is called here."""
-    scheme = urlsplit(url).scheme
-    return {"mysql": "mariadb", "postgres": "postgresql"}.get(scheme, scheme)
+def faketime() -> str:
+    """The library that gives a process a clock of its own; empty if it is not installed."""
+    return next(map(str, Path("/usr/lib").glob("*/faketime/libfaketimeMT.so.1")), "")
 
 
 class DatabaseError(Exception):
@@ -87,8 +86,9 @@ class Steward:
 class Worker:
     """One ``starttask`` in a process group of its own."""
 
-    def __init__(self, process: "subprocess.Popen[bytes]") -> None:
+    def __init__(self, process: "subprocess.Popen[bytes]", arguments: tuple[str, ...]) -> None:
         self._process = process
+        self.arguments = arguments
         self.pid = process.pid
 
     def pids(self) -> list[int]:
@@ -121,8 +121,9 @@ class Worker:
 class World:
     """A scenario under way. Faults act on it; ``close`` leaves nothing behind."""
 
-    def __init__(self, url: str, directory: Path, *, seed: int, lease: float = 3.0) -> None:
-        self.url = url
+    def __init__(self, site: Site, directory: Path, *, seed: int, lease: float = 3.0) -> None:
+        self.site = site
+        self.url = site.urls[-1]
         self.directory = directory
         self.lease = lease
         self.random = Random(seed)
@@ -131,8 +132,7 @@ class World:
         self.clients: list[subprocess.Popen[bytes]] = []
         self.proxy: Proxy | None = None
         self.proxied: list[Worker] = []
-        self.arguments: tuple[str, ...] = ()
-        self.administrator_url = url
+        self.faults = 0
         self.exit_codes: list[int | None] = []
         self._stewards: list[Steward] = []
         directory.mkdir(parents=True, exist_ok=True)
@@ -141,7 +141,7 @@ class World:
 
     @property
     def vendor(self) -> str:
-        return vendor_of(self.url)
+        return self.site.vendor
 
     def environment(self, **more: str) -> dict[str, str]:
         return os.environ | {
@@ -162,16 +162,24 @@ class World:
     @cached_property
     def administrator(self) -> Steward:
         """A steward who may do anything to the server."""
-        return self.new_steward(DATABASE_URL=self.administrator_url)
+        return self.new_steward(DATABASE_URL=self.site.admin_url or self.url)
 
-    def start_worker(self, *arguments: str, proxied: bool = False, **more: str) -> Worker:
+    @cached_property
+    def rogues(self) -> list[Steward]:
+        """Two who lock each other's rows."""
+        return [self.new_steward() for _ in range(2)]
+
+    def start_worker(
+        self, *arguments: str, proxied: bool = False, false_clock: bool = False, **more: str
+    ) -> Worker:
         """Start a worker; ``proxied`` ones reach the database through the proxy."""
-        environment = self.environment(**more)
-        if proxied:
-            environment["DATABASE_URL"] = self.proxied_url()
+        url = self.proxied_url() if proxied else self._url(len(self.workers))
+        environment = self.environment(DATABASE_URL=url, **more)
+        if false_clock:
+            environment |= self._false_clock()
         with (self.directory / "workers.log").open("ab") as log:
             process = subprocess.Popen(
-                [sys.executable, "manage.py", "starttask", *self.arguments, *arguments],
+                [sys.executable, "manage.py", "starttask", *arguments],
                 cwd=CHECKOUT,
                 env=environment,
                 stdout=log,
@@ -179,23 +187,39 @@ class World:
                 stdin=subprocess.DEVNULL,
                 start_new_session=True,
             )
-        worker = Worker(process)
+        worker = Worker(process, arguments)
         self.workers.append(worker)
+        if proxied:
+            self.proxied.append(worker)
         return worker
 
-    def start_client(
-        self, adds: int, seconds: float, codes: tuple[str, ...], *, proxied: bool = False
-    ) -> None:
-        environment = self.environment()
-        if proxied:
-            environment["DATABASE_URL"] = self.proxied_url()
+    def _false_clock(self) -> dict[str, str]:
+        return {
+            "LD_PRELOAD": faketime(),
+            "FAKETIME_TIMESTAMP_FILE": str(self.directory / "clock"),
+            "FAKETIME_NO_CACHE": "1",
+            "DONT_FAKE_MONOTONIC": "1",
+        }
+
+    def set_false_clocks(self, offset: str) -> None:
+        """Set the clocks of workers with a false one, as "+1h"."""
+        # In one piece: they read it at any time.
+        (self.directory / "clock.new").write_text(offset)
+        (self.directory / "clock.new").rename(self.directory / "clock")
+
+    def _url(self, number: int) -> str:
+        return self.site.urls[number % len(self.site.urls)]
+
+    def start_client(self, adds: int, seconds: float, batch: int, *, proxied: bool = False) -> None:
+        url = self.proxied_url() if proxied else self._url(len(self.clients))
+        environment = self.environment(DATABASE_URL=url)
         number = len(self.clients) + 1
         arguments = {
             "--client": number,
             "--seed": self.seed,
             "--adds": adds,
             "--seconds": seconds,
-            "--codes": ",".join(codes),
+            "--batch": batch,
         }
         command = [sys.executable, "-m", "tests.faults.client"]
         command += [str(part) for pair in arguments.items() for part in pair]
@@ -224,10 +248,16 @@ class World:
 
     def fault(self, name: str, since: float, pids: list[int] | None = None) -> None:
         """Journal what was done: from ``since`` until now."""
+        self.faults += 1
         journal.write("fault", name=name, pids=pids or [], **{"from": since})
 
-    def clients_are_busy(self) -> bool:
-        return any(client.poll() is None for client in self.clients)
+    def goes_on(self, rounds: int) -> bool:
+        """Whether there is to be more: faults, until there were enough, or tasks."""
+        broken = [client for client in self.clients if client.poll() is not None]
+        assert not broken, (self.directory / "clients.log").read_text()[-3000:]
+        numbers = range(1, len(self.clients) + 1)
+        reached = all(journal.marker(f"client-{number}").exists() for number in numbers)
+        return self.faults < rounds or not reached
 
     def wait_for_workers(self, count: int) -> None:
         eventually(
@@ -238,6 +268,8 @@ class World:
         )
 
     def await_clients(self) -> None:
+        """Tell the clients that it is enough, and wait until they have ended."""
+        journal.marker("enough").touch()
         for client in self.clients:
             assert client.wait(300) == 0, (self.directory / "clients.log").read_text()[-3000:]
 
