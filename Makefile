@@ -1,9 +1,10 @@
 # The work is done by the programs in scripts/; this file only gives it short names.
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-matrix faults lint servers stop clean
+.PHONY: help demo test test-matrix faults soak lint servers stop clean
 
 VENV ?= .venv
+HOURS ?= 2
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 14
@@ -18,9 +19,13 @@ test: ## all checks and tests on SQLite, MariaDB and PostgreSQL (ARGS="..." goes
 test-matrix: ## the same, and the tests with the other versions of Python and Django
 	@MATRIX=1 scripts/test $(ARGS)
 
-faults: ## faults against real servers on all databases, for minutes (ARGS="--seed 7")
-	@scripts/setup test
-	@exec $(VENV)/bin/python -m tests.faults.run $(ARGS)
+faults: ## faults against real servers on all databases and clusters, for ten minutes (ARGS="--seed 7")
+	@scripts/setup faults
+	@exec $(VENV)/bin/python -m tests.faults.run --jobs 3 $(ARGS)
+
+soak: ## the same with 100,000 tasks a fault, again and again for HOURS=2
+	@scripts/setup faults
+	@exec $(VENV)/bin/python -m tests.faults.run --long --jobs 3 --hours $(HOURS) $(ARGS)
 
 lint: ## only the checks
 	@scripts/test --lint

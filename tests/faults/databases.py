@@ -1,6 +1,7 @@
 """Where scenarios are played: single servers, clusters, and files on small disks."""
 
 import os
+import re
 import subprocess
 import sys
 from collections.abc import Callable, Iterator, Sequence
@@ -46,6 +47,13 @@ _MAKE = {
     ),
 }
 
+_FETCH = """
+import sys, django; django.setup()
+from django.db import connection
+with connection.cursor() as cursor:
+    cursor.execute(sys.argv[1]); print(cursor.fetchone()[0])
+"""
+
 _EXECUTE = """
 import sys, django; django.setup()
 from django.db import connection
@@ -72,12 +80,19 @@ def scratch(url: str, directory: Path) -> Iterator[str]:
 
 def execute(url: str, *statements: str) -> None:
     """Statements of an administrator, outside of all transactions."""
+    _run(url, _EXECUTE, *statements)
+
+
+def _run(url: str, program: str, *statements: str) -> str:
     environment = os.environ | {
         "DATABASE_URL": url,
         "DJANGO_SETTINGS_MODULE": "tests.faults.settings",
     }
-    command = [sys.executable, "-c", _EXECUTE, *statements]
-    subprocess.run(command, cwd=CHECKOUT, env=environment, check=True)
+    command = [sys.executable, "-c", program, *statements]
+    done = subprocess.run(
+        command, cwd=CHECKOUT, env=environment, check=True, text=True, stdout=subprocess.PIPE
+    )
+    return done.stdout
 
 
 def servers(*arguments: str) -> dict[str, str]:
@@ -180,14 +195,24 @@ def small_disk(directory: Path) -> Iterator[Path]:
         subprocess.run(["umount", "--lazy", str(directory)], check=True)
 
 
-def versions() -> str:
-    """Of everything that the numbers depend on, except the servers."""
-    import platform
-    import sqlite3
-
-    import django
-
-    return (
-        f"Python {platform.python_version()}, Django {django.__version__},"
-        f" SQLite {sqlite3.sqlite_version}, {os.cpu_count()} cores"
+def why_missing(name: str) -> str:
+    """Which programs a site needs and has not; nothing if all are there."""
+    server = "replica" if name.endswith("standby") else name
+    if server == "sqlite":
+        return ""
+    done = subprocess.run(
+        [sys.executable, "scripts/servers", "missing", server],
+        cwd=CHECKOUT,
+        capture_output=True,
+        text=True,
+        check=True,
     )
+    return f"not installed: {done.stdout.strip()}" if done.stdout.strip() else ""
+
+
+def version_of(site: Site) -> str:
+    """What the server, or SQLite's library, says of itself."""
+    name = {"sqlite": "sqlite_version()"}.get(site.vendor, "version()")
+    version = _run(site.urls[0], _FETCH, f"SELECT {name}").strip()
+    # "3.40.1", "10.11.19-MariaDB-0+deb12u1", "PostgreSQL 15.18 (Debian ...)"
+    return re.findall(r"[0-9.]+", version)[0]

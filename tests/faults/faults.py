@@ -65,6 +65,7 @@ def nothing(world: World) -> None:
 
 @scenario("SIGKILL worker", sites=("sqlite", *SERVERS, "galera"))
 def kill_worker(world: World) -> None:
+    """A worker dies at once, with all it has in hand; a new one starts."""
     victim = world.random.choice(_alive(world))
     since = monotonic()
     pids = victim.pids()
@@ -77,7 +78,7 @@ def kill_worker(world: World) -> None:
 
 @scenario("SIGKILL supervisor", processes=2, mixes=False)
 def kill_supervisor(world: World) -> None:
-    """Its children must end, too; or one of its children is killed, and replaced."""
+    """The parent dies and its children must end; or a child dies and must be replaced."""
     if world.random.random() < 0.5:
         kill_worker(world)
         return
@@ -90,6 +91,7 @@ def kill_supervisor(world: World) -> None:
 
 @scenario("SIGSTOP > lease", sites=("sqlite", *SERVERS, "galera"))
 def freeze(world: World) -> None:
+    """A worker stops for 1.8 leases and then goes on as if nothing had been."""
     victim = world.random.choice(_alive(world))
     since = monotonic()
     victim.signal(signal.SIGSTOP)
@@ -114,11 +116,13 @@ def roll(world: World) -> None:
 
 @scenario("database stopped", sites=SERVERS, rounds=10)
 def stop_database(world: World) -> None:
+    """The server is shut down properly and started again, ten times."""
     _restart(world)
 
 
 @scenario("database kill -9", sites=SERVERS, rounds=10)
 def kill_database(world: World) -> None:
+    """The server is killed and started again, ten times."""
     _restart(world, "--kill")
 
 
@@ -141,6 +145,7 @@ def outage(world: World) -> None:
 
 @scenario("connections killed", sites=(*SERVERS, "galera"))
 def kill_connections(world: World) -> None:
+    """The server ends half of the connections."""
     since = monotonic()
     with suppress(DatabaseError):
         world.steward.ask("kill_connections", world.random.randrange(1 << 30), 0.5)
@@ -149,6 +154,7 @@ def kill_connections(world: World) -> None:
 
 @scenario("deadlocks, locks", sites=("sqlite", *SERVERS, "galera"))
 def rogue(world: World) -> None:
+    """Two strangers lock task rows in no order, for longer than lock waits last."""
     since = monotonic()
     for steward in world.rogues:
         steward.tell("lock_rows", world.random.randrange(1 << 30), 1.0)
@@ -160,6 +166,7 @@ def rogue(world: World) -> None:
 
 @scenario("too many connections", sites=SERVERS)
 def no_connections(world: World) -> None:
+    """The server accepts three connections only."""
     limit, unlimited = {
         "mariadb": (
             "ALTER USER plain WITH MAX_USER_CONNECTIONS 3",
@@ -181,6 +188,7 @@ def no_connections(world: World) -> None:
 
 @scenario("read-only server", sites=SERVERS)
 def read_only(world: World) -> None:
+    """The server refuses writes for a while."""
     on, off = {
         "mariadb": ("SET GLOBAL read_only = 1", "SET GLOBAL read_only = 0"),
         "postgresql": (
@@ -202,6 +210,7 @@ def read_only(world: World) -> None:
 
 @scenario("node killed", sites=("galera",), mixes=False)
 def kill_node(world: World) -> None:
+    """One of three nodes is killed, and joins again."""
     node = _node(world)
     since = monotonic()
     servers("kill", node)
@@ -255,16 +264,19 @@ def promote(world: World) -> None:
 
 @scenario("proxy: cut in a write", sites=SERVERS, proxied=1.0, proxied_clients=True)
 def cut_middle(world: World) -> None:
+    """One write in fifty is cut in the middle of the statement."""
     _cut(world, cut_middle=0.02)
 
 
 @scenario("proxy: cut after write", sites=SERVERS, proxied=1.0, proxied_clients=True)
 def cut_answer(world: World) -> None:
+    """One write in fifty is done, and its answer never arrives."""
     _cut(world, cut_answer=0.02)
 
 
 @scenario("proxy: cut after COMMIT", sites=SERVERS, proxied=1.0, proxied_clients=True)
 def cut_commit(world: World) -> None:
+    """One COMMIT in ten is done, and its answer never arrives."""
     _cut(world, cut_commit=0.1)
 
 
@@ -280,6 +292,7 @@ def _cut(world: World, **chances: float) -> None:
 
 @scenario("proxy: stall > lease", sites=SERVERS, proxied=0.5)
 def stall(world: World) -> None:
+    """Half of the workers talk into a void for 1.8 leases: their connections are half-open."""
     assert world.proxy
     since = monotonic()
     world.proxy.stall()
@@ -294,7 +307,7 @@ def stall(world: World) -> None:
 
 @scenario("clock wrong, jumping", sites=SERVERS, false_clocks=0.5)
 def wrong_clock(world: World) -> None:
-    """An hour wrong from the start, and then it jumps."""
+    """The clock of every second worker is an hour wrong from the start, and then it jumps."""
     since = monotonic()
     world.set_false_clocks(world.random.choice(["+1h", "-1h", "+0", "-3d", "+20"]))
     world.between(0.5, 1.5)

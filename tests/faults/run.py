@@ -6,6 +6,7 @@ Starts private servers and stops them again. The exit code is 1 if a promised ze
 """
 
 import argparse
+import itertools
 import os
 import random
 import shutil
@@ -17,12 +18,21 @@ from contextlib import contextmanager
 from multiprocessing import get_context
 from pathlib import Path
 from time import monotonic
+from typing import Any
 
-from tests.faults import databases, table
-from tests.faults.faults import SCENARIOS, why_not
+from tests.faults import databases
+from tests.faults.databases import Site
+from tests.faults.faults import SCENARIOS, Scenario, why_not
 from tests.faults.stage import Size, play
+from tests.faults.table import Row, Table
 
 SHORT = ("SIGKILL worker", "SIGSTOP > lease", "database kill -9", "proxy: cut after COMMIT")
+
+# The forms by name: what they change of the defaults.
+FORMS: dict[str, dict[str, Any]] = {
+    "short": {"fault": SHORT, "tasks": 400, "seconds": 2.0, "rounds": 2},
+    "long": {"tasks": 100_000, "seconds": 60.0, "batch": 200},
+}
 
 
 def main() -> int:
@@ -30,22 +40,16 @@ def main() -> int:
     seed = options.seed if options.seed is not None else random.randrange(1 << 30)
     say(f"Seed {seed}")
     started = monotonic()
-    rows: dict[tuple[str, str], table.Row] = {}
+    table = Table()
     with _directory(options.keep) as directory:
-        for turn in range(1 << 30):
-            for row in _everywhere(options, directory / str(turn), seed + turn):
-                rows[row.names] = rows[row.names].plus(row) if row.names in rows else row
+        for turn in itertools.count():
+            _everywhere(options, directory / str(turn), seed + turn, table)
             if monotonic() - started >= options.hours * 3600:
                 break
-    order = list(SCENARIOS)
-    done = sorted(
-        rows.values(), key=lambda row: (options.site.index(row.site), order.index(row.fault))
-    )
-    say(f"\nSeed {seed}, {monotonic() - started:.0f} s\n\n{table.text(done)}")
+    say(f"\nSeed {seed}, {monotonic() - started:.0f} s, {table.versions()}\n\n{table.text()}")
     if options.rst:
-        page = table.page(done, seed, _size(options), databases.versions())
-        options.rst.write_text(page, encoding="utf-8")
-    return int(any(row.is_broken for row in done))
+        options.rst.write_text(table.page(seed, _size(options)), encoding="utf-8")
+    return int(table.is_broken)
 
 
 def say(text: str) -> None:
@@ -53,37 +57,51 @@ def say(text: str) -> None:
     sys.stdout.flush()
 
 
-def _everywhere(options: argparse.Namespace, directory: Path, seed: int) -> Iterator[table.Row]:
+def _everywhere(options: argparse.Namespace, directory: Path, seed: int, table: Table) -> None:
     """Play at several sites at once: much of a fault is waiting."""
     with ProcessPoolExecutor(options.jobs, get_context("spawn")) as pool:
         calls = [
             pool.submit(play_at, site, options, directory / site.replace(" ", "-"), seed)
             for site in options.site
+            if not _left_out(site, databases.why_missing(site))
         ]
         for call in calls:
-            yield from call.result()
+            table.add(*call.result())
 
 
-def play_at(name: str, options: argparse.Namespace, directory: Path, seed: int) -> list[table.Row]:
-    """All that can be played at one site, one after the other."""
+def play_at(
+    name: str, options: argparse.Namespace, directory: Path, seed: int
+) -> tuple[str, list[Row]]:
+    """All that can be played at one site, one after the other; its version, and what came of it."""
     directory.mkdir(parents=True)
     os.environ["SERVERS_DIR"] = str(directory / "servers")
-    rows = []
     with databases.SITES[name](directory) as site:
-        for fault in options.fault:
-            if reason := why_not(SCENARIOS[fault], name):
-                if "exist" not in reason:
-                    say(f"{name}, {fault}: left out, {reason}")
-                continue
-            place = directory / fault.replace(" ", "-").replace("/", "-")
-            verdict = play(SCENARIOS[fault], site, place, seed=seed, size=_size(options))
-            rows.append(table.Row(name, fault, verdict, name not in SCENARIOS[fault].unpromised))
-            say(table.line(rows[-1]))
-            for accusation in verdict.accusations[: options.show]:
-                say(f"  {accusation.what}: {accusation.text}")
-            if not options.keep:
-                shutil.rmtree(place)
-    return rows
+        scenarios = [SCENARIOS[fault] for fault in options.fault if name in SCENARIOS[fault].sites]
+        return databases.version_of(site), [
+            _play(scenario, site, options, directory, seed)
+            for scenario in scenarios
+            if not _left_out(f"{name}, {scenario.name}", why_not(scenario, name))
+        ]
+
+
+def _play(
+    scenario: Scenario, site: Site, options: argparse.Namespace, directory: Path, seed: int
+) -> Row:
+    place = directory / scenario.name.replace(" ", "-").replace("/", "-")
+    started = monotonic()
+    verdict = play(scenario, site, place, seed=seed, size=_size(options))
+    row = Row(site.name, scenario.name, verdict, site.name not in scenario.unpromised)
+    texts = [f"  {what}: {text}" for what, text in verdict.accusations[: options.show]]
+    say("\n".join([f"{row} ({monotonic() - started:.0f} s)", *texts]))
+    if not options.keep:
+        shutil.rmtree(place)
+    return row
+
+
+def _left_out(name: str, reason: str) -> bool:
+    if reason:
+        say(f"{name}: left out, {reason}")
+    return bool(reason)
 
 
 def _size(options: argparse.Namespace) -> Size:
@@ -119,23 +137,23 @@ def _options() -> argparse.Namespace:
     add(
         "--fault", nargs="+", choices=faults, default=faults, metavar="NAME", help=", ".join(faults)
     )
-    add("--tasks", type=int, default=2000)
-    add("--seconds", type=float, default=4.0, help="over which the clients spread them")
+    add("--tasks", type=int, default=1500)
+    add("--seconds", type=float, default=3.0, help="over which the clients spread them")
     add("--batch", type=int, default=0, help="so many new tasks in one call, now and then")
     add("--rounds", type=int, default=10, help="of faults that must come that often")
     add("--workers", type=int, default=4)
     add("--threads", type=int, default=8)
-    add("--jobs", type=int, default=1, help="so many sites at once")
+    add("--jobs", type=int, default=3, help="so many sites at once")
     add("--hours", type=float, default=0.0, help="begin again, from other seeds, for so long")
     add("--seed", type=int)
-    add("--short", action="store_true", help=f"only {', '.join(SHORT)}")
+    for form, changed in FORMS.items():
+        add(f"--{form}", dest="form", action="store_const", const=form, help=f"{changed}")
     add("--rst", type=Path, help="write the table there")
     add("--keep", action="store_true", help="keep the journals")
     add("--show", type=int, default=5, help="so many accusations of each")
-    options = parser.parse_args()
-    if options.short:
-        options.fault = SHORT
-    return options
+    form = parser.parse_known_args()[0].form
+    parser.set_defaults(**FORMS.get(form, {}))
+    return parser.parse_args()
 
 
 if __name__ == "__main__":

@@ -1,12 +1,26 @@
-"""The one table: database x fault."""
+"""The one table: site x fault, for a terminal and as a page of the documentation."""
 
 from collections.abc import Sequence
 from datetime import date
+from os import cpu_count
+from platform import python_version
 from typing import NamedTuple
 
+import django
+
 from tests.faults.checker import Verdict
+from tests.faults.databases import SITES
+from tests.faults.faults import SCENARIOS
 from tests.faults.stage import Size
 
+TITLES = {
+    "sqlite": "SQLite",
+    "mariadb": "MariaDB",
+    "postgresql": "PostgreSQL",
+    "galera": "Galera, three nodes",
+    "synchronous standby": "PostgreSQL, synchronous standby",
+    "asynchronous standby": "PostgreSQL, asynchronous standby",
+}
 HEADS = (
     "database",
     "fault",
@@ -23,14 +37,67 @@ HEADS = (
     "recovery p50/p99",
     "lateness p50/p99/max",
 )
-_NAMED = {
-    "lost": "lost",
-    "overlaps": "overlap",
-    "duplicates": "duplicate",
-    "early": "early",
-    "after cancel": "after cancel",
-    "stuck": "stuck",
-}
+_NAMED = ("lost", "overlap", "duplicate", "early", "after cancel", "stuck")
+
+
+PAGE = """\
+===========
+Reliability
+===========
+
+What is promised is tried here: real ``starttask`` processes and real servers, clients that add,
+move, cancel, pause and resume tasks all the time, and faults in between. Everybody keeps a
+journal outside the database: each call and its answer, each run with its beginning and end, what
+the database said to each end. Afterwards a checker reads the journals and goes through them key
+by key.
+
+The checker is tested itself: it must see each of a set of broken histories, and it must see it
+when one guard is taken out of the product (the version of an add, the owner in a finish, the
+release of a moved row, the rule who may rescue).
+
+This run: {day:%d %B %Y}, seed {seed}; {versions}; {cores} cores, which workers, clients and
+servers shared. {size.workers} workers with {size.threads} threads each (on SIGKILL supervisor:
+two supervisors with two processes each); {size.clients} clients, 100 hot keys and many cold ones;
+a lease of {size.lease:g} seconds, 8 on Galera, where the default is 30: short leases make faults
+worse.
+
+.. code-block:: shell
+
+    make faults                           # every fault everywhere, about ten minutes
+    make faults ARGS="--seed {seed}"      # the same choices again
+    make soak HOURS=8                     # 100,000 tasks a fault, again and again
+
+
+What the columns say
+====================
+
+These must be 0:
+
+* *lost*: an acknowledged add that nothing took the place of, and that never ran to its end.
+* *overlaps*: two runs of a key at once while both owners could still finish.
+* *duplicates*: a claim with two accepted ends, or effects of an ``atomic`` handler that are there
+  twice.
+* *early*: a start before the task's time, by the database's clock.
+* *after cancel*: a start after a ``cancel_task`` that had answered "cancelled".
+* *stuck*: a row, or a dead worker, that is still there when everything was over.
+* *other*: a payload of another add, an end refused without reason, a rescue by somebody who had
+  no right to judge.
+
+The rest are measures. *refused*: ends that came from a worker whose claim was gone, and changed
+nothing, or whose first answer had been lost. *recovery*: until what a dead or frozen worker had
+in hand ran again; for other faults, until each worker ran something again. *lateness*: start
+minus due time, backlog and outage included. All times are milliseconds.
+
+
+The faults
+==========
+
+{faults}
+
+
+The results
+===========
+"""
 
 
 class Row(NamedTuple):
@@ -42,37 +109,78 @@ class Row(NamedTuple):
     promised: bool = True
 
     @property
-    def names(self) -> tuple[str, str]:
-        return self.site, self.fault
+    def place(self) -> tuple[int, int]:
+        """Where it stands in the table."""
+        return list(SITES).index(self.site), list(SCENARIOS).index(self.fault)
+
+    def cells(self) -> list[str]:
+        verdict = self.verdict
+        counts = verdict.counts
+        named = [counts[what] for what in _NAMED]
+        return [
+            self.site,
+            self.fault if self.promised else f"{self.fault} (no zeros are promised)",
+            str(verdict.tasks),
+            str(verdict.runs),
+            *map(str, named),
+            str(counts.total() - sum(named)),
+            str(verdict.refused),
+            _percentiles(verdict.recovery, 0.5, 0.99),
+            _percentiles(verdict.lateness, 0.5, 0.99, 1.0),
+        ]
+
+    def __str__(self) -> str:
+        site, fault, *numbers = self.cells()
+        named = zip(HEADS[2:], numbers, strict=True)
+        return ", ".join([site, fault, *(f"{head} {number}" for head, number in named)])
+
+
+class Table:
+    """All rows of a run; those of one site and fault are added up."""
+
+    def __init__(self) -> None:
+        self._rows: dict[tuple[int, int], Row] = {}
+        self._versions: dict[str, str] = {}
+
+    def add(self, version: str, rows: Sequence[Row]) -> None:
+        for row in rows:
+            known = self._rows.get(row.place)
+            together = known.verdict + row.verdict if known else row.verdict
+            self._rows[row.place] = row._replace(verdict=together)
+            self._versions[TITLES[row.site].split(",")[0]] = version
 
     @property
     def is_broken(self) -> bool:
-        return self.promised and bool(self.verdict.accusations)
+        """Whether a zero that was promised is not one."""
+        return any(row.promised and row.verdict.accusations for row in self._rows.values())
 
-    def plus(self, other: "Row") -> "Row":
-        """Both together."""
-        return self._replace(verdict=self.verdict + other.verdict)
+    def versions(self) -> str:
+        servers = [f"{title} {version}" for title, version in self._versions.items()]
+        return ", ".join([f"Python {python_version()}", f"Django {django.__version__}", *servers])
+
+    def text(self) -> str:
+        """The table for a terminal; times in milliseconds."""
+        lines = [list(HEADS), *(row.cells() for row in self._sorted())]
+        widths = [max(len(line[place]) for line in lines) for place in range(len(HEADS))]
+        return "\n".join(
+            "  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip()
+            for line in lines
+        )
+
+    def page(self, seed: int, size: Size) -> str:
+        """The table as a page of the documentation."""
+        facts = {"size": size, "seed": seed, "day": date.today(), "cores": cpu_count()}
+        parts = [PAGE.format(**facts, versions=self.versions(), faults=_faults())]
+        for site, title in TITLES.items():
+            if rows := [row for row in self._sorted() if row.site == site]:
+                parts.append(_section(title, rows))
+        return "\n\n".join(parts)
+
+    def _sorted(self) -> list[Row]:
+        return [self._rows[place] for place in sorted(self._rows)]
 
 
-def cells(row: Row) -> list[str]:
-    """One row of the table, as text."""
-    verdict = row.verdict
-    counts = verdict.counts
-    named = [counts[what] for what in _NAMED.values()]
-    return [
-        row.site,
-        row.fault,
-        str(verdict.tasks),
-        str(verdict.runs),
-        *map(str, named),
-        str(counts.total() - sum(named)),
-        str(verdict.refused),
-        percentiles(verdict.recovery, 0.5, 0.99),
-        percentiles(verdict.lateness, 0.5, 0.99, 1.0),
-    ]
-
-
-def percentiles(ordered: Sequence[float], *shares: float) -> str:
+def _percentiles(ordered: Sequence[float], *shares: float) -> str:
     """Milliseconds, slash by slash."""
     if not ordered:
         return "-"
@@ -80,51 +188,27 @@ def percentiles(ordered: Sequence[float], *shares: float) -> str:
     return "/".join(f"{ordered[place] * 1000:.0f}" for place in places)
 
 
-def line(row: Row) -> str:
-    return " ".join(
-        f"{head} {cell}," if head not in ("database", "fault") else f"{cell},"
-        for head, cell in zip(HEADS, cells(row), strict=True)
-    ).rstrip(",")
-
-
-def text(rows: Sequence[Row]) -> str:
-    """The table for a terminal; times in milliseconds."""
-    lines = [list(HEADS), *map(cells, rows)]
-    widths = [max(len(line[place]) for line in lines) for place in range(len(HEADS))]
+def _faults() -> str:
     return "\n".join(
-        "  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip()
-        for line in lines
+        f"* **{name}.** {(scenario.act.__doc__ or '').strip()}"
+        for name, scenario in SCENARIOS.items()
     )
 
 
-def page(rows: Sequence[Row], seed: int, size: Size, versions: str) -> str:
-    """The table as a page of the documentation."""
-    body = "\n".join(_entry(cells(row)) for row in rows)
-    heads = _entry(list(HEADS))
+def _section(title: str, rows: Sequence[Row]) -> str:
+    lines = "\n".join(_line(row.cells()[1:]) for row in rows)
     return f"""\
-Reliability
-===========
-
-What came of each fault on each database: {size.workers} workers with {size.threads} threads each,
-{size.clients} clients that add, move, cancel, pause and resume at random, a lease of
-{size.lease:g} seconds. Measured on {date.today():%d %B %Y}, seed {seed}; {versions}.
-
-*lost*: acknowledged tasks that never ran to their end. *overlaps*: runs of one key at once whose
-owners both could still finish. *duplicates*: ends accepted twice, or effects of ``atomic``
-handlers that are there twice. *early*: runs before their time. *after cancel*: starts after a
-cancel that said so. *stuck*: rows or workers left in the tables at the end. *other*: wrong
-payloads, ends refused without reason, rescues without the right to. All of these must be 0.
-*refused*: ends of workers that had been taken for dead, or whose first answer was lost. Times are
-milliseconds.
+{title}
+{"-" * len(title)}
 
 .. list-table::
    :header-rows: 1
 
-{heads}
-{body}
+{_line(HEADS[1:])}
+{lines}
 """
 
 
-def _entry(values: list[str]) -> str:
+def _line(values: Sequence[str]) -> str:
     first, *rest = values
     return "\n".join([f"   * - {first}", *(f"     - {value}" for value in rest)])
