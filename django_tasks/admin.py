@@ -52,6 +52,10 @@ else:
 # every page view takes seconds.
 LIST_LIMIT = 10_000
 MOST_CHOICES = 100  # of a filter
+# Of a longer text a task's page shows a part, and a longer payload cannot be edited there: as a
+# form it would exceed DATA_UPLOAD_MAX_MEMORY_SIZE, and browsers choke on it.
+LONG_TEXT = 100_000
+LONG_CELL = 200  # characters of one cell of a list
 
 _SAVING: dict[int, Any] = {
     Status.PENDING: _("Saving adds the task again."),
@@ -77,7 +81,11 @@ class PayloadField(forms.JSONField):
     def prepare_value(self, value: Any) -> Any:
         if isinstance(value, InvalidJSONInput):
             return value
-        return "" if value is None else json.dumps(value, ensure_ascii=False, indent=2)
+        if value is None:
+            return ""
+        # Thirty levels deep, each number is a line of sixty blanks.
+        indented = json.dumps(value, ensure_ascii=False, indent=2)
+        return indented if len(indented) <= LONG_TEXT else _as_json(value)
 
 
 class TaskForm(TaskModelForm):
@@ -204,6 +212,24 @@ def _hopping(rows: "QuerySet[Task]", column: str) -> Iterator[str]:
 # Words
 
 
+def _as_json(value: Any) -> str:
+    return json.dumps(value, ensure_ascii=False)
+
+
+def _shown(part: str, whole: str) -> str:
+    """A part of a text, line by line, and how long the whole is if that is more."""
+    shown = format_html('<pre class="task-text">{}</pre>', part)
+    if len(part) == len(whole):
+        return shown
+    sizes = {"shown": len(part), "all": len(whole)}
+    note = gettext("%(shown)d of %(all)d characters are shown.") % sizes
+    return format_html('{}<p class="small quiet">{}</p>', shown, note)
+
+
+def _cell(text: str) -> str:
+    return text if len(text) <= LONG_CELL else f"{text[: LONG_CELL - 1]}…"
+
+
 def _distance(moment: datetime, now: datetime) -> str:
     """How far ahead or ago, in words."""
     if moment > now:
@@ -323,7 +349,7 @@ class TaskAdmin(TaskModelAdmin):
         "claim_time",
         "error",
         "version",
-        "schedule",
+        "schedule_text",
         "create_time",
         "update_time",
     )
@@ -338,17 +364,21 @@ class TaskAdmin(TaskModelAdmin):
         return super().get_queryset(request).using(alias()).annotate(worker_name=Subquery(names))
 
     def get_readonly_fields(self, request: HttpRequest, obj: Task | None = None) -> tuple[str, ...]:
-        return ("biz_code", "biz_num", *self.readonly_fields) if obj else ()
+        if obj is None:
+            return ()
+        payload = ("payload",) if _has_long_payload(obj) else ()
+        return ("biz_code", "biz_num", *payload, *self.readonly_fields)
 
     def get_fieldsets(self, request: HttpRequest, obj: Task | None = None) -> Any:
-        plan = ("when", "biz_ext", "queue", "priority")
+        payload = "payload" if obj and _has_long_payload(obj) else "biz_ext"
+        plan = ("when", payload, "queue", "priority")
         if obj is None:
             return [(None, {"fields": ("biz_code", "biz_num", *plan)})]
         saving: dict[str, Any] = {"fields": plan}
         if self.has_change_permission(request, obj):
             saving = {"fields": (*plan, "seen_version"), "description": _SAVING[obj.status]}
         runs = ("attempts", "rescues", "worker", "claim_time", "error")
-        row = ("version", "schedule", "create_time", "update_time")
+        row = ("version", "schedule_text", "create_time", "update_time")
         return [
             (None, {"fields": ("biz_code", "biz_num", "status_word")}),
             (_("Plan"), saving),
@@ -360,8 +390,8 @@ class TaskAdmin(TaskModelAdmin):
         self, request: HttpRequest, queryset: "QuerySet[Task]", search_term: str
     ) -> tuple["QuerySet[Task]", bool]:
         """By whole keys, which an index finds, and by beginnings of numbers, which it walks."""
-        # Only the list searches, and it needs neither of these, which may be long.
-        queryset = queryset.defer("biz_ext", "last_error")
+        # Only the list and its actions search, and they need none of these, which may be long.
+        queryset = queryset.defer("biz_ext", "last_error", "schedule")
         term = search_term.strip()
         if not term:
             return queryset, False
@@ -406,7 +436,18 @@ class TaskAdmin(TaskModelAdmin):
     def error(self, task: Task) -> str:
         if not task.last_error:
             return self.get_empty_value_display()
-        return format_html('<pre class="task-error">{}</pre>', task.last_error)
+        return _shown(task.last_error[-LONG_TEXT:], task.last_error)  # the end says most
+
+    @admin.display(description=_("extension data"))
+    def payload(self, task: Task) -> str:
+        text = _as_json(task.biz_ext)
+        return _shown(text[:LONG_TEXT], text)
+
+    @admin.display(description=_("schedule"))
+    def schedule_text(self, task: Task) -> str:
+        if not task.schedule:
+            return self.get_empty_value_display()
+        return _shown(task.schedule[:LONG_TEXT], task.schedule)
 
     # What is saved
 
@@ -506,6 +547,10 @@ class TaskAdmin(TaskModelAdmin):
                 self.message_user(request, text, messages.WARNING)
 
 
+def _has_long_payload(task: Task) -> bool:
+    return len(_as_json(task.biz_ext)) > LONG_TEXT
+
+
 def _cancel_each(tasks: Iterable[Task]) -> dict[Task, CancelResult]:
     return {t: api.cancel_task(t.biz_code, t.biz_num, using=alias()) for t in list(tasks)}
 
@@ -555,8 +600,8 @@ class WorkerAdmin(WorkerModelAdmin):
 
     @admin.display(description=_("queues"))
     def queue_names(self, worker: WorkerRow) -> str:
-        return ", ".join(map(str, worker.queues)) or gettext("all")
+        return _cell(", ".join(map(str, worker.queues))) or gettext("all")
 
     @admin.display(description=_("counters"))
     def numbers(self, worker: WorkerRow) -> str:
-        return ", ".join(f"{name} {count}" for name, count in worker.counters.items())
+        return _cell(", ".join(f"{name} {count}" for name, count in worker.counters.items()))

@@ -2,16 +2,21 @@
 
 One line a task stands at DEBUG (``starttask -v 2``): at tens of thousands of tasks a second it
 would be the work itself. What somebody should look at is INFO and above.
+
+Reasons in a line are masked. Tracebacks (``exc_info``) are not: they belong to the project's own
+logging, which formats them, and to whoever it lets read them.
 """
 
 import logging
 from datetime import datetime
 from typing import Any
 
-from django_tasks import signals
+from django_tasks import sensitive, signals
 from django_tasks.running import RunningTask
 
 logger = logging.getLogger("django_tasks")
+
+LONGEST_REASON = 300
 
 
 def connect() -> None:
@@ -246,7 +251,8 @@ def _extra(task: RunningTask, seconds: float) -> dict[str, Any]:
 
 def _in_short(error: BaseException) -> str:
     text = str(error).strip().split("\n")[0].replace("\0", "\\0")
-    return f"{type(error).__name__}: {text[:300]}" if text else type(error).__name__
+    text = sensitive.beginning(text, LONGEST_REASON)
+    return f"{type(error).__name__}: {text}" if text else type(error).__name__
 
 
 def _local(when: datetime) -> str:

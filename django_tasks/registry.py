@@ -21,6 +21,7 @@ from django_tasks.backoff import as_backoff, seconds
 from django_tasks.exceptions import HandlerError, TaskException, shortened
 from django_tasks.handlers import TaskHandler, is_async
 from django_tasks.keys import BIZ_CODE_LENGTH, QUEUE_LENGTH, check_key, check_priority
+from django_tasks.sensitive import without_secrets
 
 AUTODISCOVERED = "task_handlers"
 
@@ -87,9 +88,9 @@ def _noting_problems(what: str) -> Iterator[None]:
     try:
         yield
     except TaskException as error:
-        _problems.append(f"{what}: {error}")
+        _problems.append(f"{what}: {without_secrets(str(error))}")
     except Exception as error:  # noqa: BLE001
-        _problems.append(f"{what}: {type(error).__name__}: {error}")
+        _problems.append(f"{what}: {type(error).__name__}: {without_secrets(str(error))}")
 
 
 def _paths() -> list[Any]:

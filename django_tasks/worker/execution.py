@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 from django.db import InterfaceError, OperationalError, close_old_connections, transaction
 
-from django_tasks import logs, signals
+from django_tasks import logs, sensitive, signals
 from django_tasks.backoff import Exponential, seconds
 from django_tasks.conf import options
 from django_tasks.exceptions import ClaimLost, TaskTypeError
@@ -231,14 +231,15 @@ def error_text(error: BaseException) -> str:
     """The traceback of a handler's error as a row can keep it.
 
     PostgreSQL cannot store NUL, and nobody lone surrogates: they are replaced, so that the run
-    still ends as it should. The frames of this module are left out.
+    still ends as it should. Passwords are masked: more people read the table than the settings.
+    The frames of this module are left out.
     """
     trace = error.__traceback__
     while trace is not None and trace.tb_frame.f_code.co_filename == __file__:
         trace = trace.tb_next
     text = "".join(traceback.format_exception(type(error), error, trace))
     text = text.encode("utf-8", "replace").decode().replace("\0", "\\0")
-    return text if len(text) <= ERROR_LENGTH else f"…{text[1 - ERROR_LENGTH :]}"
+    return sensitive.ending(text, ERROR_LENGTH)
 
 
 def _delay(run: Run, attempt: int) -> timedelta:

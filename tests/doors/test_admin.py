@@ -700,7 +700,7 @@ def test_an_error_is_shown_whole_line_by_line_and_escaped(boss: Client) -> None:
     page = boss.get(reverse(CHANGE, args=[a_row(last_error=error).pk]))
     body = page.content.decode()
     assert "<script>alert" not in body
-    (shown,) = re.findall(r'<pre class="task-error">(.*?)</pre>', body, re.DOTALL)
+    (shown,) = re.findall(r'<pre class="task-text">(.*?)</pre>', body, re.DOTALL)
     assert unescape(shown) == error
 
 

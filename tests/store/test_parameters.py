@@ -1,0 +1,324 @@
+"""Values never become SQL: no statement's text depends on them, and what they say is stored."""
+
+import importlib
+import inspect
+import json
+import pkgutil
+import re
+from collections.abc import Callable, Collection, Iterator
+from contextlib import contextmanager
+from typing import Any, NamedTuple
+
+import pytest
+from django.db import connection
+
+from django_tasks import api, store
+from django_tasks.models import Status, Task, WorkerRow
+from django_tasks.outcomes import Again, Done, Fail, GiveBack, Reschedule, Retry, Unsettled
+from django_tasks.store import claim, finish, hints, rescue, search, steer, upsert, workers
+from django_tasks.store.claim import Claimer
+from django_tasks.store.finish import Ended
+from django_tasks.store.upsert import OnConflict
+from django_tasks.store.workers import Peer, Registration
+from tests.factories import (
+    NOW,
+    WORKER,
+    a_claim,
+    a_lane,
+    a_new,
+    a_row,
+    a_task,
+    later,
+    rows,
+    the_row,
+    there_is,
+)
+
+pytestmark = pytest.mark.django_db
+
+ME = Claimer(WORKER)
+NOBODY = 10**12  # no worker has this id yet
+
+# All of them can be a key: at most fifty characters, no blanks around. "h0st" is in each.
+HOSTILE = [
+    "'; DROP TABLE t_task; --h0st",
+    '"; DROP TABLE t_task; --h0st',
+    "`; DROP TABLE t_task; --h0st",
+    "');DELETE FROM t_task;SELECT ('h0st",
+    "h0st' OR '1'='1",
+    "h0st\\",
+    "h0st\\' OR 1=1 #",
+    "\\x27 OR 1=1 -- h0st",
+    "%s%d%%%(biz_num)s h0st %",
+    "{task} {when} {0} {{h0st}}",
+    "$1 :1 :name ? h0st",
+    "/* h0st */ -- #",
+    "h0st\n;\r\n--\tx",
+    "_h0st%",
+    "h0st \u02bc\uff07\u00b4`' OR ''='",
+    "h0st 😀 \u202e 日本",
+    "null h0st",
+    "*h0st[(.)]^$|+?",
+]
+
+
+class Texts(NamedTuple):
+    """Everything of a row that callers, handlers and hosts write."""
+
+    code: str
+    number: str
+    queue: str
+    payload: str
+    error: str
+    name: str
+
+    @classmethod
+    def all(cls, text: str) -> "Texts":
+        return cls(text, text, text, json.dumps({text: [text]}, ensure_ascii=False), text, text)
+
+
+class Statement(NamedTuple):
+    sql: str
+    params: Any
+    many: bool
+
+
+@contextmanager
+def recorded() -> Iterator[list[Statement]]:
+    """Every statement that Django hands to the driver meanwhile, as it is handed over."""
+    seen: list[Statement] = []
+
+    def note(execute: Any, sql: str, params: Any, many: bool, context: Any) -> Any:
+        seen.append(Statement(sql, params, many))
+        return execute(sql, params, many, context)
+
+    with connection.execute_wrapper(note):
+        yield seen
+
+
+class Caller:
+    """Calls functions of the store, and remembers which."""
+
+    def __init__(self) -> None:
+        self.called: set[str] = set()
+
+    def __call__(self, function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+        self.called.add(f"{function.__module__.rpartition('.')[2]}.{function.__name__}")
+        return function(*args, using="default", **kwargs)
+
+
+def everything(texts: Texts) -> set[str]:
+    """Call all that the store can do, with these texts; returns the names of what was called."""
+    do = Caller()
+    for part in (adding, looking, claiming, finishing, steering, rescuing, working):
+        Task.objects.all().delete()
+        part(do, texts)
+    return do.called
+
+
+def new(texts: Texts, number: str = "", **fields: Any) -> Any:
+    values = {"biz_code": texts.code, "queue": texts.queue, "biz_ext": texts.payload} | fields
+    return a_new(texts.number + number, schedule=texts.error, **values)
+
+
+def row(texts: Texts, number: str = "", **fields: Any) -> Task:
+    values = {"biz_code": texts.code, "queue": texts.queue, "last_error": texts.error} | fields
+    return a_row(texts.number + number, schedule=texts.error, **values)
+
+
+def claimed(texts: Texts, number: str) -> Any:
+    row(texts, number)
+    lane = a_lane(biz_code=texts.code, queue=texts.queue)
+    (one,) = claim.claim(ME, lane, NOW, 1, using="default")
+    return one
+
+
+def adding(do: Caller, texts: Texts) -> None:
+    for conflict in OnConflict:
+        do(upsert.upsert_one, new(texts), conflict, NOW)
+        both = [new(texts), new(texts, conflict.value)]
+        do(upsert.upsert, both, conflict, NOW)
+        do(upsert.upsert, both, conflict, NOW)
+    do(hints.notify, NOW, NOW)
+
+
+def looking(do: Caller, texts: Texts) -> None:
+    row(texts)
+    assert len(do(search.with_keys, {(texts.code, texts.number)})) == 1
+    assert len(do(search.pending_like, texts.code, texts.number)) == 1
+    for at_start in (True, False):
+        match = search.containing(texts.code, texts.number, at_start=at_start)
+        assert Task.objects.filter(match).count() == 1
+    assert Task.objects.filter(search.key(texts.code, texts.number)).count() == 1
+
+
+def claiming(do: Caller, texts: Texts) -> None:
+    for number in range(4):
+        row(texts, str(number), rescues=2 if number == 0 else 0)
+    (lane,) = do(claim.lanes)
+    assert (lane.queue, lane.biz_code) == (texts.queue, texts.code)
+    assert do(claim.has_suspects, lane, NOW)
+    do(claim.count_due, lane, NOW)
+    assert len(do(claim.claim_alone, ME, lane, NOW)) == 1
+    assert len(do(claim.claim, ME, lane, NOW, 1)) == 1
+    assert len(do(claim.claim, ME, lane, NOW, 1, careful=True)) == 1
+    assert len(do(claim.owned_ids, WORKER)) == 3
+
+
+def finishing(do: Caller, texts: Texts) -> None:
+    retry = Retry(later(60), texts.error)
+    ends = [
+        *(Done(), retry, Fail(texts.error), Reschedule(later(60), texts.payload)),
+        *(Again(later(60)), GiveBack(), Unsettled(retry)),
+    ]
+    claims = [claimed(texts, str(number)) for number in range(len(ends))]
+    assert not do(finish.is_cancelled, claims[0])
+    # The last but one was added again meanwhile: it is released.
+    do(upsert.upsert, [new(texts, str(len(ends) - 2))], OnConflict.REPLACE, NOW)
+    for careful in (False, True):
+        batch = [Ended(*end) for end in zip(claims, ends, strict=True)]
+        half = batch[: len(batch) // 2] if careful else batch[len(batch) // 2 :]
+        assert not do(finish.finish, half, NOW, careful=careful).lost
+    Task.objects.all().delete()
+    assert do(finish.finish_inside, claimed(texts, "in"), Reschedule(later(9), texts.payload), NOW)
+
+
+def steering(do: Caller, texts: Texts) -> None:
+    row(texts)
+    for match in (
+        search.key(texts.code, texts.number),
+        search.containing(texts.code, texts.number, at_start=False),
+    ):
+        assert do(steer.pause, match, NOW) == 1
+        assert do(steer.resume, match, NOW) == 1
+        assert do(steer.reschedule, match, later(60), NOW) == 1
+        assert do(steer.run_now, match, NOW) == 1
+        Task.objects.update(status=Status.FAILED)
+        assert do(steer.requeue, match, NOW) == 1
+    assert do(steer.cancel, match, NOW) == (1, 0)
+
+
+def rescuing(do: Caller, texts: Texts) -> None:
+    states = (Status.RUNNING, Status.PAUSING, Status.CANCELLING)
+    for number, status in enumerate(states):
+        row(texts, str(number), status=status)
+        row(texts, f"alone {number}", status=status, rescues=2)
+    assert do(rescue.rescue, [WORKER], lambda code: 1, NOW).freed == 6
+    row(texts, "stray", status=Status.RUNNING)
+    assert do(rescue.give_back_strays, WORKER, [], NOW) == 1
+
+
+def working(do: Caller, texts: Texts) -> None:
+    registration = Registration(texts.name, 30.0, 8, (texts.queue, texts.name))
+    ids = [do(workers.register, registration, NOW) for _ in range(2)]
+    assert do(workers.beat, ids[0], NOW, texts.name[:20], {texts.name: 1})
+    do(workers.read_clock)
+    _, peers = do(workers.roll_call)
+    row(texts, status=Status.RUNNING, claimed_by=NOBODY)
+    assert do(workers.orphaning_owners) == [NOBODY]
+    first = next(peer for peer in peers if peer.id == ids[0])
+    assert do(workers.fence, Peer(*first))
+    assert do(workers.remove, ids[1])
+
+
+def parameters(function: Callable[..., Any]) -> Collection[str]:
+    return inspect.signature(function).parameters
+
+
+def public() -> set[str]:
+    """Functions of the store that take a database, but for those that send no statement."""
+    found = set()
+    for module in pkgutil.iter_modules(store.__path__, f"{store.__name__}."):
+        for name, value in inspect.getmembers(importlib.import_module(module.name)):
+            is_public = inspect.isfunction(value) and not name.startswith("_")
+            if is_public and value.__module__ == module.name and "using" in parameters(value):
+                found.add(f"{module.name.rpartition('.')[2]}.{name}")
+    return found - {
+        "connection.keep_connection",
+        "dialects.dialect_of",
+        "transactions.is_contention",
+        "transactions.write_transaction",
+    }
+
+
+def plain(statements: list[Statement]) -> list[str]:
+    """Their texts, without the numbers that Django gives to savepoints."""
+    return [re.sub(r"s\d+_x\d+", "savepoint", statement.sql) for statement in statements]
+
+
+def test_all_that_the_store_can_do_is_called_here() -> None:
+    assert everything(Texts.all("x")) == public()
+
+
+@pytest.mark.parametrize("text", HOSTILE)
+def test_no_statement_depends_on_the_values(text: str) -> None:
+    with recorded() as ordinary:
+        everything(Texts.all("x"))
+    with recorded() as hostile:
+        everything(Texts.all(text))
+    assert plain(hostile) == plain(ordinary)
+    assert not [statement.sql for statement in hostile if "h0st" in statement.sql]
+    assert [statement for statement in hostile if "h0st" in str(statement.params)]
+
+
+def test_each_mark_of_a_statement_has_its_value() -> None:
+    with recorded() as statements:
+        everything(Texts.all("x"))
+    for sql, params, many in statements:
+        assert not many
+        marks = len(re.findall(r"(?<!%)%s", sql))
+        assert marks == len(params or ()), sql
+
+
+def test_the_names_in_statements_are_those_of_the_models() -> None:
+    models = (Task, WorkerRow)
+    names = {model._meta.db_table for model in models} | {"savepoint"}
+    names |= {field.column for model in models for field in model._meta.concrete_fields}
+    with recorded() as statements:
+        everything(Texts.all(HOSTILE[0]))
+    quote = re.escape(connection.ops.quote_name("x")[0])
+    for sql in plain(statements):
+        quoted = set(re.findall(f"{quote}(.*?){quote}", sql))
+        assert quoted <= names | {"subquery", "__count"}, sql
+        # The only texts: an error that is forgotten, JSON's null, PostgreSQL's time zone, and what
+        # makes a pattern of SQLite ignore case.
+        assert set(re.findall(r"'(.*?)'", sql)) <= {"", "null", "UTC", "(?i)"}, sql
+
+
+@pytest.mark.parametrize("text", HOSTILE)
+def test_hostile_texts_are_stored_and_found_as_they_are(text: str) -> None:
+    others = ["1", "h0st", "%", "x" + text, text + "x"]
+    rows(others, biz_code="order")
+    payload = {text: [text, {"sql": text}]}
+    added = api.add_task(a_task(text, biz_code=text, queue=text, biz_ext=payload))
+    found = api.get_task(text, text)
+    assert found is not None
+    assert (found.pk, found.biz_code, found.biz_num) == (added.pk, text, text)
+    assert (found.queue, found.biz_ext) == (text, payload)
+
+    lane = a_lane(biz_code=text, queue=text)
+    (one,) = claim.claim(ME, lane, NOW, 9, using="default")
+    assert (one.biz_code, one.biz_num, one.queue) == (text, text, text)
+    finish.finish([Ended(one, Fail(text))], NOW, using="default")
+    assert the_row(text, text).last_error == text
+
+    assert api.cancel_task(text, text) == "cancelled"
+    assert not there_is(text, text)
+    assert Task.objects.count() == len(others)
+
+
+@pytest.mark.parametrize("text", HOSTILE)
+def test_a_hostile_fragment_finds_what_contains_it_and_nothing_else(text: str) -> None:
+    rows(["1", "h0st", "%", "_", "\\", "'", f"a{text}b", text])
+    assert {task.biz_num for task in api.get_tasks_by_code("order", text)} == {f"a{text}b", text}
+    assert api.delete_tasks("order", text, match="prefix", dry_run=True) == 1
+    assert api.delete_tasks("order", text) == 2
+    assert Task.objects.count() == 6
+
+
+def test_a_claim_of_another_rows_key_is_impossible_by_text() -> None:
+    """A number that reads as a condition is a number."""
+    a_claim("1")
+    a_row("1 OR 1=1")
+    assert api.pause_task("order", "1 OR 1=1")
+    assert the_row("1").status == Status.RUNNING
