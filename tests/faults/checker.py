@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 from itertools import combinations, pairwise
 from typing import NamedTuple
 
-from tests.faults.history import Add, Call, Fault, History, Run, grouped
+from tests.faults.history import Add, Call, Fault, History, Key, Run, grouped
 
 # Slack for the times that two processes note around one event.
 JITTER = 0.005
@@ -294,9 +294,11 @@ RULES: tuple[Callable[[History], Iterator[Accusation]], ...] = (
 
 def lateness(history: History) -> Iterator[float]:
     """Seconds from a run's time to its start, of keys that nobody paused."""
-    paused = {call.key for call in history.calls if call.call in ("pause", "requeue")}
+    stopped = _steered(history, "pause", "requeue")
     return (
-        run.start + history.clock.offset - run.when for run in history.runs if run.key not in paused
+        run.start + history.clock.offset - run.when
+        for run in history.runs
+        if run.key not in stopped
     )
 
 
@@ -304,26 +306,48 @@ def recovery(history: History) -> Iterator[float]:
     """Seconds until what a fault had interrupted went on.
 
     What ran in a process that was killed or stopped: until it ran again. Where no process was
-    named: from the end of the fault until each worker ran something.
+    named: from the end of the fault until each worker that was there had an answer again.
     """
-    by_row = grouped(history.runs, lambda run: run.id)
+    by_key = grouped(history.runs, lambda run: run.key)
+    signs = _signs_of_life(history)
     for fault in history.faults:
         if fault.pids:
-            yield from _reruns(fault, history, by_row)
+            yield from _reruns(fault, history, by_key)
         else:
-            firsts = grouped((run for run in history.runs if run.start > fault.until), _pid)
-            yield from (min(run.start for run in runs) - fault.until for runs in firsts.values())
+            yield from (
+                min(at for at in times if at > fault.until) - fault.until
+                for times in signs.values()
+                if min(times) < fault.at and max(times) > fault.until
+            )
 
 
-def _reruns(fault: Fault, history: History, by_row: dict[int, list[Run]]) -> Iterator[float]:
+def _signs_of_life(history: History) -> dict[int, list[float]]:
+    """By process, when the database answered to it: it was given a task, or its heartbeat."""
+    signs: dict[int, list[float]] = {}
+    for worker, times in history.beats.items():
+        signs.setdefault(history.pids.get(worker, worker), []).extend(times)
     for run in history.runs:
-        ended = run.end is not None and run.end <= fault.at
-        if run.pid not in fault.pids or run.start > fault.at or ended:
+        signs.setdefault(run.pid, []).append(run.start)
+    return signs
+
+
+def _reruns(fault: Fault, history: History, by_key: dict[Key, list[Run]]) -> Iterator[float]:
+    steered = _steered(history, "pause", "cancel", "delete", "requeue")
+    for run in history.runs:
+        if run.pid not in fault.pids or run.key in steered or not _was_cut(run, fault):
             continue
-        later = [other.start for other in by_row[run.id] if other.version > run.version]
+        later = [other.start for other in by_key[run.key] if other.start > run.start]
         if later:
             yield min(later) - fault.at
 
 
-def _pid(run: Run) -> int:
-    return run.pid
+def _was_cut(run: Run, fault: Fault) -> bool:
+    """Whether it ended never, or after its process had been stopped for the time of the fault."""
+    if run.start > fault.at:
+        return False
+    return run.end is None or (run.end > fault.until and not fault.name.startswith("SIGTERM"))
+
+
+def _steered(history: History, *calls: str) -> set[Key]:
+    """Keys whose tasks may have waited because somebody wanted them to."""
+    return {call.key for call in history.calls if call.call in calls}

@@ -129,7 +129,9 @@ class History:
     calls: list[Call] = field(default_factory=list)
     runs: list[Run] = field(default_factory=list)
     ends: list[End] = field(default_factory=list)
+    # By worker: when its heartbeats were answered, and its process.
     beats: dict[int, list[float]] = field(default_factory=dict)
+    pids: dict[int, int] = field(default_factory=dict)
     rescues: list[tuple[int, float]] = field(default_factory=list)
     faults: list[Fault] = field(default_factory=list)
     # What is in the database at the end; effects as (key, nonce, hop, task id, version).
@@ -192,6 +194,7 @@ def from_records(records: Iterable[dict[str, Any]], history: History) -> History
                     history.ends.append(End(record["at"], claim, outcome, verdict))
             case "beat" if record["renewed"]:
                 history.beats.setdefault(record["worker"], []).append(record["asked"])
+                history.pids[record["worker"]] = record["pid"]
             case "rescue":
                 history.rescues.append((record["worker"], record["at"]))
             case "fault":

@@ -278,9 +278,18 @@ def test_the_recovery_of_a_killed_worker_is_the_time_until_its_runs_went_on():
     assert check(a_history(an_add(), *runs, killed)).recovery == [4.5]
 
 
-def test_the_recovery_of_an_outage_is_the_time_until_each_worker_ran_something():
+def test_what_a_stopping_worker_still_ended_was_not_interrupted():
+    stopped = Fault("SIGTERM", 12.5, 13.5, (70,))
+    runs = a_run(start=12), a_run(start=17, version=3, worker=8, pid=80)
+    assert check(a_history(an_add(), *runs, stopped)).recovery == []
+
+
+def test_the_recovery_of_an_outage_is_the_time_until_each_worker_had_an_answer():
     outage = Fault("outage", 5.0, 11.0)
-    assert check(a_history(an_add(), a_run(start=12.0), outage)).recovery == [1.0]
+    seen = {7: [1.0, 11.5], 8: [2.0, 14.0], 9: [13.0]}  # the last one is new
+    facts = an_add(), a_run(start=12.0), outage
+    verdict = check(a_history(*facts, beats=seen, pids={7: 70, 8: 80, 9: 90}))
+    assert verdict.recovery == [0.5, 3.0]
 
 
 def test_lateness_is_told_by_the_databases_clock():
@@ -302,7 +311,7 @@ def test_journals_become_histories():
         | {"nonce": "a", "hop": 0, "when": 2.0, "atomic": False, **common},
         {"kind": "end", "at": 5, "run": "r", "how": "done"},
         {"kind": "finish", "at": 6, "ends": [[1, 1, 7, "Done", "accepted"]]},
-        {"kind": "beat", "at": 7, "asked": 6.5, "worker": 7, "renewed": True},
+        {"kind": "beat", "at": 7, "asked": 6.5, "worker": 7, "pid": 70, "renewed": True},
         {"kind": "fault", "at": 9, "from": 8, "name": "SIGKILL", "pids": [70]},
     ]
     history = from_records(records, History(LEASE))
