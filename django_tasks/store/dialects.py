@@ -9,6 +9,7 @@ from datetime import datetime, timezone
 from functools import cached_property, lru_cache
 from time import monotonic
 from typing import Any, cast
+from weakref import WeakKeyDictionary
 
 from django.db import connections
 from django.db.backends.base.base import BaseDatabaseWrapper
@@ -32,6 +33,8 @@ class Dialect:
     # that the statement's WHERE left alone
     returns_inserts = True
     returns_only_moved = True
+    # Whether a write that returns rows must not commit by itself: its answer may never come
+    loses_answers = False
     # MIN over GROUP BY hops along an index instead of reading all of it
     groups_along_index = False
     # What makes a pattern ignore case where the column's collation compares bytes
@@ -187,9 +190,26 @@ class MySQL(Dialect):
         self.execute("SET SESSION innodb_lock_wait_timeout = %s", [max(1, int(seconds))])
 
 
+# Of each connection to MariaDB: whether a Galera node is at its other end. Asked once.
+_leads_to_node: WeakKeyDictionary[BaseDatabaseWrapper, bool] = WeakKeyDictionary()
+
+
 class MariaDB(MySQL):
     returns_deletes = True
     returns_inserts = True
+
+    @property
+    def loses_answers(self) -> bool:  # type: ignore[override]
+        """On a Galera node, if another node's write gets in the way of the statement.
+
+        MariaDB 10.11 may then neither send the rest of the rows nor an error, and the client
+        waits for ever; or, with ``wsrep_retry_autocommit``, it sends the rows of both tries.
+        Inside a transaction an error comes, as it should.
+        """
+        if self.connection not in _leads_to_node:
+            found = self.fetch("SHOW VARIABLES LIKE 'wsrep_on'")
+            _leads_to_node[self.connection] = ("wsrep_on", "ON") in found
+        return _leads_to_node[self.connection]
 
 
 @lru_cache(maxsize=256)

@@ -39,6 +39,16 @@ def write_transaction(using: str) -> Iterator[None]:
         connection.transaction_mode = mode
 
 
+@contextmanager
+def answered_transaction(using: str) -> Iterator[None]:
+    """For a statement that writes and returns rows: a transaction where it needs one."""
+    if connections[using].get_autocommit() and dialect_of(using).loses_answers:
+        with write_transaction(using):
+            yield
+    else:
+        yield
+
+
 def retried(operation: Callable[P, R]) -> Callable[P, R]:
     """Repeat an operation that takes ``using`` when somebody else was in its way.
 

@@ -17,7 +17,7 @@ from django_tasks import payload
 from django_tasks.models import Status, Task
 from django_tasks.store.claim import OWNED_SQL
 from django_tasks.store.dialects import Dialect, dialect_of, flat, marks
-from django_tasks.store.transactions import write_transaction
+from django_tasks.store.transactions import answered_transaction, write_transaction
 from django_tasks.times import for_django
 
 
@@ -61,11 +61,9 @@ def upsert_one(
     """
     dialect = dialect_of(using)
     if dialect.returns_inserts and on_conflict is OnConflict.REPLACE:
-        insert = _upserting(dialect, [task], on_conflict)
-        template = f"{insert} RETURNING {_ALL_COLUMNS}"
-        # The last one: a Galera node that repeats a refused statement by itself
-        # (wsrep_retry_autocommit) sends the rows of each try.
-        row = dialect.fetch(template, _values(dialect, [task], now))[-1]
+        template = f"{_upserting(dialect, [task], on_conflict)} RETURNING {_ALL_COLUMNS}"
+        with answered_transaction(using):
+            (row,) = dialect.fetch(template, _values(dialect, [task], now))
         return _stored(dialect, row), True
     with write_transaction(using):
         moved = bool(upsert([task], on_conflict, now, using=using))

@@ -9,7 +9,7 @@ from django_tasks.clock import ClockReading
 from django_tasks.models import WorkerRow
 from django_tasks.store.claim import OWNED_SQL
 from django_tasks.store.dialects import dialect_of, marks
-from django_tasks.store.transactions import retried
+from django_tasks.store.transactions import answered_transaction, retried
 from django_tasks.times import for_django
 
 
@@ -47,7 +47,8 @@ def register(worker: Registration, now: datetime, *, using: str) -> int:
         queues=list(worker.queues),
         state="running",
     )
-    row.save(using=using, force_insert=True)
+    with answered_transaction(using):
+        row.save(using=using, force_insert=True)
     return row.pk
 
 
