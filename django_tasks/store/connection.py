@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from django.db import connections
+from django.db import Error, connections
 
 from django_tasks.store.dialects import dialect_of
 
@@ -20,7 +20,12 @@ def keep_connection(using: str, lock_wait: float) -> None:
         connection.ensure_connection()
         if connection.settings_dict["CONN_MAX_AGE"] == 0:
             connection.close_at = None
-        dialect_of(using).bound_lock_waits(lock_wait)
+        try:
+            dialect_of(using).bound_lock_waits(lock_wait)
+            dialect_of(using).catch_up()  # with what we wrote through another node
+        except Error:
+            connection.close()
+            raise
 
 
 def close_connections() -> None:

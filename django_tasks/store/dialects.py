@@ -33,8 +33,8 @@ class Dialect:
     # that the statement's WHERE left alone
     returns_inserts = True
     returns_only_moved = True
-    # Whether a write that returns rows must not commit by itself: its answer may never come
-    loses_answers = False
+    # A node of a Galera cluster: other nodes write as well, and it may be a moment behind them
+    is_galera = False
     # MIN over GROUP BY hops along an index instead of reading all of it
     groups_along_index = False
     # What makes a pattern ignore case where the column's collation compares bytes
@@ -122,6 +122,9 @@ class Dialect:
     def bound_lock_waits(self, seconds: float) -> None:
         """Let no statement of this session wait longer than ``seconds`` for a row's lock."""
 
+    def catch_up(self) -> None:
+        """From now on see all that any node had committed before. Call outside a transaction."""
+
 
 class SQLite(Dialect):
     clock_sql = "NULL"
@@ -199,17 +202,15 @@ class MariaDB(MySQL):
     returns_inserts = True
 
     @property
-    def loses_answers(self) -> bool:  # type: ignore[override]
-        """On a Galera node, if another node's write gets in the way of the statement.
-
-        MariaDB 10.11 may then neither send the rest of the rows nor an error, and the client
-        waits for ever; or, with ``wsrep_retry_autocommit``, it sends the rows of both tries.
-        Inside a transaction an error comes, as it should.
-        """
+    def is_galera(self) -> bool:  # type: ignore[override]
         if self.connection not in _leads_to_node:
             found = self.fetch("SHOW VARIABLES LIKE 'wsrep_on'")
             _leads_to_node[self.connection] = ("wsrep_on", "ON") in found
         return _leads_to_node[self.connection]
+
+    def catch_up(self) -> None:
+        if self.is_galera:
+            self.fetch("SET STATEMENT wsrep_sync_wait = 1 FOR SELECT 1 FROM {task} LIMIT 1")
 
 
 @lru_cache(maxsize=256)

@@ -61,6 +61,19 @@ def finish(ended: Sequence[Ended], now: datetime, *, using: str, careful: bool =
         return Finished(released, {claimed.id for claimed in missed} - released, locked)
 
 
+def await_claim(claimed: Claimed, *, using: str) -> None:
+    """Before an ``atomic`` run: have this thread's connection see the claim.
+
+    It may lead to another Galera node than the poller's, and that one may be a moment behind. To
+    it the end of the run would look like that of a row which somebody has moved.
+    """
+    dialect = dialect_of(using)
+    if dialect.is_galera:
+        template = "SELECT 1 FROM {task} WHERE id = %s AND version >= %s"
+        if not dialect.fetch(template, [claimed.id, claimed.version]):
+            dialect.catch_up()
+
+
 def finish_inside(
     claimed: Claimed, outcome: Done | Reschedule, now: datetime, *, using: str
 ) -> bool:
@@ -107,11 +120,16 @@ def release(dialect: Dialect, claims: Sequence[Claimed], now: datetime) -> set[i
 
 def is_cancelled(claimed: Claimed, *, using: str) -> bool:
     """Whether the run of ``claimed`` should stop: cancelled, or no longer ours. A plain read."""
+    dialect = dialect_of(using)
     template = (
         "SELECT 1 FROM {task} WHERE id = %s AND claimed_by = %s"
         f" AND status <> {Status.CANCELLING:d}"
     )
-    return not dialect_of(using).fetch(template, [claimed.id, claimed.worker_id])
+    params = [claimed.id, claimed.worker_id]
+    if dialect.fetch(template, params):
+        return False
+    dialect.catch_up()  # a node that has not heard of the claim yet does not know
+    return not (dialect.is_galera and dialect.fetch(template, params))
 
 
 def _locked_ids(dialect: Dialect, ids: Sequence[int]) -> set[int]:

@@ -41,8 +41,13 @@ def write_transaction(using: str) -> Iterator[None]:
 
 @contextmanager
 def answered_transaction(using: str) -> Iterator[None]:
-    """For a statement that writes and returns rows: a transaction where it needs one."""
-    if connections[using].get_autocommit() and dialect_of(using).loses_answers:
+    """For a statement that writes and returns rows: on Galera, a transaction.
+
+    When the write of another node gets in the way of such a statement that commits by itself,
+    MariaDB 10.11 may send neither the rest of the rows nor an error, and the client waits for
+    ever; or, with ``wsrep_retry_autocommit``, the rows of both tries. Here an error comes.
+    """
+    if connections[using].get_autocommit() and dialect_of(using).is_galera:
         with write_transaction(using):
             yield
     else:

@@ -29,7 +29,7 @@ from django_tasks.outcomes import (
 from django_tasks.registry import handler_for
 from django_tasks.running import RunningTask
 from django_tasks.store.claimed import Claimed
-from django_tasks.store.finish import Ended, finish_inside, is_cancelled
+from django_tasks.store.finish import Ended, await_claim, finish_inside, is_cancelled
 from django_tasks.store.transactions import write_transaction
 from django_tasks.times import aware, for_django
 from django_tasks.worker.coroutines import EventLoop
@@ -134,6 +134,7 @@ class Runner:
         good: Good | None = None
         steps: list[str] = []
         try:
+            await_claim(run.claimed, using=self._using)
             with write_transaction(self._using):
                 steps.append("begun")
                 # The first hook of the commit: if a later one raises, the end is written already.

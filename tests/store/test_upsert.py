@@ -4,10 +4,7 @@ import pytest
 from django.db import DatabaseError, connection, transaction
 
 from django_tasks.models import OWNED, UNOWNED, Status, Task
-from django_tasks.store import dialects
-from django_tasks.store.dialects import MariaDB
 from django_tasks.store.upsert import OnConflict, upsert, upsert_one
-from django_tasks.store.workers import Registration, register
 from tests.factories import CODE, NOW, WORKER, a_new, a_row, in_utc, later, the_row
 
 pytestmark = pytest.mark.django_db
@@ -275,41 +272,3 @@ def test_what_the_database_refuses_is_an_error_in_every_mode(mode):
 def add_broken(mode):
     with transaction.atomic():
         add(a_new(biz_ext="{this is no JSON"), mode)
-
-
-@pytest.fixture(params=["OFF", "ON"])
-def wsrep(request, monkeypatch, dialect):
-    """What the server says of being a Galera node; a single one has the variable too."""
-    if dialect != "mariadb":
-        pytest.skip("only MariaDB may be a Galera node")
-    asked = MariaDB.fetch
-
-    def fetch(self, template, params=()):
-        if "wsrep_on" in template:
-            assert asked(self, template) == (("wsrep_on", "OFF"),)
-            return (("wsrep_on", request.param),)
-        return asked(self, template, params)
-
-    monkeypatch.setattr(MariaDB, "fetch", fetch)
-    dialects._leads_to_node.clear()
-    yield request.param
-    dialects._leads_to_node.clear()
-
-
-@pytest.mark.django_db(transaction=True)
-@pytest.mark.parametrize(
-    "write",
-    [lambda: add(a_new()), lambda: register(Registration("vm", 30, 8), NOW, using="default")],
-)
-def test_a_galera_node_is_never_asked_for_rows_by_a_statement_that_commits_by_itself(wsrep, write):
-    in_transaction = []
-
-    def look(execute, sql, params, many, context):
-        if "RETURNING" in sql:
-            in_transaction.append(connection.in_atomic_block)
-        return execute(sql, params, many, context)
-
-    with connection.execute_wrapper(look):
-        write()
-
-    assert in_transaction == [wsrep == "ON"]

@@ -15,6 +15,7 @@ from django_tasks.models import Status, Task
 from django_tasks.outcomes import Done, Fail, Lost, Outcome, Retry, Settled, Unsettled
 from django_tasks.store import rescue
 from django_tasks.store.claimed import Claimed
+from django_tasks.store.dialects import dialect_of
 from django_tasks.store.finish import Ended, finish
 from django_tasks.worker.membership import Membership
 from tests.waiting import DEADLINE
@@ -339,6 +340,24 @@ def test_a_transaction_that_cannot_begin_is_not_the_tasks_fault_and_not_tried_at
     task = stored()
     assert (task.status, task.attempts, task.rescues) == (Status.PENDING, 0, 0)
     assert task.when > datetime.now(timezone.utc)
+
+
+def test_a_claim_that_its_node_has_not_heard_of_yet_is_run_and_ended_once(
+    register: Register, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Two connections of one worker may lead to two nodes of a Galera cluster."""
+    register(lambda task: Group(name="effect").save(), atomic=True)
+    membership = joined()
+    added()
+    (claim,) = claimed(membership.worker_id)
+    owned = Task.objects.values("status", "version", "claimed_by", "claim_time").get()
+    Task.objects.update(status=Status.PENDING, version=0, claimed_by=None, claim_time=None)
+    node = type(dialect_of(USING))
+    monkeypatch.setattr(node, "is_galera", True)
+    monkeypatch.setattr(node, "catch_up", lambda _: Task.objects.update(**owned))
+    assert written(claim, membership) == Settled()
+    assert effects() == 1
+    assert row() is None
 
 
 def test_an_atomic_end_is_told_after_the_commit(register: Register) -> None:
