@@ -84,7 +84,8 @@ def add_tasks(
     for task in stored:
         signals.task_added.send_robust(Task, task=task, using=alias)
     if moved:
-        _wake_workers(min(item.new.when for item in items if item.new[:2] in moved), alias)
+        first = min(item.new.when for item in items if item.new[:2] in moved)
+        _wake_workers(first, alias, len(moved))
     return len(moved)
 
 
@@ -310,9 +311,14 @@ def _moved(count: int, when: datetime, using: str) -> bool:
     return count > 0
 
 
-def _wake_workers(first: datetime, using: str) -> None:
-    """Hint that something is due at ``first``, to this process's workers and to others."""
+def _wake_workers(first: datetime, using: str, tasks: int = 1) -> None:
+    """Hint that so many are due from ``first`` on, to this process's workers and to others."""
     if connections[using].in_atomic_block or connections[using].get_autocommit():
-        transaction.on_commit(partial(bell.ring, using), using=using)
+        transaction.on_commit(partial(_ring, first, tasks, using), using=using)
     # else a transaction that the caller manages by hand: Django cannot tell when it commits
     hints.notify(first, now(using), using=using)
+
+
+def _ring(first: datetime, tasks: int, using: str) -> None:
+    bell.ring(using)
+    hints.ring(first, now(using), tasks, using=using)

@@ -7,6 +7,7 @@ list of dotted paths. Nothing is read at import, and ``override_settings`` works
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, fields
 from functools import cache
+from ipaddress import ip_address
 from typing import Any
 
 from django.conf import settings
@@ -45,6 +46,17 @@ def _duration(lowest: float, highest: float) -> Callable[[Any], float]:
     return convert
 
 
+def _address(value: Any) -> str:
+    if not isinstance(value, str):
+        raise TypeError("must be a text")
+    if value:
+        try:
+            ip_address(value)
+        except ValueError:
+            raise ValueError("must be an IP address of this host, or empty") from None
+    return value
+
+
 def _option(default: Any, convert: Callable[[Any], Any]) -> Any:
     return field(default=default, metadata={"convert": convert})
 
@@ -61,6 +73,7 @@ class Options:
     ``max_attempts``   failed runs before a task is FAILED, unless its handler says otherwise
     ``shutdown_timeout``  how long a stopping worker waits for running handlers
     ``payload_limit``  the largest ``biz_ext``, in bytes of JSON
+    ``doorbell``       the address of this host at which workers can be woken; empty: nowhere
     """
 
     poll_interval: float = _option(1.0, _duration(0.01, 3600))
@@ -71,6 +84,7 @@ class Options:
     max_attempts: int = _option(5, _whole(1, 10_000))
     shutdown_timeout: float = _option(30.0, _duration(0, 86_400))
     payload_limit: int = _option(1_000_000, _whole(1, 100_000_000))
+    doorbell: str = _option("127.0.0.1", _address)
 
 
 def names() -> list[str]:

@@ -205,6 +205,10 @@ def hints_lost(using: str, error: BaseException) -> None:
     logger.debug("No hints from %s for a while (%s); polling goes on", using, _in_short(error))
 
 
+def no_doorbell(host: str, error: BaseException) -> None:
+    logger.warning("No doorbell at %s (%s); polling goes on", host, _in_short(error))
+
+
 def poller_failed(using: str) -> None:
     logger.exception("A cycle of the poller on %s failed; it goes on", using)
 

@@ -98,6 +98,8 @@ class WorkerRow(models.Model):
     threads = models.IntegerField(_("threads"))
     state = models.CharField(_("state"), max_length=20)
     counters = models.JSONField(_("counters"), default=dict)
+    # Where a datagram wakes it; empty if nowhere.
+    doorbell = models.CharField(_("doorbell"), max_length=100, default="")
 
     class Meta:
         db_table = "t_task_worker"

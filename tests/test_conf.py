@@ -17,7 +17,9 @@ DEFAULTS = {
     "MAX_ATTEMPTS": 5,
     "SHUTDOWN_TIMEOUT": 30.0,
     "PAYLOAD_LIMIT": 1_000_000,
+    "DOORBELL": "127.0.0.1",
 }
+NUMBERS = [name for name, value in DEFAULTS.items() if not isinstance(value, str)]
 
 
 @pytest.fixture
@@ -46,7 +48,14 @@ def test_the_setting_itself_may_be_missing(settings):
     assert conf.unknown_names() == []
 
 
-@pytest.mark.parametrize("name", DEFAULTS)
+@pytest.mark.parametrize("address", ["", "10.0.0.5", "::1"])
+def test_the_doorbell_is_an_address_of_this_host_or_nothing(wishes, address):
+    wishes(DOORBELL=address)
+
+    assert in_force()["DOORBELL"] == address
+
+
+@pytest.mark.parametrize("name", NUMBERS)
 def test_every_setting_can_be_set_and_changes_no_other(wishes, name):
     value = 2 if isinstance(DEFAULTS[name], int) else 2.5
 
@@ -64,14 +73,17 @@ def test_durations_are_timedeltas_or_seconds(wishes, name, value):
 
 
 BAD = [
-    *[(name, "5") for name in DEFAULTS],
-    *[(name, None) for name in DEFAULTS],
-    *[(name, True) for name in DEFAULTS],
-    *[(name, -1) for name in DEFAULTS],
-    *[(name, 10**9) for name in DEFAULTS],
-    *[(name, float("nan")) for name in DEFAULTS],
-    *[(name, 2.5) for name in DEFAULTS if isinstance(DEFAULTS[name], int)],
-    *[(name, 0) for name in DEFAULTS if name != "SHUTDOWN_TIMEOUT"],
+    ("DOORBELL", "example.com"),
+    ("DOORBELL", 5),
+    ("DOORBELL", None),
+    *[(name, "5") for name in NUMBERS],
+    *[(name, None) for name in NUMBERS],
+    *[(name, True) for name in NUMBERS],
+    *[(name, -1) for name in NUMBERS],
+    *[(name, 10**9) for name in NUMBERS],
+    *[(name, float("nan")) for name in NUMBERS],
+    *[(name, 2.5) for name in NUMBERS if isinstance(DEFAULTS[name], int)],
+    *[(name, 0) for name in NUMBERS if name != "SHUTDOWN_TIMEOUT"],
     ("BATCH_SIZE", 1001),
 ]
 

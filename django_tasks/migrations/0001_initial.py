@@ -26,6 +26,7 @@ class Migration(migrations.Migration):
                 ('threads', models.IntegerField(verbose_name='threads')),
                 ('state', models.CharField(max_length=20, verbose_name='state')),
                 ('counters', models.JSONField(default=dict, verbose_name='counters')),
+                ('doorbell', models.CharField(default='', max_length=100, verbose_name='doorbell')),
             ],
             options={
                 'verbose_name': 'worker',

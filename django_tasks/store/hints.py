@@ -1,7 +1,8 @@
-"""PostgreSQL's NOTIFY: tells workers in other processes that a task was added for about now.
+"""Telling workers in other processes that a task was added for about now.
 
-A hint on top of polling and never instead of it. It is part of the adder's transaction, so it
-arrives with the commit or not at all; a worker that misses it finds the task at its next poll.
+A hint on top of polling and never instead of it: a worker that misses it finds the task at its
+next poll. PostgreSQL's NOTIFY is part of the adder's transaction, so it arrives with the commit or
+not at all. Elsewhere the adder rings after the commit, at the doorbells in the workers' rows.
 """
 
 import os
@@ -9,14 +10,24 @@ import select
 from collections.abc import Callable
 from contextlib import nullcontext, suppress
 from datetime import datetime, timedelta
+from time import monotonic
 from typing import Any
 
 from django.db import Error, connections
 
+from django_tasks import doorbell
 from django_tasks.conf import options
+from django_tasks.doorbell import Door
+from django_tasks.store import workers
 from django_tasks.store.dialects import dialect_of
 
 CHANNEL = "django_tasks"
+
+
+# How old the list of doorbells may be. Whoever rings at a worker that has gone wakes nobody.
+DOORS_SECONDS = 2.0
+
+_doors: dict[str, tuple[float, list[Door]]] = {}
 
 
 def notify(first: datetime, now: datetime, *, using: str) -> None:
@@ -26,28 +37,47 @@ def notify(first: datetime, now: datetime, *, using: str) -> None:
     Outside a transaction the task is stored already, and a hint that fails must not say otherwise.
     """
     dialect = dialect_of(using)
-    if dialect.notifies and first <= now + timedelta(seconds=options().poll_interval):
+    if dialect.notifies and _is_soon(first, now):
         with nullcontext() if dialect.connection.in_atomic_block else suppress(Error):
             dialect.execute(f"NOTIFY {CHANNEL}")
 
 
-class Listener:
-    """Calls ``wake`` for every hint, from the thread that calls ``listen``."""
+def ring(first: datetime, now: datetime, tasks: int, *, using: str) -> None:
+    """The same after the commit, where the database sends no hints. Raises nothing."""
+    if not dialect_of(using).notifies and _is_soon(first, now):
+        doorbell.ring(_known_doors(using), tasks)
 
-    def __init__(self, using: str, wake: Callable[[], None]) -> None:
+
+def _is_soon(first: datetime, now: datetime) -> bool:
+    return first <= now + timedelta(seconds=options().poll_interval)
+
+
+def _known_doors(using: str) -> list[Door]:
+    """Read without a lock: at worst two threads ask at once."""
+    asked, doors = _doors.get(using, (-DOORS_SECONDS, []))
+    tick = monotonic()
+    if tick - asked >= DOORS_SECONDS:
+        with suppress(Error):
+            doors = [door for door in workers.doors(using=using) if door.can_be_reached()]
+        _doors[using] = tick, doors
+    return doors
+
+
+def are_sent(using: str) -> bool:
+    """Whether this database sends hints. Only psycopg 3 hands them over as they come."""
+    connection: Any = connections[using]
+    return connection.vendor == "postgresql" and hasattr(connection.Database.Connection, "notifies")
+
+
+class Listener:
+    """Hears what the database sends, in the thread that calls ``listen``."""
+
+    def __init__(self, using: str) -> None:
         self._using = using
-        self._wake = wake
         self._stopped, self._stop = os.pipe()
 
-    def is_useful(self) -> bool:
-        """Whether this database sends hints. Only psycopg 3 hands them over as they come."""
-        connection: Any = connections[self._using]
-        return dialect_of(self._using).notifies and hasattr(
-            connection.Database.Connection, "notifies"
-        )
-
-    def listen(self) -> None:
-        """Listen until ``stop``. Database errors pass; call again to go on."""
+    def listen(self, wake: Callable[[], None]) -> None:
+        """Call ``wake`` for every hint until ``stop``. Database errors pass: call it again."""
         # A connection of its own: what waits for hints cannot run statements, and one that a
         # pool owns must not listen on behalf of its next user.
         connection: Any = connections.create_connection(self._using)
@@ -55,8 +85,8 @@ class Listener:
         try:
             with connection.cursor() as cursor:
                 cursor.execute(f"LISTEN {CHANNEL}")
-            self._wake()  # what was added before we listened
-            self._relay(connection.connection)
+            wake()  # what was added before we listened
+            self._relay(connection.connection, wake)
         finally:
             connection.close()
 
@@ -69,14 +99,14 @@ class Listener:
         os.close(self._stopped)
         os.close(self._stop)
 
-    def _relay(self, raw: Any) -> None:
+    def _relay(self, raw: Any, wake: Callable[[], None]) -> None:
         while True:
             ready, _, _ = select.select([raw.fileno(), self._stopped], [], [])
             if self._stopped in ready:
                 return
             # Many at once are one reason to look. A connection that was closed raises here.
             if list(raw.notifies(timeout=0)):
-                self._wake()
+                wake()
 
 
 def _unpooled(settings: dict[str, Any]) -> dict[str, Any]:

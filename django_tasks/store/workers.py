@@ -6,6 +6,7 @@ from datetime import datetime, timedelta
 from typing import NamedTuple
 
 from django_tasks.clock import ClockReading
+from django_tasks.doorbell import Door
 from django_tasks.models import WorkerRow
 from django_tasks.store.claim import OWNED_SQL
 from django_tasks.store.dialects import dialect_of, marks
@@ -33,6 +34,7 @@ class Registration(NamedTuple):
     lease: float
     threads: int
     queues: tuple[str, ...] = ()
+    doorbell: str = ""
 
 
 @retried
@@ -46,6 +48,7 @@ def register(worker: Registration, now: datetime, *, using: str) -> int:
         threads=worker.threads,
         queues=list(worker.queues),
         state="running",
+        doorbell=worker.doorbell,
     )
     with answered_transaction(using):
         row.save(using=using, force_insert=True)
@@ -69,6 +72,12 @@ def roll_call(*, using: str) -> tuple[ClockReading, list[Peer]]:
 def read_clock(*, using: str) -> ClockReading:
     """The database's clock."""
     return dialect_of(using).read_clock()
+
+
+def doors(*, using: str) -> list[Door]:
+    """Where workers can be woken."""
+    rows = dialect_of(using).fetch("SELECT name, doorbell FROM {worker} WHERE doorbell <> ''")
+    return [Door(*row) for row in rows]
 
 
 def beat(

@@ -26,6 +26,7 @@ class WorkerConfig:
     codes: tuple[str, ...] = ()
     until_empty: bool = False
     max_tasks: int | None = None
+    doorbell: str = ""
 
     @property
     def heartbeat_interval(self) -> float:
@@ -41,7 +42,7 @@ class WorkerConfig:
         return Registration(name[-200:], self.lease, self.threads, self.queues)
 
 
-_OPTIONS = ("threads", "batch_size", "poll_interval", "lease", "shutdown_timeout")
+_OPTIONS = ("threads", "batch_size", "poll_interval", "lease", "shutdown_timeout", "doorbell")
 _NAMES = ("queues", "codes")
 
 

@@ -1,49 +1,59 @@
-"""A thread that waits for the database's hints and wakes the poller."""
+"""A thread that waits for hints, the database's or a doorbell's, and wakes the poller."""
 
 from collections.abc import Callable
 from threading import Event, Thread
 
 from django_tasks import logs
+from django_tasks.doorbell import Doorbell
+from django_tasks.store import hints
 from django_tasks.store.connection import close_connections
-from django_tasks.store.hints import Listener
 
 # Hints are a comfort: how soon to listen again after an error hardly matters.
 RETRY_SECONDS = 5.0
 
 
 class Hearing:
-    """Started and stopped with its worker; does nothing on databases that send no hints."""
+    """Opened, started and stopped with its worker."""
 
-    def __init__(self, using: str, wake: Callable[[], None]) -> None:
+    def __init__(self, using: str, host: str, wake: Callable[[], None]) -> None:
+        """``host`` is the address for a doorbell; empty for none."""
         self._using = using
+        self._host = host
         self._wake = wake
         self._stopping = Event()
-        self._listener: Listener | None = None
+        self._ear: Doorbell | hints.Listener | None = None
         self._thread = Thread(target=self._main, name=f"django_tasks-hints-{using}", daemon=True)
 
+    def open(self) -> str:
+        """Where the worker can be rung at; empty if nowhere, or if the database sends hints."""
+        if hints.are_sent(self._using):
+            self._ear = hints.Listener(self._using)
+        elif self._host:
+            try:
+                self._ear = Doorbell(self._host)
+            except OSError as error:
+                logs.no_doorbell(self._host, error)
+        return self._ear.address if isinstance(self._ear, Doorbell) else ""
+
     def start(self) -> None:
-        """Called by the poller thread, whose connection says what the database can do."""
-        listener = Listener(self._using, self._wake)
-        if listener.is_useful():
-            self._listener = listener
+        if self._ear is not None:
             self._thread.start()
-        else:
-            listener.close()
 
     def stop(self) -> None:
-        if self._listener is not None:
+        if self._ear is not None:
             self._stopping.set()
-            self._listener.stop()
-            self._thread.join()
-            self._listener.close()
-            self._listener = None
+            self._ear.stop()
+            if self._thread.ident is not None:
+                self._thread.join()
+            self._ear.close()
+            self._ear = None
 
     def _main(self) -> None:
-        listener = self._listener
-        while listener is not None and not self._stopping.is_set():
+        ear = self._ear
+        while ear is not None and not self._stopping.is_set():
             try:
-                listener.listen()
+                ear.listen(self._wake)
             except Exception as error:  # noqa: BLE001 - Django's errors, and the driver's own
                 logs.hints_lost(self._using, error)
-            self._stopping.wait(RETRY_SECONDS)
+                self._stopping.wait(RETRY_SECONDS)
         close_connections()

@@ -30,6 +30,10 @@ class Membership:
     def name(self) -> str:
         return self._registration.name
 
+    def can_be_rung_at(self, doorbell: str) -> None:
+        """To be known before it joins: where others can wake this worker."""
+        self._registration = self._registration._replace(doorbell=doorbell)
+
     def join(self) -> int:
         """Enter the table of workers, anew if need be; returns the new worker id."""
         asked = self.clock.monotonic()

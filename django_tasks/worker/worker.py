@@ -40,7 +40,7 @@ class Worker:
         self._executor = Executor(config.threads, runner, self._woken.set)
         self._poller = Poller(config, self._membership, self._executor)
         self._outage = Outage(config.using)
-        self._hearing = Hearing(config.using, self._woken.set)
+        self._hearing = Hearing(config.using, config.doorbell, self._woken.set)
         self._thread = Thread(target=self._main, name=f"django_tasks-{config.using}", daemon=True)
 
     def start(self) -> None:
@@ -71,6 +71,7 @@ class Worker:
     def _main(self) -> None:
         bell.listen(self.config.using, self._woken.set)
         try:
+            self._membership.can_be_rung_at(self._hearing.open())
             if self._joined():
                 self._run()
         finally:

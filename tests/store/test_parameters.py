@@ -140,6 +140,9 @@ def adding(do: Caller, texts: Texts) -> None:
         do(upsert.upsert, both, conflict, NOW)
         do(upsert.upsert, both, conflict, NOW)
     do(hints.notify, NOW, NOW)
+    hints._doors.clear()
+    do(hints.ring, NOW, NOW, 1)
+    do(workers.doors)
 
 
 def looking(do: Caller, texts: Texts) -> None:
@@ -173,6 +176,7 @@ def finishing(do: Caller, texts: Texts) -> None:
     ]
     claims = [claimed(texts, str(number)) for number in range(len(ends))]
     assert not do(finish.is_cancelled, claims[0])
+    do(finish.await_claim, claims[0])
     # The last but one was added again meanwhile: it is released.
     do(upsert.upsert, [new(texts, str(len(ends) - 2))], OnConflict.REPLACE, NOW)
     for careful in (False, True):
@@ -238,6 +242,8 @@ def public() -> set[str]:
         "dialects.dialect_of",
         "transactions.is_contention",
         "transactions.write_transaction",
+        "transactions.answered_transaction",
+        "hints.are_sent",
     }
 
 

@@ -1,0 +1,92 @@
+"""A ring wakes another process's worker at once, and nothing depends on it."""
+
+import os
+import socket
+from threading import Event, Thread
+
+import pytest
+
+from django_tasks import doorbell
+from django_tasks.doorbell import Door, Doorbell
+
+HOST = socket.gethostname()
+ELSEWHERE = "elsewhere:1:ab"
+BESIDE = f"{HOST}:1:ab"
+
+
+@pytest.fixture
+def bell():
+    bell = Doorbell("127.0.0.1")
+    yield bell
+    bell.stop()
+    bell.close()
+
+
+def listening(bell, woken):
+    thread = Thread(target=bell.listen, args=(woken,))
+    thread.start()
+    return thread
+
+
+def test_a_ring_wakes_whoever_listens(bell):
+    woken = Event()
+    thread = listening(bell, woken.set)
+
+    doorbell.ring([Door(BESIDE, bell.address)], 1)
+
+    assert woken.wait(10)
+    bell.stop()
+    thread.join(10)
+    assert not thread.is_alive()
+
+
+def test_many_rings_at_once_are_one_reason_to_look(bell):
+    calls = []
+    for _ in range(50):
+        doorbell.ring([Door(BESIDE, bell.address)], 1)
+
+    def once():
+        calls.append(1)
+        bell.stop()
+
+    thread = listening(bell, once)
+    thread.join(10)
+
+    assert calls == [1]
+
+
+@pytest.mark.parametrize(("tasks", "expected"), [(1, 2), (5, 5), (10_000, 16)])
+def test_more_workers_are_woken_for_more_tasks(monkeypatch, tasks, expected):
+    rung = []
+
+    monkeypatch.setattr(doorbell, "_send", lambda *place: rung.append(place))
+
+    doorbell.ring([Door(BESIDE, f"127.0.0.1:{port}") for port in range(1, 41)], tasks)
+
+    assert len(set(rung)) == expected
+
+
+@pytest.mark.parametrize("address", ["127.0.0.1:0", "nonsense", "127.0.0.1:x", "256.1.1.1:5", ":"])
+def test_a_bell_that_cannot_be_rung_harms_nobody(address):
+    doorbell.ring([Door(BESIDE, address)], 1)
+
+
+@pytest.mark.parametrize(
+    ("name", "address", "expected"),
+    [
+        (BESIDE, "127.0.0.1:5", True),
+        (ELSEWHERE, "127.0.0.1:5", False),
+        (ELSEWHERE, "[::1]:5", False),
+        (ELSEWHERE, "10.0.0.5:5", True),
+        (BESIDE, "", False),
+        (f"{HOST}:{os.getpid()}:ab", "127.0.0.1:5", False),
+        ("", "10.0.0.5:5", True),
+    ],
+)
+def test_only_workers_of_other_processes_within_reach_are_rung(name, address, expected):
+    assert Door(name, address).can_be_reached() is expected
+
+
+def test_an_address_of_another_machine_is_refused_at_once():
+    with pytest.raises(OSError, match="assign"):
+        Doorbell("192.0.2.1")

@@ -1,0 +1,116 @@
+"""A worker hears of tasks that other processes add, without waiting for its next poll."""
+
+from datetime import datetime, timedelta, timezone
+from threading import Event
+
+import pytest
+
+from django_tasks import doorbell
+from django_tasks.client import add_task
+from django_tasks.doorbell import Door
+from django_tasks.models import Task, WorkerRow
+from django_tasks.store import hints, workers
+from django_tasks.worker.hearing import Hearing
+from tests.worker.parts import CODE, USING, joined
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+SENDS_HINTS = hints.are_sent(USING)
+BESIDE = "elsewhere:1:ab"
+
+
+@pytest.fixture(autouse=True)
+def fresh():
+    hints._doors.clear()
+    yield
+    hints._doors.clear()
+
+
+@pytest.fixture
+def rung(monkeypatch):
+    """The doors that were rung at, and for how many tasks."""
+    rings = []
+    monkeypatch.setattr(doorbell, "ring", lambda doors, tasks: rings.append((list(doors), tasks)))
+    return rings
+
+
+def a_worker(address="10.0.0.5:5"):
+    now = datetime.now(timezone.utc)
+    registration = workers.Registration(BESIDE, 30.0, 8, doorbell=address)
+    workers.register(registration, now, using=USING)
+    return Door(BESIDE, address)
+
+
+def a_task(number="1", seconds=0.0):
+    when = datetime.now(timezone.utc) + timedelta(seconds=seconds)
+    return Task(biz_code=CODE, biz_num=number, when=when)
+
+
+def test_a_hearing_worker_is_woken_by_whoever_adds():
+    woken = Event()
+    hearing = Hearing(USING, "127.0.0.1", woken.set)
+    address = hearing.open()
+    hearing.start()
+    try:
+        if SENDS_HINTS:
+            assert address == ""
+            add_task(a_task())
+        else:
+            doorbell.ring([Door(BESIDE, address)], 1)
+        assert woken.wait(20)
+    finally:
+        hearing.stop()
+
+
+def test_a_worker_that_was_never_started_leaves_nothing_open():
+    hearing = Hearing(USING, "127.0.0.1", lambda: None)
+    hearing.open()
+    hearing.stop()
+    hearing.stop()
+
+
+@pytest.mark.skipif(SENDS_HINTS, reason="the database sends hints")
+def test_without_an_address_there_is_no_doorbell(caplog):
+    assert Hearing(USING, "", lambda: None).open() == ""
+    assert Hearing(USING, "192.0.2.1", lambda: None).open() == ""
+    assert "No doorbell at 192.0.2.1" in caplog.text
+
+
+def test_a_worker_tells_in_its_row_where_it_can_be_rung_at():
+    membership = joined()
+    membership.can_be_rung_at("10.0.0.5:7")
+    again = membership.join()
+    assert WorkerRow.objects.get(pk=again).doorbell == "10.0.0.5:7"
+
+
+@pytest.mark.skipif(SENDS_HINTS, reason="the database sends hints")
+def test_an_add_for_now_rings_and_one_for_later_does_not(rung):
+    door = a_worker()
+    a_worker("127.0.0.1:5")  # of another host
+    a_worker("")
+
+    add_task(a_task())
+    add_task(a_task("2", seconds=60))
+
+    assert rung == [([door], 1)]
+
+
+@pytest.mark.skipif(SENDS_HINTS, reason="the database sends hints")
+def test_nobody_rings_before_the_commit(rung):
+    from django.db import transaction
+
+    a_worker()
+    with transaction.atomic():
+        add_task(a_task())
+        assert rung == []
+    assert len(rung) == 1
+
+
+@pytest.mark.skipif(SENDS_HINTS, reason="the database sends hints")
+def test_the_list_of_doorbells_serves_for_a_while(rung, django_assert_num_queries):
+    a_worker()
+    add_task(a_task())
+    with django_assert_num_queries(0):
+        now = datetime.now(timezone.utc)
+        hints.ring(now, now, 1, using=USING)
+    assert len(rung) == 2
