@@ -246,6 +246,7 @@ def run(options: Options) -> None:
     started = monotonic()
     enough = journal.marker("enough")
     reached = journal.marker(f"client-{options.client}")
+    journal.marker(f"client-{options.client}-begins").touch()
     while client.added < options.adds or not enough.exists():
         if not client.step():
             _never.wait(0.05)

@@ -42,6 +42,7 @@ def _play(scenario: Scenario, world: World, size: Size) -> Verdict:
     for _ in range(size.clients):
         adds = size.tasks // size.clients
         world.start_client(adds, size.seconds, size.batch, proxied=scenario.proxied_clients)
+    world.wait_for_clients()
     _do_the_worst(scenario, world, min(scenario.rounds, size.rounds))
     world.await_clients()
     settled = world.settle()

@@ -251,13 +251,24 @@ class World:
         self.faults += 1
         journal.write("fault", name=name, pids=pids or [], **{"from": since})
 
+    def wait_for_clients(self) -> None:
+        """A fault that comes before the first call would disturb nobody."""
+        eventually(
+            lambda: self._all_clients_said("-begins"),
+            "all clients are at work",
+            deadline=SETTLE_SECONDS,
+            log=self.log,
+        )
+
     def goes_on(self, rounds: int) -> bool:
         """Whether there is to be more: faults, until there were enough, or tasks."""
         broken = [client for client in self.clients if client.poll() is not None]
         assert not broken, (self.directory / "clients.log").read_text()[-3000:]
+        return self.faults < rounds or not self._all_clients_said("")
+
+    def _all_clients_said(self, what: str) -> bool:
         numbers = range(1, len(self.clients) + 1)
-        reached = all(journal.marker(f"client-{number}").exists() for number in numbers)
-        return self.faults < rounds or not reached
+        return all(journal.marker(f"client-{number}{what}").exists() for number in numbers)
 
     def wait_for_workers(self, count: int) -> None:
         eventually(
