@@ -6,6 +6,8 @@ What is assumed, so that nobody is accused falsely:
   effect at any moment after ``sent``, or never.
 * A row's version grows with every add to it, so of two adds with the same row the higher version
   is the later one, and a claim's version is one more than that of the write it follows.
+* Ids are never used twice. Where they are, that is the accusation, and nothing more is concluded
+  from them: it would be said of the wrong task.
 * Who is in doubt is let off: an overlap is held against nobody whose worker may have been silent
   for a lease, a missing run not against an add that an unanswered cancel may have removed.
 
@@ -110,6 +112,8 @@ def _excuses(other: Call, add: Add, history: History) -> bool:
         return False
     if other.id is None or add.id is None or other.version is None or add.version is None:
         return other.may_follow(add)
+    if {add.id, other.id} & history.reused_ids:
+        return other.may_follow(add)
     # In another row, it did not take this one's place: that row had gone before.
     return other.id == add.id and other.version > add.version
 
@@ -117,12 +121,11 @@ def _excuses(other: Call, add: Add, history: History) -> bool:
 def unfounded(history: History) -> Iterator[Accusation]:
     """Nothing runs that was refused or never stored, and each claim has its own add's payload."""
     adds = {add.nonce: add for add in history.adds}
-    writes = {(add.id, add.version): add for add in history.adds if add.was_done and add.id}
     for run in history.runs:
         add = adds.get(run.nonce)
         if add is None or add.answer == "refused" or (not add.is_unknown and not _stored(add)):
             yield Accusation("unfounded", f"{run} belongs to {add}")
-        if (wrote := writes.get((run.id, run.version - 1))) and wrote.nonce != run.nonce:
+        if (wrote := history.writes.get((run.id, run.version - 1))) and wrote.nonce != run.nonce:
             yield Accusation("unfounded", f"{run} has not the payload of {wrote}")
 
 
@@ -166,12 +169,11 @@ def _overlapping(runs: list[Run]) -> Iterator[tuple[Run, Run]]:
 
 def early(history: History) -> Iterator[Accusation]:
     """Nothing starts before its time by the database's clock; and the time is the one asked for."""
-    writes = {(add.id, add.version): add for add in history.adds if add.was_done and add.id}
     for run in history.runs:
         now = run.start + history.clock.offset
         if now < run.when - history.clock.error - JITTER:
             yield Accusation("early", f"{run} was due {run.when - now:.6f} s later")
-        wrote = writes.get((run.id, run.version - 1))
+        wrote = history.writes.get((run.id, run.version - 1))
         if wrote and abs(wrote.when - run.when) > 1e-5:
             yield Accusation("early", f"{run} was due at {run.when}, and not as {wrote} says")
 
@@ -203,7 +205,11 @@ def _was_thawed(run: Run, history: History) -> bool:
 
 def duplicates(history: History) -> Iterator[Accusation]:
     """At most one accepted end a claim, none of a row that went on with its old owner's end."""
-    accepted = [end for end in history.ends if end.verdict in ("accepted", "released")]
+    accepted = [
+        end
+        for end in history.ends
+        if end.verdict in ("accepted", "released") and end.claim[0] not in history.reused_ids
+    ]
     for claim, count in Counter(end.claim for end in accepted).items():
         if count > 1:
             yield Accusation("duplicate", f"{count} ends of claim {claim} were accepted")
@@ -215,12 +221,18 @@ def duplicates(history: History) -> Iterator[Accusation]:
             yield Accusation("duplicate", f"{run} although {end} had removed the row")
 
 
+def ids_twice(history: History) -> Iterator[Accusation]:
+    """An id belongs to one key for ever: whoever remembers it must not meet another task."""
+    for row in sorted(history.reused_ids):
+        yield Accusation("id twice", f"row {row}")
+
+
 def effects_twice(history: History) -> Iterator[Accusation]:
     """Effects of atomic handlers are there exactly once for each time that was asked for."""
     adds = {add.nonce: add for add in history.adds}
     atomic = [effect for effect in history.effects if effect[0][0] in ATOMIC]
     for (row, version), count in Counter(effect[3:] for effect in atomic).items():
-        if count > 1:
+        if count > 1 and row not in history.reused_ids:
             yield Accusation("duplicate", f"{count} effects of row {row} v{version}")
     for (key, nonce, hop), count in Counter(effect[:3] for effect in atomic).items():
         again = [
@@ -282,6 +294,7 @@ RULES: tuple[Callable[[History], Iterator[Accusation]], ...] = (
     early,
     after_cancel,
     duplicates,
+    ids_twice,
     effects_twice,
     unreleased,
     stuck,

@@ -1,5 +1,6 @@
 """The journals of all processes as the facts that the checker reasons about."""
 
+from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -154,6 +155,26 @@ class History:
     @cached_property
     def runs_by_nonce(self) -> dict[str, list[Run]]:
         return grouped(self.runs, lambda run: run.nonce)
+
+    @cached_property
+    def reused_ids(self) -> set[int]:
+        """Ids of rows that were given twice: as after the loss of what had used them first."""
+        facts = [add for add in self.adds if add.was_done and add.id is not None]
+        pairs = {(fact.id, fact.key) for fact in (*facts, *self.runs)}
+        counts = Counter(row for row, _ in pairs)
+        return {row for row, count in counts.items() if row is not None and count > 1}
+
+    @cached_property
+    def writes(self) -> dict[tuple[int, int], Add]:
+        """Acknowledged adds by the row and the version that they wrote."""
+        return {
+            (add.id, add.version): add
+            for add in self.adds
+            if add.was_done
+            and add.id is not None
+            and add.version is not None
+            and add.id not in self.reused_ids
+        }
 
     def had_gap(self, worker: int, before: float) -> bool:
         """Whether a worker was silent for about a lease: others could take it for dead."""

@@ -34,6 +34,7 @@ HEADS = (
     "stuck",
     "other",
     "refused",
+    "unknown",
     "recovery p50/p99",
     "lateness p50/p99/max",
 )
@@ -80,13 +81,14 @@ These must be 0:
 * *early*: a start before the task's time, by the database's clock.
 * *after cancel*: a start after a ``cancel_task`` that had answered "cancelled".
 * *stuck*: a row, or a dead worker, that is still there when everything was over.
-* *other*: a payload of another add, an end refused without reason, a rescue by somebody who had
-  no right to judge.
+* *other*: a payload of another add, an id given twice, an end refused without reason, a rescue by
+  somebody who had no right to judge.
 
 The rest are measures. *refused*: ends that came from a worker whose claim was gone, and changed
-nothing, or whose first answer had been lost. *recovery*: until what a dead or frozen worker had
-in hand ran again; for other faults, until each worker ran something again. *lateness*: start
-minus due time, backlog and outage included. All times are milliseconds.
+nothing, or whose first answer had been lost. *unknown*: calls of clients that ended in an error
+of the database. *recovery*: until what a dead or frozen worker had in hand ran again; for other
+faults, until the database had answered to each worker again. *lateness*: start minus due time,
+backlog and outage included. All times are milliseconds.
 
 
 The faults
@@ -125,6 +127,7 @@ class Row(NamedTuple):
             *map(str, named),
             str(counts.total() - sum(named)),
             str(verdict.refused),
+            str(verdict.unknown),
             _percentiles(verdict.recovery, 0.5, 0.99),
             _percentiles(verdict.lateness, 0.5, 0.99, 1.0),
         ]

@@ -227,6 +227,23 @@ def test_a_claim_ends_once():
     assert accused(an_add(), run, an_end(run), an_end(run)) == ["duplicate"]
 
 
+def test_an_id_that_two_keys_had_is_the_accusation_and_nothing_is_concluded_from_it():
+    other = ("atomic", "2")
+    first, second = a_run(), a_run("b", start=20, key=other, when=15.0)
+    effects = [(KEY, "a", 0, 1, 1), (other, "b", 0, 1, 1)]
+    adds = [an_add(), an_add("b", sent=16, key=other, when=15.0)]
+    history = [*adds, first, an_end(first), second, an_end(second)]
+    assert accused(*history, effects=effects) == ["id twice"]
+
+
+def test_what_is_lost_is_lost_whatever_its_id_was_used_for():
+    other = an_add("b", sent=16, key=("plain", "2"))
+    assert sorted(accused(an_add(), other, a_run("b", key=other.key, start=20))) == [
+        "id twice",
+        "lost",
+    ]
+
+
 def test_a_row_that_was_removed_does_not_run_again():
     first, second = a_run(), a_run(start=20, version=3)
     assert accused(an_add(), first, an_end(first), second) == ["duplicate"]
