@@ -13,7 +13,7 @@ from pathlib import Path
 from time import monotonic
 from typing import Any
 
-from tests.faults.databases import servers
+from tests.faults.databases import execute, servers
 from tests.faults.world import DatabaseError, Worker, World, faketime
 
 SERVERS = ("mariadb", "postgresql")
@@ -255,8 +255,17 @@ def promote(world: World) -> None:
         return
     world.between(1.0, 2.0)
     since = monotonic()
+    if world.site.name == "asynchronous standby":
+        _hold_standby_back()
+        world.pause(2.0)
     servers("promote", "replica")
     world.fault("primary lost", since)
+
+
+def _hold_standby_back() -> None:
+    """It hears no more of its primary; on one machine it would hardly ever miss anything."""
+    standby = servers("env", "replica")["REPLICA_STANDBY_URL"]
+    execute(standby, "ALTER SYSTEM SET primary_conninfo = ''", "SELECT pg_reload_conf()")
 
 
 # The network
