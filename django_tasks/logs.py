@@ -226,6 +226,12 @@ def child_ended(number: int, pid: int, code: int | None, delay: float) -> None:
     )
 
 
+def retiring(reached: str) -> None:
+    logger.info(
+        "This process has reached its limit, %s: ending when nothing runs any more", reached
+    )
+
+
 def second_signal() -> None:
     logger.warning("Second signal: ending at once; what still runs will be rescued")
 

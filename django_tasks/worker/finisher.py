@@ -132,6 +132,10 @@ class Finisher:
         else:
             self._ends[0] = Ended(end.claimed, failed)
 
+    def runs(self) -> int:
+        """How many runs have ended, well or not; what was given back did not run."""
+        return self.counters.total() - self.counters["given back"]
+
     def _drop(self, end: Ended, *, lost: bool) -> None:
         self._one_by_one -= self._one_by_one > 0
         claimed, outcome = end

@@ -81,6 +81,10 @@ class Poller:
         """What runs now."""
         return [claimed for claimed, _ in self._executor.running()]
 
+    def runs(self) -> int:
+        """How many runs have ended, well or not."""
+        return self._finisher.runs()
+
     # The lease
 
     def _keep_lease(self) -> None:

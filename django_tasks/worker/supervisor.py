@@ -13,6 +13,7 @@ from django.db import connections
 
 from django_tasks import logs
 from django_tasks.worker.config import WorkerConfig
+from django_tasks.worker.limits import Limits
 from django_tasks.worker.os_signals import Notes, held_back
 from django_tasks.worker.worker import Worker, stop_all
 
@@ -21,17 +22,22 @@ from django_tasks.worker.worker import Worker, stop_all
 GLANCE_SECONDS = 0.5
 STOPPING_GLANCE_SECONDS = 0.05
 
+NO_LIMITS = Limits()
+
 FIRST_DELAY = 0.5
 LONGEST_DELAY = 30.0
 # A child that ran for this long is replaced at once: whatever ended it is not the start itself.
 STEADY_SECONDS = 60.0
 
 
-def run_process(configs: Sequence[WorkerConfig], parent: int | None = None) -> int:
+def run_process(
+    configs: Sequence[WorkerConfig], parent: int | None = None, limits: Limits = NO_LIMITS
+) -> int:
     """Run a worker for each config in this process until a signal; returns the exit code.
 
     0: everything ended in order. 1: something still ran at the deadline, or a second signal came.
-    ``parent`` is the supervisor's process id: this process stops when that is gone.
+    ``parent`` is the supervisor's process id: this process stops when that is gone. When one of
+    its ``limits`` is reached it claims no more, and ends when everything that runs has ended.
     """
     with Notes.taken(is_child=parent is not None) as notes:
         workers = [Worker(config, ended=notes.wake) for config in configs]
@@ -43,13 +49,15 @@ def run_process(configs: Sequence[WorkerConfig], parent: int | None = None) -> i
             if parent is not None and os.getppid() != parent:
                 logs.supervisor_died()
                 break
+            if reached := limits.reached(sum(worker.runs() for worker in workers)):
+                limits = _retire(workers, reached)
         return _stop(workers, notes, is_child=parent is not None)
 
 
-def run_processes(configs: Sequence[WorkerConfig], count: int) -> int:
+def run_processes(configs: Sequence[WorkerConfig], count: int, limits: Limits = NO_LIMITS) -> int:
     """Watch ``count`` child processes that run ``configs``; returns the exit code."""
     with Notes.taken() as notes:
-        children = [Child(number, configs) for number in range(1, count + 1)]
+        children = [Child(number, configs, limits) for number in range(1, count + 1)]
         for child in children:
             child.start()
         while not notes.wait(GLANCE_SECONDS):
@@ -58,6 +66,14 @@ def run_processes(configs: Sequence[WorkerConfig], count: int) -> int:
             if all(child.has_finished for child in children):
                 return 0
         return _stop_children(children, notes, max(each.shutdown_timeout for each in configs))
+
+
+def _retire(workers: list[Worker], reached: str) -> Limits:
+    """Claim no more; there is no deadline, because nobody is waiting."""
+    logs.retiring(reached)
+    for worker in workers:
+        worker.stop()
+    return NO_LIMITS
 
 
 def _stop(workers: list[Worker], notes: Notes, *, is_child: bool) -> int:
@@ -93,6 +109,7 @@ class Child:
 
     number: int
     configs: Sequence[WorkerConfig]
+    limits: Limits = NO_LIMITS
     has_finished: bool = False
     _process: ForkProcess | None = None
     _started: float = 0.0
@@ -103,7 +120,9 @@ class Child:
         _close_connections()
         context = multiprocessing.get_context("fork")
         self._process = context.Process(
-            target=_child_main, args=(self.configs, os.getpid()), name=f"starttask-{self.number}"
+            target=_child_main,
+            args=(self.configs, os.getpid(), self.limits),
+            name=f"starttask-{self.number}",
         )
         with held_back():
             self._process.start()
@@ -117,6 +136,8 @@ class Child:
             return
         if process.exitcode == 0 and self._ends_by_itself():
             self.has_finished = True
+        elif process.exitcode == 0 and self.limits:
+            self.start()
         elif self._start_at is None:
             self._plan(process)
         elif monotonic() >= self._start_at:
@@ -154,8 +175,8 @@ def _close_connections() -> None:
             connection.close_pool()  # PostgreSQL's has threads, which a fork does not copy
 
 
-def _child_main(configs: Sequence[WorkerConfig], parent: int) -> None:
-    sys.exit(run_process(configs, parent))
+def _child_main(configs: Sequence[WorkerConfig], parent: int, limits: Limits) -> None:
+    sys.exit(run_process(configs, parent, limits))
 
 
 def _stop_children(children: list[Child], notes: Notes, timeout: float) -> int:

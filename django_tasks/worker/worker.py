@@ -68,6 +68,10 @@ class Worker:
         """The keys of the tasks that run now."""
         return [str(claimed) for claimed in self._poller.running()]
 
+    def runs(self) -> int:
+        """How many runs have ended."""
+        return self._poller.runs()
+
     def _main(self) -> None:
         bell.listen(self.config.using, self._woken.set)
         try:

@@ -199,6 +199,24 @@ def test_processes_that_were_to_end_by_themselves_are_not_replaced(
     assert (count(), workers()) == (0, 0)
 
 
+def test_a_child_that_has_done_enough_is_replaced_between_tasks(
+    start: Start, journal: Journal
+) -> None:
+    worker = start("--max-tasks-per-child", "5")
+    add("run", *range(20))
+    eventually(lambda: len(journal.keys("end")) == 20, "the first have run", log=worker.log)
+    (first,) = worker.children()
+    eventually(
+        lambda: worker.children() not in ([], [first]), "another child is there", log=worker.log
+    )
+    add("run", *range(20, 25))
+    eventually(lambda: len(journal.keys("end")) == 25, "the others have run", log=worker.log)
+    assert worker.stop() == 0
+    assert "has reached its limit, " in worker.log()
+    assert "ended with code" not in worker.log()
+    assert (count(), workers()) == (0, 0)
+
+
 # Tasks that kill their process
 
 

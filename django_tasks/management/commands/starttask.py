@@ -15,6 +15,7 @@ from django_tasks import conf, installation, registry
 from django_tasks.models import Task, WorkerRow
 from django_tasks.worker.config import WorkerConfig, worker_config
 from django_tasks.worker.embedded import start_worker, wait_for_workers
+from django_tasks.worker.limits import Limits
 from django_tasks.worker.supervisor import run_process, run_processes
 
 LEVELS = {0: logging.WARNING, 1: logging.INFO}
@@ -40,12 +41,15 @@ class Command(BaseCommand):
         add("--database", type=_names, metavar="ALIAS", help="where the tasks are; may be A,B")
         add("--until-empty", action="store_true", help="end when nothing is due and nothing runs")
         add("--max-tasks", type=_count, metavar="N", help="end after N tasks a process")
+        add("--max-tasks-per-child", type=_count, metavar="N", help="replace a child after N tasks")
+        add("--max-memory-per-child", type=_count, metavar="MB", help="replace one that holds more")
         add("--shutdown-timeout", type=_option("SHUTDOWN_TIMEOUT"), metavar="SECONDS")
         add("--reload", action="store_true", help="start again when code changes; to develop with")
 
     def handle(self, *args: Any, **options: Any) -> None:
         _refuse_clash()
         configs, processes = _configs(options)
+        limits = Limits(options["max_tasks_per_child"], options["max_memory_per_child"])
         _refuse_missing_handlers(configs[0])
         _refuse_missing_tables(configs)
         _show_log(options["verbosity"])
@@ -53,12 +57,14 @@ class Command(BaseCommand):
         self.stdout.flush()
         if options["reload"]:
             autoreload.run_with_reloader(_run_reloading, configs)
-        elif code := _run(configs, processes):
+        elif code := _run(configs, processes, limits):
             sys.exit(code)
 
 
-def _run(configs: list[WorkerConfig], processes: int) -> int:
-    return run_process(configs) if processes == 1 else run_processes(configs, processes)
+def _run(configs: list[WorkerConfig], processes: int, limits: Limits) -> int:
+    if processes == 1 and not limits:
+        return run_process(configs)
+    return run_processes(configs, processes, limits)
 
 
 def _run_reloading(configs: list[WorkerConfig]) -> None:
@@ -106,7 +112,8 @@ def _configs(options: dict[str, Any]) -> tuple[list[WorkerConfig], int]:
     except conf.ConfigurationError as error:
         raise CommandError(str(error), returncode=2) from None
     processes = options["processes"] or wishes.processes
-    if options["reload"] and processes > 1:
+    children = processes > 1 or options["max_tasks_per_child"] or options["max_memory_per_child"]
+    if options["reload"] and children:
         raise _usage("--reload works with one process only")
     given = {
         name: options[name]

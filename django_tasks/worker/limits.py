@@ -1,0 +1,38 @@
+"""When a child process has done enough, and makes room for a fresh one."""
+
+import os
+import resource
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+MEGABYTE = 1_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """``tasks`` that a child may run, and megabytes of ``memory`` that it may hold; None: any."""
+
+    tasks: int | None = None
+    memory: int | None = None
+
+    def __bool__(self) -> bool:
+        return self.tasks is not None or self.memory is not None
+
+    def reached(self, tasks: int) -> str:
+        """What was reached by a process that has run ``tasks``; empty if nothing."""
+        if self.tasks is not None and tasks >= self.tasks:
+            return f"{tasks} tasks"
+        if self.memory is not None and (held := resident_memory() // MEGABYTE) >= self.memory:
+            return f"{held} MB"
+        return ""
+
+
+def resident_memory() -> int:
+    """Bytes of memory that this process holds; where no /proc is, the most it ever held."""
+    try:
+        pages = int(Path("/proc/self/statm").read_text(encoding="ascii").split()[1])
+    except (OSError, IndexError, ValueError):
+        peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+        return peak if sys.platform == "darwin" else peak * 1024
+    return pages * os.sysconf("SC_PAGE_SIZE")

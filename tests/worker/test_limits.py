@@ -1,0 +1,34 @@
+"""A process knows when it has done enough."""
+
+import pytest
+
+from django_tasks.worker.limits import MEGABYTE, Limits, resident_memory
+
+
+def test_without_limits_nothing_is_enough():
+    assert not Limits()
+    assert Limits().reached(10**9) == ""
+
+
+@pytest.mark.parametrize(("tasks", "expected"), [(4, ""), (5, "5 tasks"), (6, "6 tasks")])
+def test_so_many_tasks_are_enough(tasks, expected):
+    assert Limits(tasks=5).reached(tasks) == expected
+
+
+def test_so_much_memory_is_enough():
+    held = resident_memory() // MEGABYTE
+    assert Limits(memory=1).reached(0).endswith(" MB")
+    assert Limits(memory=held + 1000).reached(0) == ""
+
+
+def test_memory_is_measured_in_bytes():
+    assert 10 * MEGABYTE < resident_memory() < 10_000 * MEGABYTE
+
+
+def test_where_there_is_no_proc_the_most_ever_held_counts(monkeypatch):
+    def gone(*_, **__):
+        raise FileNotFoundError
+
+    now = resident_memory()
+    monkeypatch.setattr("django_tasks.worker.limits.Path.read_text", gone)
+    assert resident_memory() >= now * 0.9
