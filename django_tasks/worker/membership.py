@@ -25,6 +25,7 @@ class Membership:
         self.peers: list[workers.Peer] = []
         # Of each peer, its last heartbeat and when we first saw that one.
         self._seen: dict[int, tuple[int, float]] = {}
+        self._somebody_left = False
 
     @property
     def name(self) -> str:
@@ -103,12 +104,18 @@ class Membership:
             and tick - self._seen[peer.id][1] > max(peer.lease, self._config.lease)
         ]
 
+    def somebody_left(self) -> bool:
+        """Whether a peer has gone since this was last asked: stopped, or taken for dead."""
+        left, self._somebody_left = self._somebody_left, False
+        return left
+
     def _watch(self, tick: float) -> None:
         seen = {peer.id: (peer.beats, tick) for peer in self.peers}
         for worker_id, (beats, _) in seen.items():
             known = self._seen.get(worker_id)
             if known is not None and known[0] == beats:
                 seen[worker_id] = known
+        self._somebody_left = self._somebody_left or not self._seen.keys() <= seen.keys()
         self._seen = seen
 
     def rank(self) -> int:

@@ -4,6 +4,7 @@ While one statement is under way, ends and free threads pile up and go together 
 is all the batching there is, and it adds no waiting.
 """
 
+from random import uniform
 from time import monotonic
 
 from django_tasks import logs
@@ -18,8 +19,12 @@ from django_tasks.worker.executor import STALE_SECONDS, Executor
 from django_tasks.worker.finisher import Finisher
 from django_tasks.worker.membership import Membership
 
-# Strays are looked for at every third heartbeat, and at each one for a while after an error.
-STRAYS_EVERY = 3
+# Strays and orphans are looked for at every sixth heartbeat, and sooner where there is a reason.
+TIDY_EVERY = 6
+# For so many heartbeats after a lost answer there may be strays.
+UNSURE_BEATS = 3
+# Idle workers sleep up to a fifth longer than asked for, so that they do not look all at once.
+LONGEST_SLEEP = 1.2
 TALLY_SECONDS = 60.0
 # How soon to look again whether a row that somebody holds locked is free.
 LOCKED_SECONDS = 0.05
@@ -71,7 +76,7 @@ class Poller:
 
     def unsure(self) -> None:
         """An answer of the database was lost: a claim may be ours without our knowing."""
-        self._unsure_beats = STRAYS_EVERY
+        self._unsure_beats = UNSURE_BEATS
 
     def unwritten(self) -> int:
         """Ends that are still to be written."""
@@ -94,8 +99,10 @@ class Poller:
         if not self._membership.beat(state, self._finisher.counters):
             self._start_over()
         self._beats += 1
-        rescuer.rescue_from_dead(self._membership, using=self._config.using)
-        self._give_back_strays()
+        thorough = self._unsure_beats > 0 or self._beats % TIDY_EVERY == 0
+        rescuer.rescue_from_dead(self._membership, using=self._config.using, thorough=thorough)
+        if thorough:
+            self._give_back_strays()
         self._claiming.look_for_suspects()
         self._warn_of_overdue()
         self._tally()
@@ -108,10 +115,9 @@ class Poller:
         logs.worker_replaced(self._config.using, old, new)
 
     def _give_back_strays(self) -> None:
-        if self._unsure_beats or self._beats % STRAYS_EVERY == 0:
-            self._unsure_beats = max(0, self._unsure_beats - 1)
-            held = self._finisher.held_ids(self._membership.worker_id)
-            rescuer.give_back_strays(self._membership, held, using=self._config.using)
+        self._unsure_beats = max(0, self._unsure_beats - 1)
+        held = self._finisher.held_ids(self._membership.worker_id)
+        rescuer.give_back_strays(self._membership, held, using=self._config.using)
 
     def _warn_of_overdue(self) -> None:
         running = self._executor.running()
@@ -155,4 +161,7 @@ class Poller:
     def _bounded(self, delay: float) -> float:
         if self._executor.has_waiting():
             delay = min(delay, STALE_SECONDS)
-        return max(0.0, min(delay, self._config.poll_interval, self._membership.seconds_to_beat()))
+        longest = self._config.poll_interval * uniform(1.0, LONGEST_SLEEP)
+        # A heartbeat may be a little late, and so share the cycle of a poll.
+        beat = self._membership.seconds_to_beat() + self._config.heartbeat_interval / 8
+        return max(0.0, min(delay, longest, beat))

@@ -10,15 +10,20 @@ from django_tasks.store import workers
 from django_tasks.worker.membership import Membership
 
 
-def rescue_from_dead(membership: Membership, *, using: str) -> int:
+def rescue_from_dead(membership: Membership, *, using: str, thorough: bool = True) -> int:
     """Fence workers whose lease has run out, then free every row that a dead one owns.
 
-    Returns how many rows were freed. Nothing is done unless this worker may judge others.
+    Returns how many rows were freed. Nothing is done unless this worker may judge others. Rows of
+    workers that others have fenced are looked for when one has gone, and when ``thorough``.
     """
     if not membership.may_rescue():
         return 0
-    for peer in membership.dead():
+    dead = membership.dead()
+    for peer in dead:
         workers.fence(peer, using=using)
+    somebody_left = membership.somebody_left()
+    if not (dead or somebody_left or thorough):
+        return 0
     return sum(
         _rescue(owner, membership, using=using) for owner in workers.orphaning_owners(using=using)
     )

@@ -296,6 +296,22 @@ def test_claims_of_a_worker_that_has_no_row_any_more_are_freed_at_once(judge: Me
     assert stored().claimed_by is None
 
 
+def test_orphans_are_looked_for_when_a_worker_has_gone_and_when_asked_to(
+    judge: Membership, world: Ticks
+) -> None:
+    gone = worker_row()
+    beat(judge)
+    added()
+    claimed(gone.pk)
+    assert rescuer.rescue_from_dead(judge, using=USING, thorough=False) == 0
+    gone.delete()
+    beat(judge)
+    assert rescuer.rescue_from_dead(judge, using=USING, thorough=False) == 1
+    claimed(judge.worker_id + 1000)
+    assert rescuer.rescue_from_dead(judge, using=USING, thorough=False) == 0
+    assert rescuer.rescue_from_dead(judge, using=USING, thorough=True) == 1
+
+
 def test_a_dead_worker_that_beats_once_more_is_not_fenced(judge: Membership, world: Ticks) -> None:
     late = joined(world)
     added()
