@@ -1,0 +1,69 @@
+"""The servers of a run, and an empty database on one of them for each measurement."""
+
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from urllib.parse import urlsplit, urlunsplit
+
+from benchmarks.address import connect, parse
+
+CHECKOUT = Path(__file__).resolve().parents[1]
+NAME = "benchmark"
+_VERSION = {"sqlite": "SELECT sqlite_version()"}
+
+
+def servers(*arguments: str) -> dict[str, str]:
+    """Run scripts/servers; the KEY=URL lines that it printed."""
+    done = subprocess.run(
+        [sys.executable, "scripts/servers", *arguments],
+        cwd=CHECKOUT,
+        capture_output=True,
+        text=True,
+    )
+    if done.returncode != 0:
+        raise RuntimeError(f"scripts/servers {' '.join(arguments)}: {done.stderr}")
+    return dict(line.split("=", 1) for line in done.stdout.splitlines() if "=" in line)
+
+
+@contextmanager
+def started(names: list[str], directory: Path) -> Iterator[dict[str, str]]:
+    """Private servers; their addresses by name. SQLite is a file in ``directory``."""
+    os.environ["SERVERS_DIR"] = str(directory / "servers")
+    urls = {"sqlite": f"sqlite:{directory / 'tasks.sqlite3'}"}
+    served = [name for name in names if name in ("mariadb", "postgresql")]
+    try:
+        for name in served:
+            (urls[name],) = servers("start", name).values()
+        yield {name: urls[name] for name in names}
+    finally:
+        if served:
+            servers("stop", *served)
+
+
+def emptied(url: str) -> str:
+    """The address of a database with nothing in it; whatever was there is gone."""
+    address = parse(url)
+    if address.vendor == "sqlite":
+        for suffix in ("", "-wal", "-shm"):
+            Path(address.name + suffix).unlink(missing_ok=True)
+        return url
+    connection = connect(url)
+    cursor = connection.cursor()
+    force = " WITH (FORCE)" if address.vendor == "postgresql" else ""
+    cursor.execute(f"DROP DATABASE IF EXISTS {NAME}{force}")
+    cursor.execute(f"CREATE DATABASE {NAME}")
+    connection.close()
+    return urlunsplit(urlsplit(url)._replace(path=f"/{NAME}"))
+
+
+def version(url: str) -> str:
+    connection = connect(url)
+    cursor = connection.cursor()
+    cursor.execute(_VERSION.get(parse(url).vendor, "SELECT version()"))
+    (text,) = cursor.fetchone()
+    connection.close()
+    # "3.40.1", "10.11.19-MariaDB-0+deb12u1", "PostgreSQL 15.18 (Debian ...)"
+    return str(text).removeprefix("PostgreSQL ").split()[0].split("-")[0]

@@ -1,0 +1,193 @@
+"""Measure everybody, by turns, and write down what came of it.
+
+    python -m benchmarks.run [--quick] [--database NAME …] [--contender NAME[:PROCESSES] …]
+                             [--measure NAME …] [--rounds N] [--tasks N] [--json FILE]
+
+In each round every contender takes its turn, so that whatever else the machine does meanwhile
+befalls all of them alike. Shares ("of the floor") are taken within a round, and the median of
+those is what counts.
+"""
+
+import argparse
+import json
+import os
+import platform
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import datetime, timezone
+from pathlib import Path
+from time import monotonic
+from typing import Any, NamedTuple
+
+from benchmarks import databases
+from benchmarks.contenders import CATALOGUE, SERVED
+from benchmarks.plan import PLAN, QUICK, TINY, Item, Size
+from benchmarks.table import text
+
+CHECKOUT = Path(__file__).resolve().parents[1]
+NEIGHBOURS = CHECKOUT / ".venv-benchmark-neighbours"
+SIZES = {"full": Size(), "quick": QUICK, "tiny": TINY}
+
+
+class Turn(NamedTuple):
+    """One contender's turn in one round."""
+
+    database: str
+    measure: str
+    contender: str
+    processes: int
+    tasks: int
+    seconds: float
+    round: int
+
+    @property
+    def title(self) -> str:
+        many = f" x{self.processes}" if self.processes > 1 else ""
+        return f"{self.database}, {self.measure} {self.tasks}, {self.contender}{many}"
+
+
+def main() -> int:
+    options = _options()
+    started = monotonic()
+    with _directory() as directory, databases.started(options.database, directory) as urls:
+        record = _facts(urls, options)
+        for turn in _turns(options):
+            entry = _take(turn, urls[turn.database], directory)
+            record["turns"].append(entry)
+            seconds = monotonic() - started
+            _say(f"[{seconds:5.0f} s] round {turn.round}: {turn.title}: {_brief(entry)}")
+            if options.json:
+                options.json.write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
+    _say(f"\n{text(record)}")
+    return int(any("error" in entry for entry in record["turns"]))
+
+
+def _say(line: str) -> None:
+    sys.stdout.write(line + "\n")
+    sys.stdout.flush()
+
+
+# What is to be done
+
+
+def _turns(options: argparse.Namespace) -> Iterator[Turn]:
+    """Measure by measure, round by round, contender by contender."""
+    size: Size = SIZES[options.size]
+    for item in PLAN:
+        if item.measure not in options.measure:
+            continue
+        for database in options.database:
+            for number in range(options.rounds or item.rounds(size)):
+                for tasks in item.tasks(size, options.tasks):
+                    yield from _round(options, item, database, tasks, number, size)
+
+
+def _round(
+    options: argparse.Namespace, item: Item, database: str, tasks: int, number: int, size: Size
+) -> Iterator[Turn]:
+    for name in item.contenders:
+        contender, _, processes = name.partition(":")
+        if name not in options.contender and contender not in options.contender:
+            continue
+        entry = CATALOGUE[contender]
+        if database in entry.databases and item.measure in entry.measures:
+            share = max(1, round(tasks * entry.pace))
+            yield Turn(
+                database, item.measure, contender, int(processes or 1), share, size.seconds, number
+            )
+
+
+# Doing it
+
+
+def _take(turn: Turn, url: str, directory: Path) -> dict[str, Any]:
+    """Have one contender measured; what it said, or why it said nothing."""
+    scratch = directory / "scratch"
+    scratch.mkdir()
+    command = [
+        *("-m", "benchmarks.measure", turn.contender, turn.measure),
+        *("--url", databases.emptied(url), "--scratch", str(scratch)),
+        *("--tasks", str(turn.tasks), "--processes", str(turn.processes)),
+        *("--seconds", str(turn.seconds)),
+    ]
+    python, place = _home(turn.contender, scratch)
+    load = os.getloadavg()[0]
+    done = subprocess.run([python, *command], cwd=place, capture_output=True, text=True)
+    shutil.rmtree(scratch)
+    entry = {**turn._asdict(), "load": load}
+    if done.returncode != 0:
+        return {**entry, "error": done.stderr[-2000:]}
+    return {**entry, **json.loads(done.stdout.splitlines()[-1])}
+
+
+def _home(contender: str, scratch: Path) -> tuple[str, Path]:
+    """With which Python a contender runs, and where."""
+    if not CATALOGUE[contender].neighbour:
+        return sys.executable, CHECKOUT
+    # Some neighbours need a package that has the same import name as ours: the checkout must not
+    # be on their path, only the benchmarks.
+    (scratch / "benchmarks").symlink_to(CHECKOUT / "benchmarks")
+    return str(NEIGHBOURS / "bin" / "python"), scratch
+
+
+def _facts(urls: dict[str, str], options: argparse.Namespace) -> dict[str, Any]:
+    return {
+        "when": datetime.now(timezone.utc).isoformat(timespec="seconds"),
+        "size": options.size,
+        "python": platform.python_version(),
+        "cores": os.cpu_count(),
+        "machine": platform.machine(),
+        "databases": {name: databases.version(url) for name, url in urls.items()},
+        "turns": [],
+    }
+
+
+def _brief(entry: dict[str, Any]) -> str:
+    if "error" in entry:
+        return f"FAILED: {entry['error'].strip().splitlines()[-1]}"
+    numbers = {key: value for key, value in entry.items() if isinstance(value, float)}
+    skipped = ("seconds", "load")
+    return ", ".join(f"{key} {value:.4g}" for key, value in numbers.items() if key not in skipped)
+
+
+@contextmanager
+def _directory() -> Iterator[Path]:
+    # Not in /tmp, which may be in memory. The servers run as another user.
+    directory = Path(tempfile.mkdtemp(prefix="benchmark-", dir="/var/tmp"))
+    directory.chmod(0o755)
+    try:
+        yield directory
+    finally:
+        shutil.rmtree(directory, ignore_errors=True)
+
+
+def _options() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__)
+    add = parser.add_argument
+    names = [name for item in PLAN for name in item.contenders]
+    measures = list(dict.fromkeys(item.measure for item in PLAN))
+    everybody = list(CATALOGUE)
+    add("--database", nargs="+", choices=SERVED, default=list(SERVED), metavar="NAME")
+    add("--contender", nargs="+", choices=[*everybody, *names], default=everybody, metavar="NAME")
+    add("--measure", nargs="+", choices=measures, default=measures, metavar="NAME")
+    add("--rounds", type=int, default=0)
+    add("--tasks", type=int, default=0)
+    add("--quick", dest="size", action="store_const", const="quick", help="a few minutes")
+    add(
+        "--tiny",
+        dest="size",
+        action="store_const",
+        const="tiny",
+        help="seconds: only whether it runs",
+    )
+    add("--json", type=Path, help="write all results there")
+    parser.set_defaults(size="full")
+    return parser.parse_args()
+
+
+if __name__ == "__main__":
+    sys.exit(main())
