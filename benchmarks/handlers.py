@@ -1,10 +1,16 @@
 """What our workers run."""
 
+from time import sleep
+
+from django.db import connection
+
+from benchmarks import statements
 from benchmarks.journal import recorder
 from django_tasks.api import TaskHandler
 from django_tasks.running import RunningTask
 
 record = recorder()
+statements.watch()
 
 
 class Noop(TaskHandler):
@@ -12,3 +18,30 @@ class Noop(TaskHandler):
 
     def handle(self, task: RunningTask) -> None:
         record(int(task.biz_num))
+
+
+class Query(TaskHandler):
+    """As a handler that does something: ten milliseconds, of which one query is a part."""
+
+    biz_code = "query"
+
+    def handle(self, task: RunningTask) -> None:
+        record(int(task.biz_num))
+        query()
+
+
+class Nap(TaskHandler):
+    """Lasts as many seconds as its payload says."""
+
+    biz_code = "nap"
+
+    def handle(self, task: RunningTask) -> None:
+        record(int(task.biz_num))
+        sleep(task.biz_ext)
+
+
+def query() -> None:
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT 1")
+        cursor.fetchall()
+    sleep(0.010)

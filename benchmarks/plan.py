@@ -2,37 +2,59 @@
 
 from typing import NamedTuple
 
+from benchmarks.contenders import CATALOGUE, SERVED
+
 
 class Size(NamedTuple):
-    """The full size; smaller ones say what is smaller."""
+    """How much smaller than the full size everything is."""
 
     rounds: int = 5
-    share: float = 1.0  # of the number of tasks
-    seconds: float = 60.0  # of looking at an idle worker, and the like
+    tasks: float = 1.0  # share of their number
+    time: float = 1.0  # share of the time that something is looked at
 
 
-QUICK = Size(rounds=3, share=0.2, seconds=10.0)
-TINY = Size(rounds=1, share=0.002, seconds=1.0)
+SIZES = {
+    "full": Size(),
+    "quick": Size(rounds=1, tasks=0.1, time=0.15),
+    "tiny": Size(rounds=1, tasks=0.002, time=0.02),
+}
 
 
 class Item(NamedTuple):
     measure: str
-    contenders: tuple[str, ...]  # NAME or NAME:PROCESSES
-    amounts: tuple[int, ...]
-    once: bool = False  # too long to be repeated; many readings are taken within it
+    tasks: int
+    contenders: tuple[str, ...] = ()  # NAME or NAME:PROCESSES; everybody who can, if empty
+    seconds: float = 0.0
+    rounds: int = 0  # fewer than the others, where one takes long
+    least: int = 10  # tasks
+    databases: tuple[str, ...] = SERVED
 
-    def rounds(self, size: Size) -> int:
-        return 1 if self.once else size.rounds
+    def how_often(self, size: Size) -> int:
+        return min(size.rounds, self.rounds or size.rounds)
 
-    def tasks(self, size: Size, wanted: int) -> list[int]:
-        """Of which sizes; without repetitions."""
-        amounts = [wanted] if wanted else [int(amount * size.share) for amount in self.amounts]
-        return list(dict.fromkeys(amounts))
+    def how_many(self, size: Size) -> int:
+        return max(self.least, int(self.tasks * size.tasks))
 
+    def who(self) -> tuple[str, ...]:
+        able = (name for name, entry in CATALOGUE.items() if self.measure in entry.measures)
+        return self.contenders or tuple(able)
 
-OWN = ("floor", "ours", "floor:2", "ours:2", "seed")
 
 PLAN = (
-    Item("drain", OWN, (100_000,)),
-    Item("enqueue", ("floor", "ours", "seed"), (100_000,)),
+    Item("drain", 100_000),
+    Item("enqueue", 100_000),
+    Item("lateness", 1_000, seconds=30.0),
+    Item("pickup", 200, seconds=40.0),
+    Item("idle", 1, seconds=60.0, rounds=1),
+    Item(
+        "processes",
+        100_000,
+        ("floor:1", "ours:1", "floor:2", "ours:2", "floor:4", "ours:4", "floor:8", "ours:8"),
+        rounds=3,
+    ),
+    Item("waste", 100_000, ("ours:4",), rounds=3, databases=("mariadb",)),
+    Item("handlers", 20_000, ("alone", "ours"), rounds=3),
+    Item("blocking", 2_000, seconds=60.0, rounds=1),
+    Item("claim", 10_000_000, rounds=1, least=10_000),
+    Item("long", 1_000_000, rounds=1),
 )

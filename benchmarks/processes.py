@@ -14,7 +14,7 @@ _PAGE = os.sysconf("SC_PAGE_SIZE")
 
 
 class Workers:
-    """All processes of one contender; each command leads a process group of its own."""
+    """All processes of one contender; each command leads a session of its own."""
 
     def __init__(self, leaders: Sequence[subprocess.Popen[bytes]], log: Path) -> None:
         self._leaders = leaders
@@ -25,6 +25,9 @@ class Workers:
         for leader in self._leaders:
             if leader.poll() is not None:
                 raise RuntimeError(f"a worker ended with {leader.returncode}: {self.end_of_log()}")
+
+    def have_ended(self) -> bool:
+        return all(leader.poll() is not None for leader in self._leaders)
 
     def end_of_log(self) -> str:
         return self._log.read_text(encoding="utf-8", errors="replace")[-3000:]
@@ -38,8 +41,10 @@ class Workers:
         for leader in self._leaders:
             with suppress(subprocess.TimeoutExpired):
                 leader.wait(max(0.0, deadline - monotonic()))
+        for pid in self._family():
             with suppress(ProcessLookupError):
-                os.killpg(leader.pid, signal.SIGKILL)
+                os.kill(pid, signal.SIGKILL)
+        for leader in self._leaders:
             leader.wait()
 
     def cpu_seconds(self) -> float:
@@ -51,9 +56,11 @@ class Workers:
         return max((_resident(pid) for pid in self._family()), default=0)
 
     def _family(self) -> list[int]:
-        groups = {leader.pid for leader in self._leaders}
+        leaders = {leader.pid for leader in self._leaders}
         return [
-            int(name) for name in os.listdir("/proc") if name.isdigit() and _group(name) in groups
+            int(name)
+            for name in os.listdir("/proc")
+            if name.isdigit() and _session(name) in leaders
         ]
 
 
@@ -98,9 +105,9 @@ def _stat(pid: int | str) -> list[str]:
         return []
 
 
-def _group(pid: str) -> int:
+def _session(pid: str) -> int:
     fields = _stat(pid)
-    return int(fields[2]) if fields else 0
+    return int(fields[3]) if fields and fields[0] not in "ZX" else 0
 
 
 def _cpu_seconds(pid: int) -> float:

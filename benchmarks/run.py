@@ -25,12 +25,15 @@ from typing import Any, NamedTuple
 
 from benchmarks import databases
 from benchmarks.contenders import CATALOGUE, SERVED
-from benchmarks.plan import PLAN, QUICK, TINY, Item, Size
+from benchmarks.plan import PLAN, SIZES, Item, Size
 from benchmarks.table import text
 
 CHECKOUT = Path(__file__).resolve().parents[1]
 NEIGHBOURS = CHECKOUT / ".venv-benchmark-neighbours"
-SIZES = {"full": Size(), "quick": QUICK, "tiny": TINY}
+
+
+# Where a slow contender gets fewer tasks; everything else goes by time.
+PACED = ("drain", "enqueue", "processes")
 
 
 class Turn(NamedTuple):
@@ -76,28 +79,31 @@ def _say(line: str) -> None:
 
 def _turns(options: argparse.Namespace) -> Iterator[Turn]:
     """Measure by measure, round by round, contender by contender."""
-    size: Size = SIZES[options.size]
+    size = SIZES[options.size]
     for item in PLAN:
-        if item.measure not in options.measure:
-            continue
-        for database in options.database:
-            for number in range(options.rounds or item.rounds(size)):
-                for tasks in item.tasks(size, options.tasks):
-                    yield from _round(options, item, database, tasks, number, size)
+        for database in options.database if item.measure in options.measure else ():
+            for number in range(options.rounds or item.how_often(size)):
+                yield from _round(options, item, database, number, size)
 
 
 def _round(
-    options: argparse.Namespace, item: Item, database: str, tasks: int, number: int, size: Size
+    options: argparse.Namespace, item: Item, database: str, number: int, size: Size
 ) -> Iterator[Turn]:
-    for name in item.contenders:
+    tasks = options.tasks or item.how_many(size)
+    for name in item.who():
         contender, _, processes = name.partition(":")
         if name not in options.contender and contender not in options.contender:
             continue
         entry = CATALOGUE[contender]
-        if database in entry.databases and item.measure in entry.measures:
-            share = max(1, round(tasks * entry.pace))
+        if database in {*entry.databases} & {*item.databases} and item.measure in entry.measures:
             yield Turn(
-                database, item.measure, contender, int(processes or 1), share, size.seconds, number
+                database,
+                item.measure,
+                contender,
+                int(processes or 1),
+                max(item.least, round(tasks * entry.pace)) if item.measure in PACED else tasks,
+                item.seconds * size.time,
+                number,
             )
 
 
@@ -168,7 +174,7 @@ def _directory() -> Iterator[Path]:
 def _options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__)
     add = parser.add_argument
-    names = [name for item in PLAN for name in item.contenders]
+    names = [name for item in PLAN for name in item.who()]
     measures = list(dict.fromkeys(item.measure for item in PLAN))
     everybody = list(CATALOGUE)
     add("--database", nargs="+", choices=SERVED, default=list(SERVED), metavar="NAME")

@@ -6,8 +6,10 @@ from benchmarks.address import django_database
 
 SECRET_KEY = "only for measuring"  # noqa: S105
 DATABASES = {"default": django_database(os.environ["DATABASE_URL"])}
+if "BENCHMARK_KEEP_CONNECTIONS" in os.environ:
+    DATABASES["default"] |= {"CONN_MAX_AGE": 60, "CONN_HEALTH_CHECKS": True}
 INSTALLED_APPS = ["django_tasks"]
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 USE_TZ = True
 
-TASK_HANDLERS = ["benchmarks.handlers.Noop"]
+TASK_HANDLERS = [f"benchmarks.handlers.{name}" for name in ("Noop", "Query", "Nap")]

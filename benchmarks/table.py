@@ -6,12 +6,22 @@ from statistics import median
 from typing import Any, NamedTuple
 
 Record = dict[str, Any]
+# Whom everybody is compared with.
+PEERS = ("floor", "seed", "alone")
 Key = tuple[str, str, str, int, int]
 
 # The numbers of each measure that go into the table.
 COLUMNS: dict[str, tuple[str, ...]] = {
-    "drain": ("rate",),
-    "enqueue": ("bulk", "single"),
+    "drain": ("rate", "cpu_us"),
+    "enqueue": ("bulk", "bulk_with_making", "single"),
+    "lateness": ("p50", "p99", "max"),
+    "pickup": ("p50", "p99", "max"),
+    "idle": ("statements", "cpu_seconds"),
+    "processes": ("rate",),
+    "waste": ("wasted", "rate"),
+    "handlers": ("rate",),
+    "blocking": ("p50", "p99", "max"),
+    "long": ("rate", "end_to_start", "memory_tenth", "memory_half", "memory_end"),
 }
 
 
@@ -40,8 +50,10 @@ def lines(record: Record) -> Iterator[Line]:
             turns[_key(turn)][turn["round"]] = turn
     for key, rounds in turns.items():
         for column in COLUMNS.get(key[1], ()):
-            values = tuple(float(turn[column]) for turn in rounds.values())
-            others = {name: _others(turns, key, name) for name in ("floor", "seed")}
+            values = tuple(float(turn[column]) for turn in rounds.values() if column in turn)
+            if not values:
+                continue
+            others = {name: _others(turns, key, name) for name in PEERS}
             shares = {name: _share(rounds, other, column) for name, other in others.items()}
             found = {name: share for name, share in shares.items() if share is not None}
             yield Line(*key, column, values, found)
@@ -63,7 +75,11 @@ def _others(turns: dict[Key, dict[int, Record]], key: Key, name: str) -> dict[in
 
 
 def _share(own: dict[int, Record], other: dict[int, Record], column: str) -> float | None:
-    shares = [own[number][column] / other[number][column] for number in own if number in other]
+    shares = [
+        own[number][column] / other[number][column]
+        for number in own
+        if column in own[number] and other.get(number, {}).get(column)
+    ]
     return median(shares) if shares else None
 
 

@@ -3,6 +3,8 @@
 from typing import NamedTuple
 
 SERVED = ("sqlite", "mariadb", "postgresql")
+ANYBODY = ("drain", "enqueue", "lateness", "pickup", "idle")
+OWN = ("claim", "processes", "waste", "handlers", "blocking", "long")
 
 
 class Entry(NamedTuple):
@@ -17,7 +19,8 @@ class Entry(NamedTuple):
 
 
 CATALOGUE: dict[str, Entry] = {
-    "ours": Entry("django_tasks", "ours", SERVED, ("drain", "enqueue")),
-    "floor": Entry("raw driver", "floor", SERVED, ("drain", "enqueue")),
-    "seed": Entry("seed design", "seed", SERVED, ("drain", "enqueue"), pace=0.05),
+    "ours": Entry("django_tasks", "ours", SERVED, (*ANYBODY, *OWN)),
+    "floor": Entry("raw driver", "floor", SERVED, ("drain", "enqueue", "processes", "long")),
+    "seed": Entry("seed design", "seed", SERVED, ANYBODY, pace=0.05),
+    "alone": Entry("threads alone", "alone", SERVED, ("handlers",)),
 }

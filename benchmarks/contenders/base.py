@@ -5,6 +5,8 @@ from collections.abc import Iterable, Sequence
 from datetime import datetime, timezone
 from typing import Any, ClassVar
 
+FILL = 10_000
+
 
 class Contender:
     """One way to run tasks, in the database at ``url``.
@@ -40,6 +42,12 @@ class Contender:
     def is_empty(self) -> bool:
         """Whether nothing is left to be done or to be written down."""
         raise NotImplementedError
+
+    def fill(self, numbers: range, due: float) -> None:
+        """Have so many tasks in the table, quickly; nobody measures how."""
+        for first in range(numbers.start, numbers.stop, FILL):
+            part = range(first, min(first + FILL, numbers.stop))
+            self.add_many(self.make(part, due))
 
     def versions(self) -> dict[str, str]:
         """Of what matters beside Python and the database."""

@@ -3,6 +3,10 @@
 from collections.abc import Callable
 from typing import Any
 
+from benchmarks.measures.claiming import claim_time
+from benchmarks.measures.cost import idle, long
+from benchmarks.measures.latency import blocking, lateness, pickup
+from benchmarks.measures.sharing import handlers, waste
 from benchmarks.measures.stage import Stage
 from benchmarks.measures.throughput import drain, enqueue
 
@@ -11,4 +15,13 @@ __all__ = ["MEASURES", "Stage"]
 MEASURES: dict[str, Callable[[Stage], dict[str, Any]]] = {
     "drain": drain,
     "enqueue": enqueue,
+    "lateness": lateness,
+    "pickup": pickup,
+    "idle": idle,
+    "claim": claim_time,
+    "processes": drain,
+    "waste": waste,
+    "handlers": handlers,
+    "blocking": blocking,
+    "long": long,
 }

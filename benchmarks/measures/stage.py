@@ -1,7 +1,7 @@
 """Where a measurement is taken: a contender, how much of everything, and its workers."""
 
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import NamedTuple
 
@@ -25,11 +25,16 @@ class Stage(NamedTuple):
     def _journal(self) -> Path:
         return self.scratch / "journal"
 
-    @contextmanager
-    def workers(self) -> Iterator[Workers]:
-        commands = self.contender.workers(self.processes)
-        with running(commands, {VARIABLE: str(self._journal)}, self.scratch / "log") as workers:
-            yield workers
+    def workers(
+        self, environment: Mapping[str, str] | None = None
+    ) -> AbstractContextManager[Workers]:
+        return self.running(self.contender.workers(self.processes), environment)
+
+    def running(
+        self, commands: Sequence[Sequence[str]], environment: Mapping[str, str] | None = None
+    ) -> AbstractContextManager[Workers]:
+        values = {VARIABLE: str(self._journal), **(environment or {})}
+        return running(commands, values, self.scratch / "log")
 
     def settle(self) -> None:
         """Have the database finish what filling it began: statistics, and what is to be flushed."""

@@ -1,6 +1,6 @@
 """How many tasks a second: added, and run."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from time import monotonic, time
 from typing import Any
 
@@ -11,7 +11,7 @@ from benchmarks.processes import wait_until
 PATIENCE_SECONDS = 1200
 
 
-def drain(stage: Stage) -> dict[str, Any]:
+def drain(stage: Stage, environment: Mapping[str, str] | None = None) -> dict[str, Any]:
     """Run a backlog of due tasks that do nothing.
 
     The rate is that of the time from the start of the first task, as the journal has it, until
@@ -25,7 +25,7 @@ def drain(stage: Stage) -> dict[str, Any]:
     contender.add_many(contender.make(range(stage.tasks), time() - 60))
     stage.settle()
     launched = time()
-    with stage.workers() as workers:
+    with stage.workers(environment) as workers:
         journal.wait(1, PATIENCE_SECONDS, workers.look)
         started = workers.cpu_seconds()
         journal.wait(stage.tasks, PATIENCE_SECONDS, workers.look)
