@@ -1,5 +1,6 @@
 """Where a database is: one URL, and what drivers and Django make of it."""
 
+import socket
 from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
@@ -57,6 +58,17 @@ def connect(url: str) -> Any:
     import psycopg
 
     return psycopg.connect(**where, dbname=address.name, autocommit=True)
+
+
+def redis_command(url: str, command: str) -> str:
+    """The answer of a Redis server to a command without blanks in its arguments."""
+    address = parse(url)
+    with socket.create_connection((address.host, address.port), timeout=10) as connection:
+        connection.sendall(f"{command}\r\n".encode())
+        answer = connection.recv(65536).decode()
+        while answer.startswith("$") and not answer.endswith("\r\n"):
+            answer += connection.recv(65536).decode()
+    return answer.removesuffix("\r\n")
 
 
 def django_database(url: str) -> dict[str, Any]:

@@ -1,14 +1,17 @@
 """The servers of a run, and an empty database on one of them for each measurement."""
 
 import os
+import shutil
+import socket
 import subprocess
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from urllib.parse import urlsplit, urlunsplit
 
-from benchmarks.address import connect, parse
+from benchmarks.address import connect, parse, redis_command
+from benchmarks.processes import wait_until
 
 CHECKOUT = Path(__file__).resolve().parents[1]
 NAME = "benchmark"
@@ -34,18 +37,49 @@ def started(names: list[str], directory: Path) -> Iterator[dict[str, str]]:
     os.environ["SERVERS_DIR"] = str(directory / "servers")
     urls = {"sqlite": f"sqlite:{directory / 'tasks.sqlite3'}"}
     served = [name for name in names if name in ("mariadb", "postgresql")]
-    try:
+    with ExitStack() as stack:
+        if served:
+            stack.callback(servers, "stop", *served)
         for name in served:
             (urls[name],) = servers("start", name).values()
-        yield {name: urls[name] for name in names}
+        if "redis" in names and shutil.which("redis-server"):
+            urls["redis"] = stack.enter_context(_redis(directory / "redis"))
+        yield {name: urls[name] for name in names if name in urls}
+
+
+@contextmanager
+def _redis(directory: Path) -> Iterator[str]:
+    """A server that writes down what it is told, every second: the common way to keep a queue."""
+    directory.mkdir()
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    settings = {"bind": "127.0.0.1", "dir": directory, "appendonly": "yes", "save": ""}
+    options = [str(word) for name, value in settings.items() for word in (f"--{name}", value)]
+    command = ["redis-server", "--port", str(port), *options]
+    server = subprocess.Popen(command, stdout=subprocess.DEVNULL, start_new_session=True)
+    url = f"redis://127.0.0.1:{port}/0"
+    try:
+        wait_until(lambda: _answers(url), 10)
+        yield url
     finally:
-        if served:
-            servers("stop", *served)
+        server.terminate()
+        server.wait()
+
+
+def _answers(url: str) -> bool:
+    try:
+        return redis_command(url, "PING") == "+PONG"
+    except OSError:
+        return False
 
 
 def emptied(url: str) -> str:
     """The address of a database with nothing in it; whatever was there is gone."""
     address = parse(url)
+    if address.vendor == "redis":
+        redis_command(url, "FLUSHALL")
+        return url
     if address.vendor == "sqlite":
         for suffix in ("", "-wal", "-shm"):
             Path(address.name + suffix).unlink(missing_ok=True)
@@ -60,6 +94,9 @@ def emptied(url: str) -> str:
 
 
 def version(url: str) -> str:
+    if parse(url).vendor == "redis":
+        text = redis_command(url, "INFO server")
+        return text.partition("redis_version:")[2].split()[0]
     connection = connect(url)
     cursor = connection.cursor()
     cursor.execute(_VERSION.get(parse(url).vendor, "SELECT version()"))

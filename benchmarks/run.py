@@ -24,7 +24,7 @@ from time import monotonic
 from typing import Any, NamedTuple
 
 from benchmarks import databases
-from benchmarks.contenders import CATALOGUE, SERVED
+from benchmarks.contenders import CATALOGUE, PLACES
 from benchmarks.plan import PLAN, SIZES, Item, Size
 from benchmarks.table import text
 
@@ -58,7 +58,7 @@ def main() -> int:
     started = monotonic()
     with _directory() as directory, databases.started(options.database, directory) as urls:
         record = _facts(urls, options)
-        for turn in _turns(options):
+        for turn in _turns(options, urls):
             entry = _take(turn, urls[turn.database], directory)
             record["turns"].append(entry)
             seconds = monotonic() - started
@@ -77,11 +77,11 @@ def _say(line: str) -> None:
 # What is to be done
 
 
-def _turns(options: argparse.Namespace) -> Iterator[Turn]:
+def _turns(options: argparse.Namespace, urls: dict[str, str]) -> Iterator[Turn]:
     """Measure by measure, round by round, contender by contender."""
     size = SIZES[options.size]
     for item in PLAN:
-        for database in options.database if item.measure in options.measure else ():
+        for database in urls if item.measure in options.measure else ():
             for number in range(options.rounds or item.how_often(size)):
                 yield from _round(options, item, database, number, size)
 
@@ -177,7 +177,7 @@ def _options() -> argparse.Namespace:
     names = [name for item in PLAN for name in item.who()]
     measures = list(dict.fromkeys(item.measure for item in PLAN))
     everybody = list(CATALOGUE)
-    add("--database", nargs="+", choices=SERVED, default=list(SERVED), metavar="NAME")
+    add("--database", nargs="+", choices=PLACES, default=list(PLACES), metavar="NAME")
     add("--contender", nargs="+", choices=[*everybody, *names], default=everybody, metavar="NAME")
     add("--measure", nargs="+", choices=measures, default=measures, metavar="NAME")
     add("--rounds", type=int, default=0)

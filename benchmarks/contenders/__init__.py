@@ -3,6 +3,7 @@
 from typing import NamedTuple
 
 SERVED = ("sqlite", "mariadb", "postgresql")
+PLACES = (*SERVED, "redis")
 ANYBODY = ("drain", "enqueue", "lateness", "pickup", "idle")
 OWN = ("claim", "processes", "waste", "handlers", "blocking", "long")
 
@@ -18,9 +19,22 @@ class Entry(NamedTuple):
     pace: float = 1.0  # it gets this share of the tasks: the slow would take hours
 
 
+def _neighbour(module: str, databases: tuple[str, ...], pace: float = 1.0) -> Entry:
+    return Entry(module.replace("_", "-"), module, databases, ANYBODY, True, pace)
+
+
 CATALOGUE: dict[str, Entry] = {
     "ours": Entry("django_tasks", "ours", SERVED, (*ANYBODY, *OWN)),
     "floor": Entry("raw driver", "floor", SERVED, ("drain", "enqueue", "processes", "long")),
     "seed": Entry("seed design", "seed", SERVED, ANYBODY, pace=0.05),
+    "django-tasks-db": _neighbour("django_tasks_db", SERVED, 0.05),
+    "django-q2": _neighbour("django_q2", SERVED, 0.05),
+    "django-ox": _neighbour("django_ox", SERVED, 0.05),
+    "apscheduler": _neighbour("apscheduler", SERVED, 0.05),
+    "huey": _neighbour("huey", ("sqlite",), 0.5),
+    "procrastinate": _neighbour("procrastinate", ("postgresql",), 0.05),
+    "pgqueuer": _neighbour("pgqueuer", ("postgresql",)),
+    "graphile-worker": _neighbour("graphile_worker", ("postgresql",)),
+    "celery": _neighbour("celery", ("redis",), 0.2),
     "alone": Entry("threads alone", "alone", SERVED, ("handlers",)),
 }

@@ -8,7 +8,7 @@ from time import monotonic, sleep, time
 from typing import Any
 
 from benchmarks import statements
-from benchmarks.address import connect, parse
+from benchmarks.address import connect, parse, redis_command
 from benchmarks.measures.stage import Stage
 from benchmarks.processes import wait_until
 
@@ -22,7 +22,7 @@ def idle(stage: Stage) -> dict[str, Any]:
     """Statements, transactions' beginnings and ends included, and processor seconds a minute.
 
     The queue holds one task, for tomorrow. MariaDB counts statements itself; PostgreSQL logs them;
-    SQLite is asked only by our own workers.
+    for Redis they are commands; SQLite is asked only by our own workers.
     """
     contender, journal = stage.contender, stage.journal(1)
     contender.prepare()
@@ -52,6 +52,8 @@ def _counter(stage: Stage, asking: Path) -> Callable[[], int]:
         return _questions(stage.contender.url)
     if vendor == "postgresql":
         return _logged(stage.contender.url)
+    if vendor == "redis":
+        return _commands(stage.contender.url)
     if asking.exists():
         return lambda: len(asking.read_text(encoding="utf-8").splitlines())
     return iter(range(0, -9, -1)).__next__
@@ -64,6 +66,16 @@ def _questions(url: str) -> Callable[[], int]:
     def count() -> int:
         cursor.execute("SHOW GLOBAL STATUS LIKE 'Questions'")
         return int(cursor.fetchone()[1]) - next(asked)
+
+    return count
+
+
+def _commands(url: str) -> Callable[[], int]:
+    asked = iter(range(1, 9))
+
+    def count() -> int:
+        text = redis_command(url, "INFO stats").partition("total_commands_processed:")[2]
+        return int(text.split()[0]) - next(asked)
 
     return count
 

@@ -1,0 +1,5 @@
+"""What Celery's worker imports."""
+
+from benchmarks.contenders.celery import make
+
+app, task = make()

@@ -1,0 +1,5 @@
+"""What huey's consumer imports."""
+
+from benchmarks.contenders.huey import make
+
+huey, task = make()
