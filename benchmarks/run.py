@@ -58,7 +58,10 @@ def main() -> int:
     started = monotonic()
     with _directory() as directory, databases.started(options.database, directory) as urls:
         record = _facts(urls, options)
+        before = _resumed(options, record)
         for turn in _turns(options, urls):
+            if turn in before:
+                continue
             entry = _take(turn, urls[turn.database], directory)
             record["turns"].append(entry)
             seconds = monotonic() - started
@@ -72,6 +75,15 @@ def main() -> int:
 def _say(line: str) -> None:
     sys.stdout.write(line + "\n")
     sys.stdout.flush()
+
+
+def _resumed(options: argparse.Namespace, record: dict[str, Any]) -> set[Turn]:
+    """What was done before the last run was interrupted; it goes into this one's record."""
+    if not (options.resume and options.json and options.json.exists()):
+        return set()
+    record |= json.loads(options.json.read_text(encoding="utf-8"))
+    record["turns"] = [entry for entry in record["turns"] if "error" not in entry]
+    return {Turn(*(entry[name] for name in Turn._fields)) for entry in record["turns"]}
 
 
 # What is to be done
@@ -178,8 +190,8 @@ def _options() -> argparse.Namespace:
     measures = list(dict.fromkeys(item.measure for item in PLAN))
     everybody = list(CATALOGUE)
     add("--database", nargs="+", choices=PLACES, default=list(PLACES), metavar="NAME")
-    add("--contender", nargs="+", choices=[*everybody, *names], default=everybody, metavar="NAME")
-    add("--measure", nargs="+", choices=measures, default=measures, metavar="NAME")
+    add("--contender", nargs="+", choices=[*everybody, *names], default=[], metavar="NAME")
+    add("--measure", nargs="+", choices=measures, default=[], metavar="NAME")
     add("--rounds", type=int, default=0)
     add("--tasks", type=int, default=0)
     add("--quick", dest="size", action="store_const", const="quick", help="a few minutes")
@@ -190,9 +202,14 @@ def _options() -> argparse.Namespace:
         const="tiny",
         help="seconds: only whether it runs",
     )
+    add("--resume", action="store_true", help="go on with what is in FILE")
     add("--json", type=Path, help="write all results there")
     parser.set_defaults(size="full")
-    return parser.parse_args()
+    options = parser.parse_args()
+    size = SIZES[options.size]
+    options.measure = options.measure or size.measures or measures
+    options.contender = options.contender or size.contenders or everybody
+    return options
 
 
 if __name__ == "__main__":

@@ -1,92 +1,160 @@
 """Medians and spreads of a run, and shares that were taken within its rounds."""
 
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from statistics import median
 from typing import Any, NamedTuple
 
 Record = dict[str, Any]
-# Whom everybody is compared with.
-PEERS = ("floor", "seed", "alone")
-Key = tuple[str, str, str, int, int]
 
-# The numbers of each measure that go into the table.
-COLUMNS: dict[str, tuple[str, ...]] = {
-    "drain": ("rate", "cpu_us"),
-    "enqueue": ("bulk", "bulk_with_making", "single"),
-    "lateness": ("p50", "p99", "max"),
-    "pickup": ("p50", "p99", "max"),
-    "idle": ("statements", "cpu_seconds"),
-    "processes": ("rate",),
-    "waste": ("wasted", "rate"),
-    "handlers": ("rate",),
-    "blocking": ("p50", "p99", "max"),
-    "long": ("rate", "end_to_start", "memory_tenth", "memory_half", "memory_end"),
+
+class Column(NamedTuple):
+    """A number that a measure gives; ``up``: more is better."""
+
+    name: str
+    title: str
+    up: bool = True
+
+
+_LATE = (
+    Column("p50", "p50, ms", up=False),
+    Column("p99", "p99, ms", up=False),
+    Column("max", "max, ms", up=False),
+)
+_RATE = Column("rate", "tasks/s")
+
+COLUMNS: dict[str, tuple[Column, ...]] = {
+    "drain": (_RATE, Column("cpu_us", "CPU a task, µs", up=False)),
+    "enqueue": (
+        Column("bulk", "in bulk, tasks/s"),
+        Column("bulk_with_making", "made and added in bulk, tasks/s"),
+        Column("single", "one by one, tasks/s"),
+    ),
+    "lateness": _LATE,
+    "pickup": _LATE,
+    "idle": (
+        Column("statements", "statements a minute", up=False),
+        Column("cpu_seconds", "CPU seconds a minute", up=False),
+    ),
+    "processes": (_RATE,),
+    "waste": (Column("wasted", "wasted share of what was read", up=False), _RATE),
+    "handlers": (_RATE,),
+    "blocking": _LATE,
+    "long": (
+        _RATE,
+        Column("end_to_start", "rate at the end / at the start"),
+        Column("memory_tenth", "MB after a tenth", up=False),
+        Column("memory_half", "MB after half", up=False),
+        Column("memory_end", "MB at the end", up=False),
+    ),
 }
 
+# Whom the others are compared with, and how that is written.
+PEERS = {"floor": "of the floor", "seed": "of the seed design", "alone": "of threads alone"}
 
-class Line(NamedTuple):
-    """One number of one contender over all rounds."""
+
+class Who(NamedTuple):
+    """A contender with so many processes, on a database."""
 
     database: str
-    measure: str
     contender: str
-    processes: int
-    tasks: int
-    column: str
-    values: tuple[float, ...]
-    shares: dict[str, float]  # of another contender in the same round, median
+    processes: int = 1
 
     @property
-    def median(self) -> float:
-        return median(self.values)
+    def title(self) -> str:
+        return f"{self.contender} x {self.processes}" if self.processes > 1 else self.contender
 
 
-def lines(record: Record) -> Iterator[Line]:
-    """In the order of the plan."""
-    turns: dict[Key, dict[int, Record]] = defaultdict(dict)
-    for turn in record["turns"]:
-        if "error" not in turn:
-            turns[_key(turn)][turn["round"]] = turn
-    for key, rounds in turns.items():
-        for column in COLUMNS.get(key[1], ()):
-            values = tuple(float(turn[column]) for turn in rounds.values() if column in turn)
-            if not values:
-                continue
-            others = {name: _others(turns, key, name) for name in PEERS}
-            shares = {name: _share(rounds, other, column) for name, other in others.items()}
-            found = {name: share for name, share in shares.items() if share is not None}
-            yield Line(*key, column, values, found)
+class Results:
+    """The turns of a run that went well, by measure, contender and round."""
+
+    def __init__(self, record: Record) -> None:
+        self.record = record
+        self._turns: dict[str, dict[Who, dict[int, Record]]] = defaultdict(
+            lambda: defaultdict(dict)
+        )
+        for turn in record["turns"]:
+            if "error" not in turn:
+                who = Who(turn["database"], turn["contender"], turn["processes"])
+                self._turns[turn["measure"]][who][turn["round"]] = turn
+
+    def measures(self) -> list[str]:
+        return list(self._turns)
+
+    def who(self, measure: str, database: str = "") -> list[Who]:
+        """Everybody of whom something was measured, in the order of the run."""
+        return [who for who in self._turns[measure] if database in ("", who.database)]
+
+    def turns(self, measure: str, who: Who) -> list[Record]:
+        return list(self._turns[measure].get(who, {}).values())
+
+    def values(self, measure: str, who: Who, column: str) -> list[float]:
+        return [float(turn[column]) for turn in self.turns(measure, who) if column in turn]
+
+    def median(self, measure: str, who: Who, column: str) -> float | None:
+        values = self.values(measure, who, column)
+        return median(values) if values else None
+
+    def share(self, measure: str, who: Who, other: Who, column: str) -> float | None:
+        """Of another contender's number in the same round; the median over the rounds."""
+        own, others = self._turns[measure].get(who, {}), self._turns[measure].get(other, {})
+        shares = [
+            turn[column] / others[number][column]
+            for number, turn in own.items()
+            if column in turn and others.get(number, {}).get(column)
+        ]
+        return median(shares) if shares else None
+
+    def peer(self, measure: str, who: Who, name: str) -> Who | None:
+        """The contender of that name on the same database, with as many processes if it can."""
+        forms = {
+            other.processes: other
+            for other in self.who(measure, who.database)
+            if other.contender == name
+        }
+        return forms.get(who.processes) or forms.get(1)
+
+    def peers(self, measure: str, who: Who, column: str) -> dict[str, float]:
+        """The shares of those of PEERS that took part."""
+        others = {name: self.peer(measure, who, name) for name in PEERS}
+        shares = {
+            name: self.share(measure, who, other, column)
+            for name, other in others.items()
+            if other and other.contender != who.contender
+        }
+        return {name: share for name, share in shares.items() if share is not None}
+
+    def failures(self) -> dict[tuple[str, str, str], str]:
+        """(database, measure, contender) → the last line of what went wrong."""
+        return {
+            (turn["database"], turn["measure"], turn["contender"]): _last_line(turn["error"])
+            for turn in self.record["turns"]
+            if "error" in turn
+        }
 
 
-def _key(turn: Record) -> Key:
-    return (turn["database"], turn["measure"], turn["contender"], turn["processes"], turn["tasks"])
+def _last_line(text: str) -> str:
+    return (text.strip().splitlines() or ["?"])[-1]
 
 
-def _others(turns: dict[Key, dict[int, Record]], key: Key, name: str) -> dict[int, Record]:
-    """The turns of another contender with as many processes, or of its only form."""
-    database, measure, _, processes, _ = key
-    forms = {
-        other[3]: rounds
-        for other, rounds in turns.items()
-        if other[:3] == (database, measure, name)
-    }
-    return forms.get(processes) or forms.get(1) or {}
+def number(value: float | None) -> str:
+    """Three digits that mean something, for people."""
+    if value is None:
+        return "-"
+    if abs(value) >= 1000:
+        return f"{value:,.0f}"
+    return f"{value:.3g}"
 
 
-def _share(own: dict[int, Record], other: dict[int, Record], column: str) -> float | None:
-    shares = [
-        own[number][column] / other[number][column]
-        for number in own
-        if column in own[number] and other.get(number, {}).get(column)
-    ]
-    return median(shares) if shares else None
+def spread(values: Sequence[float]) -> str:
+    return f"{number(min(values))} to {number(max(values))}" if len(values) > 1 else ""
 
 
 def text(record: Record) -> str:
     """For a terminal."""
-    heads = ["database", "measure", "tasks", "contender", "", "median", "spread", "floor", "seed"]
-    rows = [heads, *(_cells(line) for line in lines(record))]
+    results = Results(record)
+    heads = ["database", "measure", "contender", "", "median", "spread", *PEERS]
+    rows = [heads, *_rows(results)]
     widths = [max(len(row[place]) for row in rows) for place in range(len(heads))]
     return "\n".join(
         "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
@@ -94,17 +162,20 @@ def text(record: Record) -> str:
     )
 
 
-def _cells(line: Line) -> list[str]:
-    many = f" x{line.processes}" if line.processes > 1 else ""
-    floor, seed = line.shares.get("floor"), line.shares.get("seed")
-    return [
-        line.database,
-        line.measure,
-        str(line.tasks),
-        line.contender + many,
-        line.column,
-        f"{line.median:,.4g}" if line.median < 1000 else f"{line.median:,.0f}",
-        f"{min(line.values):,.4g}-{max(line.values):,.4g}",
-        f"{floor:.2f}" if floor else "",
-        f"{seed:.1f}x" if seed else "",
-    ]
+def _rows(results: Results) -> Iterator[list[str]]:
+    for measure in results.measures():
+        for who in results.who(measure):
+            for column in COLUMNS.get(measure, ()):
+                if values := results.values(measure, who, column.name):
+                    shares = results.peers(measure, who, column.name) if column.up else {}
+                    cells = [who.database, measure, who.title, column.title]
+                    cells += [number(median(values)), spread(values)]
+                    yield cells + [number(shares[name]) if name in shares else "" for name in PEERS]
+
+
+def by_database(who: Iterable[Who]) -> Mapping[str, list[Who]]:
+    """In the order of their first appearance."""
+    grouped: dict[str, list[Who]] = defaultdict(list)
+    for each in who:
+        grouped[each.database].append(each)
+    return grouped

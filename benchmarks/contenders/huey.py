@@ -38,7 +38,7 @@ class Huey(Contender):
     def add(self, number: int, due: float) -> None:
         # A task that is not due yet is only moved from queue to schedule by a consumer.
         if due > time():
-            self.task.schedule((number,), eta=as_datetime(due), convert_utc=True)
+            self.task.schedule((number,), eta=as_datetime(due))
         else:
             self.task(number)
 

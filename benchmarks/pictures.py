@@ -1,0 +1,171 @@
+"""The pictures of the page: SVG on white, so that they can be read on a dark page too."""
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+import matplotlib as mpl
+from matplotlib import pyplot
+
+from benchmarks.table import COLUMNS, Results, Who, by_database
+
+TITLES = {
+    "sqlite": "SQLite",
+    "mariadb": "MariaDB",
+    "postgresql": "PostgreSQL",
+    "redis": "Redis",
+}
+_OURS, _FLOOR, _SEED = "#0b5fa5", "#8c8c8c", "#c44e52"
+_COLOURS = {"ours": _OURS, "floor": _FLOOR, "seed": _SEED, "alone": _FLOOR}
+_OTHERS = (
+    *("#dd8452", "#55a868", "#8172b3", "#937860", "#da8bc3", "#64b5cd", "#ccb974", "#4c4c9d"),
+    "#2a9d8f",
+)
+_STYLE = {
+    "font.size": 10,
+    "axes.grid": True,
+    "grid.color": "#dddddd",
+    "axes.axisbelow": True,
+    "figure.facecolor": "white",
+    "savefig.facecolor": "white",
+    "svg.fonttype": "none",  # text stays text
+    "svg.hashsalt": "benchmarks",  # the same picture for the same numbers
+}
+
+
+def draw(results: Results, directory: Path) -> dict[str, str]:
+    """Every picture for which there are numbers; measure → file name."""
+    mpl.use("svg")
+    mpl.rcParams.update(_STYLE)
+    drawn = {}
+    for measure, picture in _PICTURES.items():
+        if results.who(measure):
+            drawn[measure] = f"benchmark-{measure}.svg"
+            picture(results, directory / drawn[measure])
+    return drawn
+
+
+@contextmanager
+def _saved(path: Path, figure: Any) -> Iterator[None]:
+    yield
+    figure.tight_layout()
+    figure.savefig(path, metadata={"Date": None, "Creator": None})
+    pyplot.close(figure)
+
+
+def _panels(count: int, height: float) -> tuple[Any, Sequence[Any]]:
+    figure, axes = pyplot.subplots(1, count, figsize=(4.0 * count + 0.5, height), squeeze=False)
+    return figure, axes[0]
+
+
+def _colour(results: Results, contender: str) -> str:
+    everybody = dict.fromkeys(turn["contender"] for turn in results.record["turns"])
+    others = [name for name in everybody if name not in _COLOURS]
+    return _COLOURS.get(contender) or _OTHERS[others.index(contender) % len(_OTHERS)]
+
+
+def _bars(
+    results: Results, axis: Any, measure: str, column: str, people: Sequence[Who]
+) -> list[Who]:
+    """One bar a contender with its spread, the best on top; who they are, from below."""
+    values = {who: results.values(measure, who, column) for who in people}
+    ordered = sorted((who for who in people if values[who]), key=lambda who: median(values[who]))
+    up = next(each.up for each in COLUMNS[measure] if each.name == column)
+    ordered = ordered if up else ordered[::-1]
+    for place, who in enumerate(ordered):
+        middle = median(values[who])
+        ends = [[middle - min(values[who])], [max(values[who]) - middle]]
+        colour = _colour(results, who.contender)
+        axis.barh(place, middle, xerr=ends, color=colour, ecolor="#333333", capsize=2)
+    axis.set_yticks(range(len(ordered)), [who.title for who in ordered])
+    return ordered
+
+
+def _throughput(results: Results, path: Path) -> None:
+    grouped = by_database(results.who("drain"))
+    figure, axes = _panels(len(grouped), 4.2)
+    with _saved(path, figure):
+        for axis, (database, people) in zip(axes, grouped.items(), strict=True):
+            _bars(results, axis, "drain", "rate", people)
+            axis.set(title=TITLES[database], xscale="log", xlabel="tasks a second (log scale)")
+
+
+def _late(measure: str) -> Callable[[Results, Path], None]:
+    def picture(results: Results, path: Path) -> None:
+        grouped = by_database(results.who(measure))
+        figure, axes = _panels(len(grouped), 4.2)
+        with _saved(path, figure):
+            for axis, (database, people) in zip(axes, grouped.items(), strict=True):
+                for who in people:
+                    curves = [turn["curve"] for turn in results.turns(measure, who)]
+                    pooled = sorted(max(0.1, value) for curve in curves for value in curve)
+                    shares = [100 * (place + 1) / len(pooled) for place in range(len(pooled))]
+                    width = 2.4 if who.contender == "ours" else 1.2
+                    colour = _colour(results, who.contender)
+                    axis.plot(pooled, shares, label=who.title, color=colour, linewidth=width)
+                axis.set(title=TITLES[database], xscale="log", xlabel="milliseconds (log scale)")
+                axis.legend(fontsize=7, loc="lower right")
+            axes[0].set_ylabel("% of the tasks had started")
+
+    return picture
+
+
+def _claim(results: Results, path: Path) -> None:
+    figure, axes = _panels(2, 3.8)
+    with _saved(path, figure):
+        for axis, fact, title in (
+            (axes[0], "claim", "a claim of due tasks"),
+            (axes[1], "look", "a look that finds nothing due"),
+        ):
+            for who in results.who("claim"):
+                times = results.turns("claim", who)[0][fact]
+                sizes = [int(size) for size in times]
+                axis.plot(sizes, list(times.values()), marker="o", label=TITLES[who.database])
+            axis.set(title=title, xscale="log", xlabel="future rows in the table (log scale)")
+            axis.set_ylabel("milliseconds")
+            axis.set_ylim(bottom=0)
+            axis.legend()
+
+
+def _processes(results: Results, path: Path) -> None:
+    grouped = by_database(results.who("processes"))
+    figure, axes = _panels(len(grouped), 3.8)
+    with _saved(path, figure):
+        for axis, (database, people) in zip(axes, grouped.items(), strict=True):
+            for name in dict.fromkeys(who.contender for who in people):
+                forms = sorted(who for who in people if who.contender == name)
+                counts = [who.processes for who in forms]
+                values = [results.values("processes", who, "rate") for who in forms]
+                middles = [median(each) for each in values]
+                low = [middle - min(each) for middle, each in zip(middles, values, strict=True)]
+                high = [max(each) - middle for middle, each in zip(middles, values, strict=True)]
+                colour = _colour(results, name)
+                axis.errorbar(
+                    counts, middles, [low, high], marker="o", capsize=3, label=name, color=colour
+                )
+            axis.set(title=TITLES[database], xlabel="processes", xticks=counts)
+            axis.set_ylim(bottom=0)
+            axis.legend()
+        axes[0].set_ylabel("tasks a second")
+
+
+def _idle(results: Results, path: Path) -> None:
+    figure, axes = _panels(2, 0.6 + 0.26 * len(results.who("idle")))
+    with _saved(path, figure):
+        for axis, column in zip(axes, COLUMNS["idle"], strict=True):
+            ordered = _bars(results, axis, "idle", column.name, results.who("idle"))
+            labels = [f"{TITLES[who.database]}, {who.title}" for who in ordered]
+            axis.set_yticks(range(len(labels)), labels, fontsize=8)
+            axis.set(xlabel=column.title)
+
+
+_PICTURES: dict[str, Callable[[Results, Path], None]] = {
+    "drain": _throughput,
+    "lateness": _late("lateness"),
+    "pickup": _late("pickup"),
+    "idle": _idle,
+    "claim": _claim,
+    "processes": _processes,
+}

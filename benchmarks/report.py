@@ -1,0 +1,289 @@
+"""Make the page and its pictures of what a run wrote down.
+
+python -m benchmarks.report RESULTS.json [--page docs/benchmarks.rst]
+"""
+
+import argparse
+import json
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+
+from benchmarks.contenders import CATALOGUE
+from benchmarks.pictures import TITLES, draw
+from benchmarks.plan import PLAN
+from benchmarks.table import COLUMNS, PEERS, Results, Who, number, spread
+from benchmarks.targets import Verdict, verdicts
+
+CHECKOUT = Path(__file__).resolve().parents[1]
+
+INTRODUCTION = """\
+==========
+Benchmarks
+==========
+
+How fast, how late and how costly ``django_tasks`` is, beside
+
+* **the floor**: the raw driver with the fewest statements that the work needs, and nothing else;
+* **the seed design**: a periodic poller that takes rows one by one, as such apps are often written;
+* **neighbours** that install from PyPI and npm, each in its best sensible configuration.
+
+Everybody took turns on the same servers, in an empty database each time. Numbers are medians over
+the rounds, with the least and the greatest; shares of somebody else's number are taken within a
+round, so that whatever else the machine did befell both. A task does nothing but write down when it
+started, into a file that is mapped into memory.
+
+{facts}
+
+.. code-block:: shell
+
+    make benchmark          # all of it; hours
+    make benchmark-quick    # the same in small, in a few minutes
+
+The numbers are in `{source} <../{source}>`_. No test depends on any of them.
+
+.. contents::
+   :local:
+"""
+
+TEXTS = {
+    "drain": (
+        "Draining a backlog",
+        "Due tasks that do nothing, from the start of the first one until the queue is empty, as"
+        " seen from outside; the start of the processes is left out for everybody. The slow"
+        " contenders get fewer tasks.",
+    ),
+    "enqueue": (
+        "Adding",
+        "Tasks for tomorrow, by one process: in bulk, in the best way that the contender has, and"
+        " one by one with a commit each.",
+    ),
+    "lateness": (
+        "Lateness",
+        "Start minus due time of tasks of the future, at random times, on an idle worker. The"
+        " picture shows how many had started after how long.",
+    ),
+    "pickup": (
+        "Pick-up",
+        "From before the call that adds a task for now, in another process, to its start.",
+    ),
+    "idle": (
+        "Idle cost",
+        "A worker with one task for tomorrow in its queue. On SQLite only our own workers can be"
+        " asked for their statements.",
+    ),
+    "claim": (
+        "Claim time against table size",
+        "The statements of a claim in a real worker, median. Flat is what is wanted.",
+    ),
+    "processes": ("Processes", "The same drain with more processes, on {cores} cores."),
+    "waste": (
+        "Wasted reads",
+        "Candidates that a process read and another one took first. PostgreSQL and SQLite take what"
+        " they read in one statement.",
+    ),
+    "handlers": (
+        "Handlers that do something",
+        "Ten milliseconds and one query each, on 32 threads, beside 32 threads that call the same"
+        " function without any queue.",
+    ),
+    "blocking": (
+        "The short beside the long",
+        "Tasks of a millisecond, while three quarters of all threads of two workers have tasks of"
+        " up to a minute.",
+    ),
+    "long": (
+        "Long drains",
+        "A million tasks: the rate at the end against that at the start, and the memory of the"
+        " worker.",
+    ),
+}
+
+
+def main() -> None:
+    options = _options()
+    record = json.loads(options.results.read_text(encoding="utf-8"))
+    results = Results(record)
+    pictures = options.page.parent / "pictures"
+    drawn = draw(results, pictures)
+    source = options.results.resolve()
+    name = source.relative_to(CHECKOUT) if source.is_relative_to(CHECKOUT) else source.name
+    text = "\n\n".join(_parts(results, drawn, str(name)))
+    options.page.write_text(text.rstrip() + "\n", encoding="utf-8")
+
+
+def _parts(results: Results, drawn: dict[str, str], source: str) -> Iterator[str]:
+    yield INTRODUCTION.format(facts=_facts(results), source=source)
+    yield from _targets(list(verdicts(results)))
+    yield from _losses(results)
+    for item in PLAN:
+        if results.who(item.measure):
+            yield from _measure(results, item.measure, drawn)
+    yield from _configurations(results)
+    yield from _left_out(results)
+
+
+def _facts(results: Results) -> str:
+    record = results.record
+    databases = [f"{TITLES[name]} {version}" for name, version in record["databases"].items()]
+    sizes = {
+        turn["measure"]: turn["tasks"] for turn in record["turns"] if turn["contender"] == "ours"
+    }
+    amounts = ", ".join(f"{measure} {tasks:,}" for measure, tasks in sizes.items())
+    loads = [turn["load"] for turn in record["turns"]]
+    return (
+        f"This run: {record['when'][:10]}, size *{record['size']}*, {record['cores']} cores"
+        f" ({record['machine']}) shared by workers, clients and servers, which were given their"
+        f" default settings; Python {record['python']}, {', '.join(databases)}. Tasks: {amounts}."
+        f" Load average before the turns: {min(loads):.1f} to {max(loads):.1f}."
+    )
+
+
+# The parts of the page
+
+
+def _targets(found: Sequence[Verdict]) -> Iterator[str]:
+    if not found:
+        return
+    yield _heading("What was to be reached")
+    databases = [name for name in TITLES if any(each.database == name for each in found)]
+    rows = []
+    for target in dict.fromkeys(each.target.title for each in found):
+        cells = {each.database: str(each) for each in found if each.target.title == target}
+        rows.append([target, *(cells.get(name, "-") for name in databases)])
+    yield _table(["", *(TITLES[name] for name in databases)], rows)
+
+
+def _losses(results: Results) -> Iterator[str]:
+    """Wherever somebody but the floor has a better median than ours on the same database."""
+    yield _heading("What we lose at")
+    lines = [line for measure in results.measures() for line in _lost(results, measure)]
+    yield "\n".join(lines) if lines else "Nothing in this run."
+
+
+def _lost(results: Results, measure: str) -> Iterator[str]:
+    for database in TITLES:
+        own = Who(database, "ours")
+        for column in COLUMNS.get(measure, ()):
+            mine = results.median(measure, own, column.name)
+            if mine is None:
+                continue
+            for who in results.who(measure, database):
+                theirs = results.median(measure, who, column.name)
+                if who.contender in ("ours", *PEERS) and who.contender != "seed":
+                    continue
+                if theirs is not None and (theirs > mine if column.up else theirs < mine):
+                    title = TEXTS[measure][0]
+                    yield (
+                        f"* {title}, {column.title}, {TITLES[database]}: {who.title}"
+                        f" {number(theirs)}, ours {number(mine)}"
+                    )
+
+
+def _measure(results: Results, measure: str, drawn: dict[str, str]) -> Iterator[str]:
+    title, words = TEXTS[measure]
+    yield _heading(title)
+    yield words.format(cores=results.record["cores"])
+    if measure in drawn:
+        yield f".. image:: pictures/{drawn[measure]}\n   :alt: {title}: the table below"
+    yield _claim_table(results) if measure == "claim" else _numbers(results, measure)
+
+
+def _numbers(results: Results, measure: str) -> str:
+    people = results.who(measure)
+    columns = [
+        column
+        for column in COLUMNS[measure]
+        if any(results.values(measure, who, column.name) for who in people)
+    ]
+    peers = [name for name in PEERS if any(who.contender == name for who in people)]
+    heads = ["database", "contender"]
+    for column in columns:
+        heads += [column.title, *(PEERS[name] for name in peers if column.up)]
+    rows = []
+    for who in people:
+        row = [TITLES[who.database], who.title]
+        for column in columns:
+            values = results.values(measure, who, column.name)
+            middle = results.median(measure, who, column.name)
+            row.append(
+                f"{number(middle)} {f'({spread(values)})' if len(values) > 1 else ''}".strip()
+            )
+            shares = results.peers(measure, who, column.name)
+            row += [number(shares.get(name)) for name in peers if column.up]
+        rows.append(row)
+    return _table(heads, rows)
+
+
+def _claim_table(results: Results) -> str:
+    titles = {
+        "claim": "claim, beside so many future rows",
+        "look": "look that finds nothing, beside so many future rows",
+        "due": "claim, so many due rows",
+        "lanes": "claim, so many lanes",
+        "unknown": "claim, beside so many due rows of an unknown code",
+    }
+    rows = []
+    for who in results.who("claim"):
+        (turn, *_) = results.turns("claim", who)
+        for fact, title in titles.items():
+            cells = [f"{int(size):,}: {number(value)}" for size, value in turn[fact].items()]
+            rows.append([TITLES[who.database], title, ", ".join(cells)])
+    return _table(["database", "what", "milliseconds"], rows)
+
+
+def _configurations(results: Results) -> Iterator[str]:
+    yield _heading("Who took part, and how")
+    rows = []
+    for name in CATALOGUE:
+        turns = [
+            turn
+            for turn in results.record["turns"]
+            if turn["contender"] == name and "settings" in turn
+        ]
+        if turns:
+            versions = ", ".join(f"{what} {which}" for what, which in turns[0]["versions"].items())
+            rows.append([name, turns[0]["settings"], versions or "-"])
+    yield _table(["contender", "configuration", "versions"], rows)
+
+
+def _left_out(results: Results) -> Iterator[str]:
+    failures = results.failures()
+    took_part = {turn["contender"] for turn in results.record["turns"]}
+    absent = [name for name in CATALOGUE if name not in took_part]
+    if not failures and not absent:
+        return
+    yield _heading("Who did not")
+    lines = [f"* {name}: not asked in this run, or its server is not installed" for name in absent]
+    lines += [
+        f"* {contender}, {measure} on {TITLES[database]}: {reason}"
+        for (database, measure, contender), reason in failures.items()
+    ]
+    yield "\n".join(lines)
+
+
+# reStructuredText
+
+
+def _heading(title: str) -> str:
+    return f"\n{title}\n{'=' * len(title)}"
+
+
+def _table(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    lines = "\n".join(_row(row) for row in rows)
+    return f".. list-table::\n   :header-rows: 1\n\n{_row(heads)}\n{lines}"
+
+
+def _row(cells: Sequence[str]) -> str:
+    first, *rest = cells
+    return "\n".join([f"   * - {first}", *(f"     - {cell}" for cell in rest)])
+
+
+def _options() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("results", type=Path)
+    parser.add_argument("--page", type=Path, default=CHECKOUT / "docs" / "benchmarks.rst")
+    return parser.parse_args()
+
+
+if __name__ == "__main__":
+    main()
