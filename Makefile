@@ -1,13 +1,15 @@
 # The work is done by the programs in scripts/; this file only gives it short names.
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-matrix faults soak lint servers stop clean
+.PHONY: help demo test test-matrix faults soak benchmark benchmark-quick lint servers stop clean
 
 VENV ?= .venv
 HOURS ?= 2
+BENCHMARK_VENV ?= .venv-benchmark
+RESULTS ?= benchmarks/results/$(shell date +%F).json
 
 help: ## list the targets
-	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 14
+	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 17
 
 demo: ## see delayed tasks at work, on SQLite
 	@scripts/setup demo
@@ -26,6 +28,15 @@ faults: ## faults against real servers on all databases and clusters, for ten mi
 soak: ## the same with 100,000 tasks a fault, again and again for HOURS=2
 	@scripts/setup faults
 	@exec $(VENV)/bin/python -m tests.faults.run --long --jobs 3 --hours $(HOURS) $(ARGS)
+
+benchmark: ## ours, raw drivers and neighbours measured by turns, for hours; writes docs/benchmarks.rst
+	@VENV=$(BENCHMARK_VENV) scripts/setup benchmark
+	@$(BENCHMARK_VENV)/bin/python -m benchmarks.run --resume --json $(RESULTS) $(ARGS)
+	@$(BENCHMARK_VENV)/bin/python -m benchmarks.report $(RESULTS)
+
+benchmark-quick: ## the same in small, in a few minutes; writes nothing
+	@VENV=$(BENCHMARK_VENV) scripts/setup benchmark
+	@exec $(BENCHMARK_VENV)/bin/python -m benchmarks.run --quick $(ARGS)
 
 lint: ## only the checks
 	@scripts/test --lint

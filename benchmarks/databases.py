@@ -42,13 +42,13 @@ def started(names: list[str], directory: Path) -> Iterator[dict[str, str]]:
             stack.callback(servers, "stop", *served)
         for name in served:
             (urls[name],) = servers("start", name).values()
-        if "redis" in names and shutil.which("redis-server"):
-            urls["redis"] = stack.enter_context(_redis(directory / "redis"))
+        if "redis" in names and (program := _redis_program()):
+            urls["redis"] = stack.enter_context(_redis(program, directory / "redis"))
         yield {name: urls[name] for name in names if name in urls}
 
 
 @contextmanager
-def _redis(directory: Path) -> Iterator[str]:
+def _redis(program: str, directory: Path) -> Iterator[str]:
     """A server that writes down what it is told, every second: the common way to keep a queue."""
     directory.mkdir()
     with socket.socket() as probe:
@@ -57,7 +57,9 @@ def _redis(directory: Path) -> Iterator[str]:
     settings = {"bind": "127.0.0.1", "dir": directory, "appendonly": "yes", "save": ""}
     options = [str(word) for name, value in settings.items() for word in (f"--{name}", value)]
     command = ["redis-server", "--port", str(port), *options]
-    server = subprocess.Popen(command, stdout=subprocess.DEVNULL, start_new_session=True)
+    server = subprocess.Popen(
+        command, executable=program, stdout=subprocess.DEVNULL, start_new_session=True
+    )
     url = f"redis://127.0.0.1:{port}/0"
     try:
         wait_until(lambda: _answers(url), 10)
@@ -65,6 +67,14 @@ def _redis(directory: Path) -> Iterator[str]:
     finally:
         server.terminate()
         server.wait()
+
+
+def _redis_program() -> str | None:
+    """Debian's redis-tools, which brings no service, has the server under another name.
+
+    The program goes by the name that it is called by.
+    """
+    return shutil.which("redis-server") or shutil.which("redis-check-rdb")
 
 
 def _answers(url: str) -> bool:

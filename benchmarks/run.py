@@ -13,6 +13,7 @@ import json
 import os
 import platform
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -31,6 +32,8 @@ from benchmarks.table import text
 CHECKOUT = Path(__file__).resolve().parents[1]
 NEIGHBOURS = CHECKOUT / ".venv-benchmark-neighbours"
 
+
+PATIENCE_SECONDS = 7200
 
 # Where a slow contender gets fewer tasks; everything else goes by time.
 PACED = ("drain", "enqueue", "processes")
@@ -55,6 +58,8 @@ class Turn(NamedTuple):
 
 def main() -> int:
     options = _options()
+    # Both ways to end us are by way of the cleaning up.
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
     started = monotonic()
     with _directory() as directory, databases.started(options.database, directory) as urls:
         record = _facts(urls, options)
@@ -133,13 +138,30 @@ def _take(turn: Turn, url: str, directory: Path) -> dict[str, Any]:
         *("--seconds", str(turn.seconds)),
     ]
     python, place = _home(turn.contender, scratch)
-    load = os.getloadavg()[0]
-    done = subprocess.run([python, *command], cwd=place, capture_output=True, text=True)
-    shutil.rmtree(scratch)
-    entry = {**turn._asdict(), "load": load}
-    if done.returncode != 0:
-        return {**entry, "error": done.stderr[-2000:]}
-    return {**entry, **json.loads(done.stdout.splitlines()[-1])}
+    entry = {**turn._asdict(), "load": os.getloadavg()[0]}
+    try:
+        return {**entry, **_ask([python, *command], place)}
+    except (OSError, RuntimeError, subprocess.TimeoutExpired) as error:
+        return {**entry, "error": str(error)}
+    finally:
+        shutil.rmtree(scratch)
+
+
+def _ask(command: list[str], place: Path) -> dict[str, Any]:
+    child = subprocess.Popen(
+        command, cwd=place, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+    try:
+        answer, complaint = child.communicate(timeout=PATIENCE_SECONDS)
+    except BaseException:
+        # As Ctrl-C would: it has workers to stop.
+        child.send_signal(signal.SIGINT)
+        child.communicate()
+        raise
+    if child.returncode != 0:
+        raise RuntimeError(complaint[-2000:])
+    facts: dict[str, Any] = json.loads(answer.splitlines()[-1])
+    return facts
 
 
 def _home(contender: str, scratch: Path) -> tuple[str, Path]:
