@@ -9,14 +9,8 @@ from typing import Any
 import matplotlib as mpl
 from matplotlib import pyplot
 
-from benchmarks.table import COLUMNS, Results, Who, by_database
+from benchmarks.table import COLUMNS, TITLES, Results, Who, by_database
 
-TITLES = {
-    "sqlite": "SQLite",
-    "mariadb": "MariaDB",
-    "postgresql": "PostgreSQL",
-    "redis": "Redis",
-}
 _OURS, _FLOOR, _SEED = "#0b5fa5", "#8c8c8c", "#c44e52"
 _COLOURS = {"ours": _OURS, "floor": _FLOOR, "seed": _SEED, "alone": _FLOOR}
 _OTHERS = (
@@ -55,9 +49,17 @@ def _saved(path: Path, figure: Any) -> Iterator[None]:
     pyplot.close(figure)
 
 
-def _panels(count: int, height: float) -> tuple[Any, Sequence[Any]]:
-    figure, axes = pyplot.subplots(1, count, figsize=(4.0 * count + 0.5, height), squeeze=False)
+def _panels(count: int, height: float, *, alike: bool = False) -> tuple[Any, Sequence[Any]]:
+    """Side by side; ``alike``: the same x axis, so that they can be compared."""
+    size = (4.0 * count + 0.5, height)
+    figure, axes = pyplot.subplots(1, count, figsize=size, squeeze=False, sharex=alike)
     return figure, axes[0]
+
+
+def _logarithmic(axis: Any, title: str, label: str) -> None:
+    axis.set(title=title, xscale="log", xlabel=f"{label} (log scale)")
+    axis.xaxis.set_major_formatter(lambda value, _: f"{value:,.10g}")
+    axis.tick_params(axis="x", labelsize=8)
 
 
 def _colour(results: Results, contender: str) -> str:
@@ -85,17 +87,19 @@ def _bars(
 
 def _throughput(results: Results, path: Path) -> None:
     grouped = by_database(results.who("drain"))
-    figure, axes = _panels(len(grouped), 4.2)
+    figure, axes = _panels(len(grouped), 4.2, alike=True)
+    most = max(map(len, grouped.values()))
     with _saved(path, figure):
         for axis, (database, people) in zip(axes, grouped.items(), strict=True):
             _bars(results, axis, "drain", "rate", people)
-            axis.set(title=TITLES[database], xscale="log", xlabel="tasks a second (log scale)")
+            axis.set_ylim(len(people) - most - 0.6, len(people) - 0.4)  # as thick as elsewhere
+            _logarithmic(axis, TITLES[database], "tasks a second")
 
 
 def _late(measure: str) -> Callable[[Results, Path], None]:
     def picture(results: Results, path: Path) -> None:
         grouped = by_database(results.who(measure))
-        figure, axes = _panels(len(grouped), 4.2)
+        figure, axes = _panels(len(grouped), 4.2, alike=True)
         with _saved(path, figure):
             for axis, (database, people) in zip(axes, grouped.items(), strict=True):
                 for who in people:
@@ -105,7 +109,7 @@ def _late(measure: str) -> Callable[[Results, Path], None]:
                     width = 2.4 if who.contender == "ours" else 1.2
                     colour = _colour(results, who.contender)
                     axis.plot(pooled, shares, label=who.title, color=colour, linewidth=width)
-                axis.set(title=TITLES[database], xscale="log", xlabel="milliseconds (log scale)")
+                _logarithmic(axis, TITLES[database], "milliseconds")
                 axis.legend(fontsize=7, loc="lower right")
             axes[0].set_ylabel("% of the tasks had started")
 
@@ -123,7 +127,7 @@ def _claim(results: Results, path: Path) -> None:
                 times = results.turns("claim", who)[0][fact]
                 sizes = [int(size) for size in times]
                 axis.plot(sizes, list(times.values()), marker="o", label=TITLES[who.database])
-            axis.set(title=title, xscale="log", xlabel="future rows in the table (log scale)")
+            _logarithmic(axis, title, "future rows in the table")
             axis.set_ylabel("milliseconds")
             axis.set_ylim(bottom=0)
             axis.legend()

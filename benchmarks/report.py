@@ -7,11 +7,12 @@ import argparse
 import json
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
+from textwrap import fill
 
 from benchmarks.contenders import CATALOGUE
-from benchmarks.pictures import TITLES, draw
+from benchmarks.pictures import draw
 from benchmarks.plan import PLAN
-from benchmarks.table import COLUMNS, PEERS, Results, Who, number, spread
+from benchmarks.table import COLUMNS, PEERS, TITLES, Results, Who, by_database, number, spread
 from benchmarks.targets import Verdict, verdicts
 
 CHECKOUT = Path(__file__).resolve().parents[1]
@@ -130,7 +131,7 @@ def _facts(results: Results) -> str:
     }
     amounts = ", ".join(f"{measure} {tasks:,}" for measure, tasks in sizes.items())
     loads = [turn["load"] for turn in record["turns"]]
-    return (
+    return _wrapped(
         f"This run: {record['when'][:10]}, size *{record['size']}*, {record['cores']} cores"
         f" ({record['machine']}) shared by workers, clients and servers, which were given their"
         f" default settings; Python {record['python']}, {', '.join(databases)}. Tasks: {amounts}."
@@ -182,14 +183,14 @@ def _lost(results: Results, measure: str) -> Iterator[str]:
 def _measure(results: Results, measure: str, drawn: dict[str, str]) -> Iterator[str]:
     title, words = TEXTS[measure]
     yield _heading(title)
-    yield words.format(cores=results.record["cores"])
+    yield _wrapped(words.format(cores=results.record["cores"]))
     if measure in drawn:
         yield f".. image:: pictures/{drawn[measure]}\n   :alt: {title}: the table below"
     yield _claim_table(results) if measure == "claim" else _numbers(results, measure)
 
 
 def _numbers(results: Results, measure: str) -> str:
-    people = results.who(measure)
+    people = [who for each in by_database(results.who(measure)).values() for who in each]
     columns = [
         column
         for column in COLUMNS[measure]
@@ -262,6 +263,10 @@ def _left_out(results: Results) -> Iterator[str]:
 
 
 # reStructuredText
+
+
+def _wrapped(words: str) -> str:
+    return fill(words, 100, break_long_words=False, break_on_hyphens=False)
 
 
 def _heading(title: str) -> str:

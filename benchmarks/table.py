@@ -49,6 +49,13 @@ COLUMNS: dict[str, tuple[Column, ...]] = {
     ),
 }
 
+TITLES = {
+    "sqlite": "SQLite",
+    "mariadb": "MariaDB",
+    "postgresql": "PostgreSQL",
+    "redis": "Redis",
+}
+
 # Whom the others are compared with, and how that is written.
 PEERS = {"floor": "of the floor", "seed": "of the seed design", "alone": "of threads alone"}
 
@@ -174,8 +181,7 @@ def _rows(results: Results) -> Iterator[list[str]]:
 
 
 def by_database(who: Iterable[Who]) -> Mapping[str, list[Who]]:
-    """In the order of their first appearance."""
-    grouped: dict[str, list[Who]] = defaultdict(list)
-    for each in who:
-        grouped[each.database].append(each)
-    return grouped
+    """In the order of TITLES."""
+    everybody = list(who)
+    grouped = {name: [each for each in everybody if each.database == name] for name in TITLES}
+    return {name: people for name, people in grouped.items() if people}

@@ -11,7 +11,6 @@ OWN = ("claim", "processes", "waste", "handlers", "blocking", "long")
 class Entry(NamedTuple):
     """Where a contender lives, in which environment it runs, and what can be asked of it."""
 
-    title: str
     module: str
     databases: tuple[str, ...]
     measures: tuple[str, ...]
@@ -20,13 +19,13 @@ class Entry(NamedTuple):
 
 
 def _neighbour(module: str, databases: tuple[str, ...], pace: float = 1.0) -> Entry:
-    return Entry(module.replace("_", "-"), module, databases, ANYBODY, True, pace)
+    return Entry(module, databases, ANYBODY, True, pace)
 
 
 CATALOGUE: dict[str, Entry] = {
-    "ours": Entry("django_tasks", "ours", SERVED, (*ANYBODY, *OWN)),
-    "floor": Entry("raw driver", "floor", SERVED, ("drain", "enqueue", "processes", "long")),
-    "seed": Entry("seed design", "seed", SERVED, ANYBODY, pace=0.05),
+    "ours": Entry("ours", SERVED, (*ANYBODY, *OWN)),
+    "floor": Entry("floor", SERVED, ("drain", "enqueue", "processes", "long")),
+    "seed": Entry("seed", SERVED, ANYBODY, pace=0.05),
     "django-tasks-db": _neighbour("django_tasks_db", SERVED, 0.05),
     "django-q2": _neighbour("django_q2", SERVED, 0.05),
     "django-ox": _neighbour("django_ox", SERVED, 0.05),
@@ -36,5 +35,5 @@ CATALOGUE: dict[str, Entry] = {
     "pgqueuer": _neighbour("pgqueuer", ("postgresql",)),
     "graphile-worker": _neighbour("graphile_worker", ("postgresql",)),
     "celery": _neighbour("celery", ("redis",), 0.2),
-    "alone": Entry("threads alone", "alone", SERVED, ("handlers",)),
+    "alone": Entry("alone", SERVED, ("handlers",)),
 }
