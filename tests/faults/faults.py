@@ -178,11 +178,11 @@ def no_connections(world: World) -> None:
         ),
     }[world.vendor]
     since = monotonic()
-    world.administrator.ask("execute", limit)
+    world.administer(limit)
     with suppress(DatabaseError):  # sessions that are there would stay
         world.steward.ask("kill_connections", world.random.randrange(1 << 30), 0.7)
     world.between(0.3, 1.5)
-    world.administrator.ask("execute", unlimited)
+    world.administer(unlimited)
     world.fault("too many connections", since)
 
 
@@ -198,7 +198,7 @@ def read_only(world: World) -> None:
     }[world.vendor]
     since = monotonic()
     for statement in (on, off):
-        world.administrator.ask("execute", statement)
+        world.administer(statement)
         with suppress(DatabaseError):  # sessions keep what they began with
             world.steward.ask("kill_connections", 0, 1.0)
         world.between(0.3, 1.5)

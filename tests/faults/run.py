@@ -21,6 +21,7 @@ from time import monotonic
 from typing import Any
 
 from tests.faults import databases
+from tests.faults.checker import Accusation, Verdict
 from tests.faults.databases import Site
 from tests.faults.faults import SCENARIOS, Scenario, why_not
 from tests.faults.stage import Size, play
@@ -89,7 +90,10 @@ def _play(
 ) -> Row:
     place = directory / scenario.name.replace(" ", "-").replace("/", "-")
     started = monotonic()
-    verdict = play(scenario, site, place, seed=seed, size=_size(options))
+    try:
+        verdict = play(scenario, site, place, seed=seed, size=_size(options))
+    except Exception as error:  # noqa: BLE001 - what the others found must not be lost with it
+        verdict = Verdict(accusations=[Accusation("not played", f"{error!r}")])
     row = Row(site.name, scenario.name, verdict, site.name not in scenario.unpromised)
     texts = [f"  {what}: {text}" for what, text in verdict.accusations[: options.show]]
     say("\n".join([f"{row} ({monotonic() - started:.0f} s)", *texts]))
