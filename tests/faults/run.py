@@ -92,7 +92,7 @@ def _play(
     started = monotonic()
     try:
         verdict = play(scenario, site, place, seed=seed, size=_size(options))
-    except Exception as error:  # noqa: BLE001 - what the others found must not be lost with it
+    except Exception as error:
         verdict = Verdict(accusations=[Accusation("not played", f"{error!r}")])
     row = Row(site.name, scenario.name, verdict, site.name not in scenario.unpromised)
     texts = [f"  {what}: {text}" for what, text in verdict.accusations[: options.show]]
