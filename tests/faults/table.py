@@ -90,6 +90,10 @@ of the database. *recovery*: until what a dead or frozen worker had in hand ran 
 faults, until the database had answered to each worker again. *lateness*: start minus due time,
 backlog and outage included. All times are milliseconds.
 
+No zeros are promised where an asynchronous standby takes over: what the lost primary had
+acknowledged and not yet sent is gone, ids come a second time, and the journals remember both. See
+`Running on a cluster <cluster.rst>`_.
+
 
 The faults
 ==========
