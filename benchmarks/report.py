@@ -94,7 +94,7 @@ TEXTS = {
     ),
     "long": (
         "Long drains",
-        "A million tasks: the rate at the end against that at the start, and the memory of the"
+        "Very many tasks: the rate at the end against that at the start, and the memory of the"
         " worker.",
     ),
 }
@@ -151,7 +151,7 @@ def _targets(found: Sequence[Verdict]) -> Iterator[str]:
     for target in dict.fromkeys(each.target.title for each in found):
         cells = {each.database: str(each) for each in found if each.target.title == target}
         rows.append([target, *(cells.get(name, "-") for name in databases)])
-    yield _table(["", *(TITLES[name] for name in databases)], rows)
+    yield _table(["what", *(TITLES[name] for name in databases)], rows)
 
 
 def _losses(results: Results) -> Iterator[str]:

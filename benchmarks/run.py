@@ -72,9 +72,18 @@ def main() -> int:
             seconds = monotonic() - started
             _say(f"[{seconds:5.0f} s] round {turn.round}: {turn.title}: {_brief(entry)}")
             if options.json:
-                options.json.write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
+                _write(record, options.json)
     _say(f"\n{text(record)}")
     return int(any("error" in entry for entry in record["turns"]))
+
+
+def _write(record: dict[str, Any], path: Path) -> None:
+    """A line a turn, so that two runs can be compared; whole or not at all."""
+    turns = ",\n".join(json.dumps(turn) for turn in record["turns"])
+    head = json.dumps({**record, "turns": []}, indent=1).removesuffix("[]\n}")
+    new = path.with_suffix(".new")
+    new.write_text(f"{head}[\n{turns}\n]}}\n", encoding="utf-8")
+    new.replace(path)
 
 
 def _say(line: str) -> None:
@@ -190,7 +199,7 @@ def _brief(entry: dict[str, Any]) -> str:
     if "error" in entry:
         return f"FAILED: {entry['error'].strip().splitlines()[-1]}"
     numbers = {key: value for key, value in entry.items() if isinstance(value, float)}
-    skipped = ("seconds", "load")
+    skipped = ("seconds", "load", "took")
     return ", ".join(f"{key} {value:.4g}" for key, value in numbers.items() if key not in skipped)
 
 

@@ -35,7 +35,7 @@ def drain(stage: Stage, environment: Mapping[str, str] | None = None) -> dict[st
     first = min(journal.times())
     return {
         "rate": stage.tasks / (emptied - first),
-        "seconds": emptied - first,
+        "took": emptied - first,
         "from_launch": emptied - launched,
         "to_exit": exited - launched,
         "cpu_us": 1e6 * (cpu - started) / stage.tasks,
