@@ -229,6 +229,7 @@ def restart_node(world: World) -> None:
     world.between(1.0, 3.0)
     servers("start", node)
     world.fault("node restarted", since)
+    world.pause(2.0)  # or the next one takes what is counted as the recovery
 
 
 @scenario("node cut off", sites=("galera",), mixes=False)
