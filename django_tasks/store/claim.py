@@ -158,7 +158,9 @@ def _claim_returning(
     subquery = f"SELECT id FROM {{task}} WHERE {_DUE}{which} ORDER BY {{when}} LIMIT %s"
     subquery += dialect.lock_free_rows
     among = f"= ANY(ARRAY({subquery}))" if dialect.lock else f"IN ({subquery})"
-    template = f"{_TAKE} WHERE id {among} AND status = 0 RETURNING {CLAIMED_COLUMNS}"
+    # The plus keeps SQLite's planner on the ids: with an index on status it would walk all that is
+    # pending for each claim, 115 ms with 200,000 rows.
+    template = f"{_TAKE} WHERE id {among} AND +status = 0 RETURNING {CLAIMED_COLUMNS}"
     params = [*_take_params(dialect, claimer, now), *_due_params(dialect, lane, now), limit]
     rows = dialect.fetch(template, params)
     return sorted((_claimed(dialect, row, claimer, now) for row in rows), key=_by_time)
