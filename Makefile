@@ -23,11 +23,11 @@ test-matrix: ## the same, and the tests with the other versions of Python and Dj
 
 faults: ## faults against real servers on all databases and clusters, for a while (ARGS="--seed 7")
 	@scripts/setup faults
-	@exec $(VENV)/bin/python -m tests.faults.run --jobs 3 $(ARGS)
+	@exec $(VENV)/bin/python -m tests.faults.run $(ARGS)
 
 soak: ## the same with 100,000 tasks a fault, again and again for HOURS=2
 	@scripts/setup faults
-	@exec $(VENV)/bin/python -m tests.faults.run --long --jobs 3 --hours $(HOURS) $(ARGS)
+	@exec $(VENV)/bin/python -m tests.faults.run --long --hours $(HOURS) $(ARGS)
 
 benchmark: ## ours, raw drivers and neighbours measured by turns, for hours; writes docs/benchmarks.rst
 	@VENV=$(BENCHMARK_VENV) scripts/setup benchmark

@@ -316,7 +316,7 @@ def _wake_workers(first: datetime, using: str, tasks: int = 1) -> None:
     if connections[using].in_atomic_block or connections[using].get_autocommit():
         transaction.on_commit(partial(_ring, first, tasks, using), using=using)
     # else a transaction that the caller manages by hand: Django cannot tell when it commits
-    hints.notify(first, now(using), using=using)
+    hints.notify(first, now(using), tasks, using=using)
 
 
 def _ring(first: datetime, tasks: int, using: str) -> None:

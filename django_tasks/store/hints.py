@@ -6,6 +6,7 @@ not at all. Elsewhere the adder rings after the commit, at the doorbells in the 
 """
 
 import os
+import random
 import select
 from collections.abc import Callable
 from contextlib import nullcontext, suppress
@@ -22,7 +23,11 @@ from django_tasks.store import workers
 from django_tasks.store.dialects import dialect_of
 
 CHANNEL = "django_tasks"
-
+# A hint for one task carries one of so many lots, and by it the workers know whom it is to wake.
+# Few, because PostgreSQL sends equal hints of one transaction only once.
+LOTS = 16
+# However many hints come, a worker looks no more often than this for them.
+PAUSE_SECONDS = 0.002
 
 # How old the list of doorbells may be. Whoever rings at a worker that has gone wakes nobody.
 DOORS_SECONDS = 2.0
@@ -30,16 +35,18 @@ DOORS_SECONDS = 2.0
 _doors: dict[str, tuple[float, list[Door]]] = {}
 
 
-def notify(first: datetime, now: datetime, *, using: str) -> None:
+def notify(first: datetime, now: datetime, tasks: int, *, using: str) -> None:
     """Wake the workers of other processes if a task is due before they would look by themselves.
 
-    Tasks further in the future cost nothing: all sleepers poll again before they are due.
-    Outside a transaction the task is stored already, and a hint that fails must not say otherwise.
+    For one task a few of them: if all came, most would come for nothing, at each task. Tasks
+    further in the future cost nothing: all sleepers poll again before they are due. Outside a
+    transaction the task is stored already, and a hint that fails must not say otherwise.
     """
     dialect = dialect_of(using)
     if dialect.notifies and _is_soon(first, now):
         with nullcontext() if dialect.connection.in_atomic_block else suppress(Error):
-            dialect.execute(f"NOTIFY {CHANNEL}")
+            lot = random.randrange(LOTS) if tasks == 1 else ""
+            dialect.execute("SELECT pg_notify(%s, %s)", [CHANNEL, str(lot)])
 
 
 def ring(first: datetime, now: datetime, tasks: int, *, using: str) -> None:
@@ -72,12 +79,17 @@ def are_sent(using: str) -> bool:
 class Listener:
     """Hears what the database sends, in the thread that calls ``listen``."""
 
-    def __init__(self, using: str) -> None:
+    def __init__(self, using: str, is_drawn: Callable[[float], bool]) -> None:
+        """``is_drawn`` tells whether a lot, between 0 and 1, is for this worker."""
         self._using = using
+        self._is_drawn = is_drawn
         self._stopped, self._stop = os.pipe()
 
     def listen(self, wake: Callable[[], None]) -> None:
-        """Call ``wake`` for every hint until ``stop``. Database errors pass: call it again."""
+        """Call ``wake`` for every hint that is for us until ``stop``.
+
+        Database errors pass: call it again.
+        """
         # A connection of its own: what waits for hints cannot run statements, and one that a
         # pool owns must not listen on behalf of its next user.
         connection: Any = connections.create_connection(self._using)
@@ -105,8 +117,13 @@ class Listener:
             if self._stopped in ready:
                 return
             # Many at once are one reason to look. A connection that was closed raises here.
-            if list(raw.notifies(timeout=0)):
+            lots = {hint.payload for hint in raw.notifies(timeout=0)}
+            if any(map(self._is_for_us, lots)):
                 wake()
+                select.select([self._stopped], [], [], PAUSE_SECONDS)
+
+    def _is_for_us(self, lot: str) -> bool:
+        return not lot.isdecimal() or self._is_drawn(int(lot) / LOTS)
 
 
 def _unpooled(settings: dict[str, Any]) -> dict[str, Any]:

@@ -36,6 +36,7 @@ class Claiming:
         # Rows that must run alone: whether to look for some, where some were seen and when, and
         # whether one is running now.
         self._look = False
+        self._in_vain = 0
         self._suspects: Lane | None = None
         self._suspects_since = 0.0
         self._alone = False
@@ -64,7 +65,9 @@ class Claiming:
         if self._suspects and (self._is_idle() or self._must_drain()):
             return self._claim_alone(self._suspects, now)
         taken = self._claim_from(due, now, room, careful)
-        if self._look or not taken:
+        # Once is nothing: others were quicker. Twice may be because only suspects are left.
+        self._in_vain = 0 if taken else self._in_vain + 1
+        if self._look or self._in_vain > 1:
             self._note_suspects(due, now)
         return 0.0 if taken else uniform(0.5, 1.5) * CONTESTED_SECONDS
 

@@ -15,11 +15,18 @@ RETRY_SECONDS = 5.0
 class Hearing:
     """Opened, started and stopped with its worker."""
 
-    def __init__(self, using: str, host: str, wake: Callable[[], None]) -> None:
+    def __init__(
+        self,
+        using: str,
+        host: str,
+        wake: Callable[[], None],
+        is_drawn: Callable[[float], bool],
+    ) -> None:
         """``host`` is the address for a doorbell; empty for none."""
         self._using = using
         self._host = host
         self._wake = wake
+        self._is_drawn = is_drawn
         self._stopping = Event()
         self._ear: Doorbell | hints.Listener | None = None
         self._thread = Thread(target=self._main, name=f"django_tasks-hints-{using}", daemon=True)
@@ -27,7 +34,7 @@ class Hearing:
     def open(self) -> str:
         """Where the worker can be rung at; empty if nowhere, or if the database sends hints."""
         if hints.are_sent(self._using):
-            self._ear = hints.Listener(self._using)
+            self._ear = hints.Listener(self._using, self._is_drawn)
         elif self._host:
             try:
                 self._ear = Doorbell(self._host)

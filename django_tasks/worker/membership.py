@@ -8,9 +8,12 @@ from django_tasks.clock import Clock, ClockReading
 from django_tasks.store import workers
 from django_tasks.worker.config import WorkerConfig
 
+# So many workers look for one new task: a single one might just have become busy.
+DRAWN = 2
+
 
 class Membership:
-    """Owned by the poller thread; other threads only ask ``is_valid`` and ``clock``.
+    """Owned by the poller thread; others only ask ``is_valid``, ``is_drawn`` and ``clock``.
 
     The lease counts from *before* a heartbeat was sent, so that this worker stops believing in
     itself a little before anybody else does.
@@ -121,3 +124,8 @@ class Membership:
     def rank(self) -> int:
         """How many living workers are older than this one."""
         return sum(peer.id < self.worker_id for peer in self.living())
+
+    def is_drawn(self, lot: float) -> bool:
+        """Whether a hint with this lot (from 0, below 1) is to wake this worker."""
+        living = max(1, len(self.living()))
+        return (self.rank() - int(lot * living)) % living < DRAWN

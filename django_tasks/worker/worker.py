@@ -40,7 +40,9 @@ class Worker:
         self._executor = Executor(config.threads, runner, self._woken.set)
         self._poller = Poller(config, self._membership, self._executor)
         self._outage = Outage(config.using)
-        self._hearing = Hearing(config.using, config.doorbell, self._woken.set)
+        self._hearing = Hearing(
+            config.using, config.doorbell, self._woken.set, self._membership.is_drawn
+        )
         self._thread = Thread(target=self._main, name=f"django_tasks-{config.using}", daemon=True)
 
     def start(self) -> None:

@@ -139,7 +139,7 @@ def adding(do: Caller, texts: Texts) -> None:
         both = [new(texts), new(texts, conflict.value)]
         do(upsert.upsert, both, conflict, NOW)
         do(upsert.upsert, both, conflict, NOW)
-    do(hints.notify, NOW, NOW)
+    do(hints.notify, NOW, NOW, 1)
     hints._doors.clear()
     do(hints.ring, NOW, NOW, 1)
     do(workers.doors)

@@ -264,7 +264,9 @@ def test_a_worker_with_nothing_else_to_do_finds_a_row_that_must_run_alone_at_onc
     register(lambda task: None)
     suspicious("s")
     claimer = Claimer()
-    assert claimer.claim() < 1
+    # Once is nothing: others were quicker. Twice is a reason to look.
+    assert 0 < claimer.claim() < 1
+    assert 0 < claimer.claim() < 1
     assert claimer.claim() == 0
     assert claimer.keys() == ["s"]
 

@@ -6,11 +6,12 @@ from threading import Event
 import pytest
 
 from django_tasks import doorbell
-from django_tasks.client import add_task
+from django_tasks.client import add_task, add_tasks
 from django_tasks.doorbell import Door
 from django_tasks.models import Task, WorkerRow
 from django_tasks.store import hints, workers
 from django_tasks.worker.hearing import Hearing
+from tests.waiting import eventually
 from tests.worker.parts import CODE, USING, joined
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -46,9 +47,13 @@ def a_task(number="1", seconds=0.0):
     return Task(biz_code=CODE, biz_num=number, when=when)
 
 
+def a_hearing(wake=lambda: None, host="127.0.0.1", is_drawn=lambda lot: True):
+    return Hearing(USING, host, wake, is_drawn)
+
+
 def test_a_hearing_worker_is_woken_by_whoever_adds():
     woken = Event()
-    hearing = Hearing(USING, "127.0.0.1", woken.set)
+    hearing = a_hearing(woken.set)
     address = hearing.open()
     hearing.start()
     try:
@@ -63,7 +68,7 @@ def test_a_hearing_worker_is_woken_by_whoever_adds():
 
 
 def test_a_worker_that_was_never_started_leaves_nothing_open():
-    hearing = Hearing(USING, "127.0.0.1", lambda: None)
+    hearing = a_hearing()
     hearing.open()
     hearing.stop()
     hearing.stop()
@@ -71,8 +76,8 @@ def test_a_worker_that_was_never_started_leaves_nothing_open():
 
 @pytest.mark.skipif(SENDS_HINTS, reason="the database sends hints")
 def test_without_an_address_there_is_no_doorbell(caplog):
-    assert Hearing(USING, "", lambda: None).open() == ""
-    assert Hearing(USING, "192.0.2.1", lambda: None).open() == ""
+    assert a_hearing(host="").open() == ""
+    assert a_hearing(host="192.0.2.1").open() == ""
     assert "No doorbell at 192.0.2.1" in caplog.text
 
 
@@ -114,3 +119,26 @@ def test_the_list_of_doorbells_serves_for_a_while(rung, django_assert_num_querie
         now = datetime.now(timezone.utc)
         hints.ring(now, now, 1, using=USING)
     assert len(rung) == 2
+
+
+@pytest.mark.skipif(not SENDS_HINTS, reason="the adder chooses among the doorbells")
+def test_a_single_task_wakes_the_drawn_and_many_wake_all():
+    woken, lots = Event(), []
+
+    def not_us(lot):
+        lots.append(lot)
+        return False
+
+    hearing = a_hearing(woken.set, is_drawn=not_us)
+    hearing.open()
+    hearing.start()
+    try:
+        assert woken.wait(20)  # once, for what was added before it listened
+        woken.clear()
+        eventually(lambda: add_task(a_task()) and lots, "a lot has come")
+        assert not woken.is_set()
+        assert 0 <= lots[0] < 1
+        add_tasks([a_task("2"), a_task("3")])
+        assert woken.wait(20)
+    finally:
+        hearing.stop()

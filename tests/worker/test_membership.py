@@ -167,6 +167,18 @@ def test_the_living_and_the_rank_go_by_the_clock() -> None:
     assert membership.rank() == 2
 
 
+def test_every_lot_is_for_two_of_the_living() -> None:
+    workers = [joined() for _ in range(5)]
+    for worker in workers:
+        beat(worker)
+    for lot in range(16):
+        assert sum(worker.is_drawn(lot / 16) for worker in workers) == 2
+
+
+def test_a_worker_that_knows_nobody_yet_is_always_meant() -> None:
+    assert joined().is_drawn(0.99)
+
+
 def test_dead_is_who_was_watched_for_its_whole_lease_and_sent_nothing(world: Ticks) -> None:
     membership = joined(world)
     silent, patient = worker_row(age=9000), worker_row(age=9000, lease=3 * LEASE)
