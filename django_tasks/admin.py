@@ -34,8 +34,9 @@ from django_tasks import api, client
 from django_tasks.api import CancelResult
 from django_tasks.exceptions import TaskExists, TaskValueError
 from django_tasks.intake import checked_task
-from django_tasks.models import Status, Task, WorkerRow
+from django_tasks.models import Task, WorkerRow
 from django_tasks.registry import get_task_handlers
+from django_tasks.status import Status
 from django_tasks.times import aware
 
 if TYPE_CHECKING:

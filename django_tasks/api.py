@@ -39,9 +39,10 @@ from django_tasks.exceptions import (
     UnknownDatabase,
 )
 from django_tasks.handlers import TaskHandler, task_handler
-from django_tasks.models import Status, Task
+from django_tasks.models import Task
 from django_tasks.registry import get_task_handlers, register_task_handler
 from django_tasks.running import RunningTask
+from django_tasks.status import Status
 from django_tasks.store.steer import CancelResult
 from django_tasks.store.upsert import OnConflict
 from django_tasks.worker import embedded

@@ -9,6 +9,9 @@ class Done:
     """The handler returned None: the task is finished and its row goes."""
 
 
+DONE = Done()
+
+
 @dataclass(frozen=True, slots=True)
 class Reschedule:
     """The handler returned a next time (aware UTC).

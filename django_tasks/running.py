@@ -1,18 +1,18 @@
 """What a handler gets: the task as it was claimed, by the names of its fields."""
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
 from asgiref.sync import sync_to_async
 
 from django_tasks import payload
+from django_tasks.claimed import Claimed
+from django_tasks.times import for_django
 
 _UNREAD: Any = object()
 
 
-@dataclass(slots=True)
 class RunningTask:
     """One run of one task.
 
@@ -22,38 +22,48 @@ class RunningTask:
     seconds after ``when`` the run started.
     """
 
-    id: int
-    biz_code: str
-    biz_num: str
-    when: datetime
-    queue: str
-    priority: int
-    status: int
-    version: int
-    attempts: int
-    rescues: int
-    create_time: datetime
-    update_time: datetime
-    last_error: str
-    schedule: str | None
-    claimed_by: int
-    claim_time: datetime
-    using: str
-    lateness: float
-    _text: str | None = field(repr=False)
-    _asked_to_stop: Callable[[], bool] = field(repr=False)
-    _biz_ext: Any = field(default=_UNREAD, repr=False)
+    # Made for every run, and most handlers read two or three of its values: so it computes what
+    # it is asked for.
+    __slots__ = ("_asked_to_stop", "_biz_ext", "_claimed", "_started", "using")
+
+    def __init__(
+        self,
+        claimed: Claimed,
+        using: str,
+        started: datetime,
+        asked_to_stop: Callable[..., bool],
+    ) -> None:
+        """``started`` is by the database's clock, aware UTC.
+
+        ``asked_to_stop`` takes a claim and ``using``.
+        """
+        self.using = using
+        self._claimed = claimed
+        self._started = started
+        self._asked_to_stop = asked_to_stop
+        self._biz_ext = _UNREAD
 
     @property
-    def attempt(self) -> int:
-        """1 for the first run, one more after every failure and every rescue."""
-        return 1 + self.attempts + self.rescues
+    def id(self) -> int:
+        return self._claimed.id
+
+    @property
+    def biz_code(self) -> str:
+        return self._claimed.biz_code
+
+    @property
+    def biz_num(self) -> str:
+        return self._claimed.biz_num
+
+    @property
+    def when(self) -> datetime:
+        return for_django(self._claimed.when)
 
     @property
     def biz_ext(self) -> Any:
         """The payload. Decoded when first asked for, so that a broken one fails its own run."""
         if self._biz_ext is _UNREAD:
-            self._biz_ext = payload.load(self._text)
+            self._biz_ext = payload.load(self._claimed.biz_ext)
         return self._biz_ext
 
     @biz_ext.setter
@@ -61,16 +71,74 @@ class RunningTask:
         self._biz_ext = value
 
     @property
+    def create_time(self) -> datetime:
+        return for_django(self._claimed.create_time)
+
+    @property
+    def update_time(self) -> datetime:
+        return for_django(self._claimed.claim_time)
+
+    @property
+    def status(self) -> int:
+        return self._claimed.status
+
+    @property
+    def version(self) -> int:
+        return self._claimed.version
+
+    @property
+    def queue(self) -> str:
+        return self._claimed.queue
+
+    @property
+    def priority(self) -> int:
+        return self._claimed.priority
+
+    @property
+    def attempts(self) -> int:
+        return self._claimed.attempts
+
+    @property
+    def rescues(self) -> int:
+        return self._claimed.rescues
+
+    @property
+    def claimed_by(self) -> int:
+        return self._claimed.worker_id
+
+    @property
+    def claim_time(self) -> datetime:
+        return for_django(self._claimed.claim_time)
+
+    @property
+    def last_error(self) -> str:
+        return self._claimed.last_error
+
+    @property
+    def schedule(self) -> str | None:
+        return self._claimed.schedule
+
+    @property
+    def attempt(self) -> int:
+        """1 for the first run, one more after every failure and every rescue."""
+        return 1 + self._claimed.attempts + self._claimed.rescues
+
+    @property
+    def lateness(self) -> float:
+        """Seconds from ``when`` to the start of this run, by the database's clock."""
+        return (self._started - self._claimed.when).total_seconds()
+
+    @property
     def cancel_requested(self) -> bool:
         """Whether to stop: the task was cancelled, or this worker no longer owns it.
 
         Asks the database each time. In ``async def handle`` use ``acancel_requested``.
         """
-        return self._asked_to_stop()
+        return self._asked_to_stop(self._claimed, using=self.using)
 
     async def acancel_requested(self) -> bool:
         """``cancel_requested`` for an async handler."""
-        return await sync_to_async(self._asked_to_stop)()
+        return await sync_to_async(self._asked_to_stop)(self._claimed, using=self.using)
 
     def changed_payload(self, limit: int) -> str | None:
         """The JSON text of ``biz_ext`` if the handler changed it, None if not.
@@ -80,7 +148,10 @@ class RunningTask:
         if self._biz_ext is _UNREAD:
             return None
         text = payload.dump(self._biz_ext, limit) or "null"
-        return None if payload.same(text, self._text) else text
+        return None if payload.same(text, self._claimed.biz_ext) else text
 
     def __str__(self) -> str:
-        return f"{self.biz_code}/{self.biz_num}"
+        return str(self._claimed)
+
+    def __repr__(self) -> str:
+        return f"<RunningTask {self}, attempt {self.attempt}>"

@@ -4,9 +4,10 @@ from collections.abc import Iterable
 from datetime import datetime, timedelta, timezone
 from typing import Any
 
-from django_tasks.models import OWNED, Status, Task, WorkerRow
+from django_tasks.claimed import Claimed
+from django_tasks.models import Task, WorkerRow
+from django_tasks.status import OWNED, Status
 from django_tasks.store.claim import Claimer, Lane, claim
-from django_tasks.store.claimed import Claimed
 from django_tasks.store.upsert import NewTask
 from django_tasks.times import for_django
 

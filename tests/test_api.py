@@ -30,7 +30,8 @@ from django_tasks.api import (
     resume_task,
     run_task_now,
 )
-from django_tasks.models import OWNED, UNOWNED, Status, Task
+from django_tasks.models import Task
+from django_tasks.status import OWNED, UNOWNED, Status
 from tests.conftest import DEADLINE
 from tests.factories import (
     CODE,

@@ -9,6 +9,7 @@ from hypothesis import assume, example, given
 from hypothesis import strategies as st
 
 from django_tasks import payload
+from django_tasks.claimed import Claimed
 from django_tasks.exceptions import TaskTypeError, TaskValueError
 from django_tasks.models import Task
 from django_tasks.running import RunningTask
@@ -172,29 +173,25 @@ def test_a_batch_of_the_largest_payloads_is_stored(text):
 # What a handler changed
 
 
-def a_run(text, **changes):
-    fields = {
-        "id": 1,
-        "biz_code": "order",
-        "biz_num": "1",
-        "when": NOW,
-        "queue": "default",
-        "priority": 0,
-        "status": 1,
-        "version": 1,
-        "attempts": 0,
-        "rescues": 0,
-        "create_time": NOW,
-        "update_time": NOW,
-        "claim_time": NOW,
-        "last_error": "",
-        "schedule": None,
-        "claimed_by": 1,
-        "using": "default",
-        "lateness": 0.0,
-    }
-    asked = changes.pop("asked", False)
-    return RunningTask(**(fields | changes), _text=text, _asked_to_stop=lambda: asked)
+def a_run(text, attempts=0, rescues=0, asked=False):
+    claimed = Claimed(
+        id=1,
+        version=1,
+        biz_code="order",
+        biz_num="1",
+        when=NOW,
+        biz_ext=text,
+        queue="default",
+        priority=0,
+        attempts=attempts,
+        rescues=rescues,
+        create_time=NOW,
+        last_error="",
+        schedule=None,
+        worker_id=1,
+        claim_time=NOW,
+    )
+    return RunningTask(claimed, "default", NOW, lambda claimed, *, using: asked)
 
 
 @given(values)

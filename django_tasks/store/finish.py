@@ -10,11 +10,11 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import NamedTuple
 
+from django_tasks.claimed import Claimed
 from django_tasks.exceptions import ClaimLost
-from django_tasks.models import Status
 from django_tasks.outcomes import Again, Done, Fail, GiveBack, Outcome, Reschedule, Retry, Unsettled
+from django_tasks.status import Status
 from django_tasks.store.claim import OWNED_SQL
-from django_tasks.store.claimed import Claimed
 from django_tasks.store.dialects import Dialect, dialect_of, flat, marks
 from django_tasks.store.leave import Key, Leaving, leave, remove, waiting
 from django_tasks.store.transactions import write_transaction

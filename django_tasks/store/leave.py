@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Any, NamedTuple
 
-from django_tasks.models import FINISHABLE, Status
+from django_tasks.status import FINISHABLE, Status
 from django_tasks.store.dialects import Dialect, flat, marks
 
 FINISHABLE_SQL = f"({', '.join(str(int(status)) for status in FINISHABLE)})"
@@ -89,13 +89,9 @@ def remove(dialect: Dialect, keys: Sequence[Key], statuses: str = FINISHABLE_SQL
 
 
 def _removed_returning(dialect: Dialect, keys: Sequence[Key], statuses: str) -> set[int]:
-    keys = sorted(keys)
-    # The list of ids is what every planner finds the rows by; the fence is checked on those.
-    template = (
-        f"DELETE FROM {{task}} WHERE id IN ({marks(len(keys))}) AND status IN {statuses}"
-        f" AND (id, version, claimed_by) IN ({dialect.row_list(3, len(keys))}) RETURNING id"
-    )
-    return set(flat(dialect.fetch(template, [*(key.id for key in keys), *flat(keys)])))
+    condition, params = dialect.among(sorted(keys), "version", "claimed_by")
+    template = f"DELETE FROM {{task}} WHERE status IN {statuses} AND {condition} RETURNING id"
+    return set(flat(dialect.fetch(template, params)))
 
 
 def _leave_returning(

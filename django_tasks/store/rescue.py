@@ -11,9 +11,8 @@ from typing import NamedTuple
 
 from django.utils.translation import gettext_lazy as _
 
-from django_tasks.models import Status
-from django_tasks.store.claim import OWNED_SQL, owned_ids
-from django_tasks.store.claimed import SUSPICIOUS_RESCUES
+from django_tasks.status import Status
+from django_tasks.store.claim import OWNED_SQL, SUSPICIOUS_RESCUES, owned_ids
 from django_tasks.store.dialects import Dialect, dialect_of, flat, marks
 from django_tasks.store.leave import Key, Leaving, leave, remove, waiting
 from django_tasks.store.transactions import retried, write_transaction

@@ -8,7 +8,8 @@ from django.db.models import Q, QuerySet, Value
 from django.db.models.functions import StrIndex
 from django.db.models.lookups import Exact, GreaterThan
 
-from django_tasks.models import Status, Task
+from django_tasks.models import Task
+from django_tasks.status import Status
 from django_tasks.store.dialects import dialect_of
 
 

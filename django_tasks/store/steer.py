@@ -14,7 +14,8 @@ from typing import Any, NamedTuple
 
 from django.db.models import Case, F, Q, SmallIntegerField, TextField, Value, When
 
-from django_tasks.models import OWNED, UNOWNED, Status, Task
+from django_tasks.models import Task
+from django_tasks.status import OWNED, UNOWNED, Status
 from django_tasks.store.transactions import retried, write_transaction
 from django_tasks.times import for_django
 

@@ -14,7 +14,8 @@ from typing import Any, NamedTuple
 from django.db import IntegrityError
 
 from django_tasks import payload
-from django_tasks.models import Status, Task
+from django_tasks.models import Task
+from django_tasks.status import Status
 from django_tasks.store.claim import OWNED_SQL
 from django_tasks.store.dialects import Dialect, dialect_of, flat, marks
 from django_tasks.store.transactions import answered_transaction, write_transaction

@@ -4,10 +4,10 @@ from datetime import datetime
 from random import uniform
 
 from django_tasks import logs
+from django_tasks.claimed import Claimed
 from django_tasks.registry import get_task_handlers
 from django_tasks.store import claim as store
 from django_tasks.store.claim import Claimer, Lane
-from django_tasks.store.claimed import Claimed
 from django_tasks.worker.config import WorkerConfig
 from django_tasks.worker.executor import Executor
 from django_tasks.worker.finisher import Finisher

@@ -3,7 +3,7 @@
 import traceback
 from collections.abc import Callable
 from datetime import datetime, timedelta
-from inspect import iscoroutinefunction
+from inspect import iscoroutine
 from time import monotonic
 from typing import Any, NamedTuple
 
@@ -11,10 +11,12 @@ from django.db import InterfaceError, OperationalError, close_old_connections, t
 
 from django_tasks import logs, sensitive, signals
 from django_tasks.backoff import Exponential, seconds
+from django_tasks.claimed import Claimed
 from django_tasks.conf import options
 from django_tasks.exceptions import ClaimLost, TaskTypeError
 from django_tasks.handlers import TaskHandler, attempts_allowed, retry_delay, time_limit
 from django_tasks.outcomes import (
+    DONE,
     Again,
     Done,
     Fail,
@@ -28,10 +30,9 @@ from django_tasks.outcomes import (
 )
 from django_tasks.registry import handler_for
 from django_tasks.running import RunningTask
-from django_tasks.store.claimed import Claimed
 from django_tasks.store.finish import Ended, await_claim, finish_inside, is_cancelled
 from django_tasks.store.transactions import write_transaction
-from django_tasks.times import aware, for_django
+from django_tasks.times import aware
 from django_tasks.worker.coroutines import EventLoop
 from django_tasks.worker.membership import Membership
 
@@ -77,8 +78,9 @@ class Runner:
         handler = handler_for(claimed.biz_code)
         if handler is None or not self._may_start(claimed):
             return Ended(claimed, GiveBack())
+        task = RunningTask(claimed, self._using, self._membership.clock.now(), is_cancelled)
         try:
-            return Ended(claimed, self._run(Run(claimed, handler, self._task(claimed))))
+            return Ended(claimed, self._run(Run(claimed, handler, task)))
         except BaseException as error:  # noqa: BLE001 - a defect of ours must not end the thread
             logs.run_failed(claimed)
             return Ended(
@@ -117,7 +119,7 @@ class Runner:
         """Call the handler and understand its answer."""
         answer = self._call(run.handler.handle, run.task, timeout=time_limit(run.handler))
         if answer is None:
-            return Done()
+            return DONE
         if isinstance(answer, timedelta):
             answer = self._membership.clock.now() + answer
         elif not isinstance(answer, datetime):
@@ -155,9 +157,9 @@ class Runner:
         return good
 
     def _call(self, function: Callable[..., Any], *args: Any, timeout: float | None = None) -> Any:
-        if iscoroutinefunction(function):
-            return self._loop.run(function(*args), timeout)
-        return function(*args)
+        answer = function(*args)
+        # Not asked of the function beforehand: that is slower, and misses what wraps a coroutine.
+        return self._loop.run(answer, timeout) if iscoroutine(answer) else answer
 
     # What follows from an end
 
@@ -165,8 +167,10 @@ class Runner:
         self._warn_if_slow(run, duration)
         match good:
             case Done():
+                logs.succeeded(run.task, duration)
                 self._tell(signals.task_succeeded, run, seconds=duration)
             case Reschedule(when):
+                logs.rescheduled(run.task, duration, when)
                 self._tell(signals.task_rescheduled, run, seconds=duration, when=when)
 
     def _failed(self, run: Run, error: BaseException, duration: float) -> Bad:
@@ -201,31 +205,6 @@ class Runner:
 
     def _tell(self, signal: Any, run: Run, **facts: Any) -> None:
         signals.tell(signal, type(run.handler), task=run.task, using=self._using, **facts)
-
-    def _task(self, claimed: Claimed) -> RunningTask:
-        lateness = (self._membership.clock.now() - claimed.when).total_seconds()
-        return RunningTask(
-            id=claimed.id,
-            biz_code=claimed.biz_code,
-            biz_num=claimed.biz_num,
-            when=for_django(claimed.when),
-            queue=claimed.queue,
-            priority=claimed.priority,
-            status=claimed.status,
-            version=claimed.version,
-            attempts=claimed.attempts,
-            rescues=claimed.rescues,
-            create_time=for_django(claimed.create_time),
-            update_time=for_django(claimed.claim_time),
-            last_error=claimed.last_error,
-            schedule=claimed.schedule,
-            claimed_by=claimed.worker_id,
-            claim_time=for_django(claimed.claim_time),
-            using=self._using,
-            lateness=lateness,
-            _text=claimed.biz_ext,
-            _asked_to_stop=lambda: is_cancelled(claimed, using=self._using),
-        )
 
 
 def error_text(error: BaseException) -> str:

@@ -2,16 +2,22 @@
 
 The poller fills the buffer and collects the ends; each thread takes the next task when it is free,
 so no task waits behind a slow one while a thread is idle. What has not started can be taken back.
+
+Between poller and threads go two deques, whose ``append`` and ``popleft`` are atomic: a lock for
+each task cost more than the rest of a short run, because eight threads queued for it. Only a
+thread with nothing to do takes a lock, to sleep.
 """
 
 import threading
 from collections import deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Sequence
+from contextlib import suppress
 from time import monotonic
+from typing import NamedTuple
 
 from django.db import connections
 
-from django_tasks.store.claimed import Claimed
+from django_tasks.claimed import Claimed
 from django_tasks.store.finish import Ended
 
 # How much work may wait in the buffer: enough to bridge the poller's next cycle, little enough
@@ -21,8 +27,18 @@ BUFFER_SECONDS = 0.05
 STALE_SECONDS = 0.1
 
 
+class Running(NamedTuple):
+    """A task that a thread runs now, and the monotonic time of its start."""
+
+    claimed: Claimed
+    started: float
+
+
 class Executor:
-    """``run`` turns a claim into its end and never raises; ``wake`` tells the poller of ends."""
+    """``run`` turns a claim into its end and never raises; ``wake`` tells the poller of ends.
+
+    All methods are for the poller's thread.
+    """
 
     def __init__(
         self, threads: int, run: Callable[[Claimed], Ended], wake: Callable[[], None]
@@ -30,17 +46,24 @@ class Executor:
         self._run = run
         self._wake = wake
         self._size = threads
-        self._changed = threading.Condition()
-        # All below is guarded by the condition's lock.
+        # Shared with the threads. Each of them writes its own place in ``_running`` only.
         self._buffer: deque[Claimed] = deque()
-        self._running: dict[int, tuple[Claimed, float]] = {}
-        self._ended: list[Ended] = []
-        self._pace = 0.0
+        self._ended: deque[Ended] = deque()
+        self._running: list[Running | None] = [None] * threads
         self._last_start = monotonic()
+        self._work = threading.Condition()
+        self._sleeping = 0
         self._closing = False
+        # The poller's own: what it has not collected yet, and how many ends a second it saw last,
+        # from when on.
+        self._in_hand = 0
+        self._pace = 0.0
+        self._since = monotonic()
         self._threads = [
-            threading.Thread(target=self._work, name=f"django_tasks-{number}", daemon=True)
-            for number in range(1, threads + 1)
+            threading.Thread(
+                target=self._main, args=(place,), name=f"django_tasks-{place + 1}", daemon=True
+            )
+            for place in range(threads)
         ]
 
     def start(self) -> None:
@@ -49,91 +72,114 @@ class Executor:
 
     def close(self) -> None:
         """Let idle threads end, and busy ones after their task."""
-        with self._changed:
+        with self._work:
             self._closing = True
-            self._changed.notify_all()
+            self._work.notify_all()
 
     def join(self) -> None:
         for thread in self._threads:
             if thread.ident is not None:
                 thread.join()
 
-    def submit(self, claims: Iterable[Claimed]) -> None:
-        with self._changed:
-            self._buffer.extend(claims)
-            self._last_start = monotonic()
-            self._changed.notify(len(self._buffer))
+    def submit(self, claims: Sequence[Claimed]) -> None:
+        tick = monotonic()
+        if not self._in_hand:
+            self._since = tick
+        self._in_hand += len(claims)
+        self._last_start = tick
+        self._buffer.extend(claims)
+        self._wake_one()
 
     def collect(self) -> list[Ended]:
         """Every end since the last call."""
-        with self._changed:
-            ended, self._ended = self._ended, []
-            return ended
+        ended = [self._ended.popleft() for _ in range(len(self._ended))]
+        if ended:
+            tick = monotonic()
+            pace = len(ended) / max(tick - self._since, 1e-6)
+            # Slow to believe that tasks are quick: the buffer at most doubles each time.
+            self._pace = min(pace, 2 * max(self._pace, self._size / BUFFER_SECONDS))
+            self._since = tick
+            self._in_hand -= len(ended)
+        return ended
 
     def take_back(self) -> list[Claimed]:
         """Empty the buffer: claims that no thread has started."""
-        with self._changed:
-            unstarted = list(self._buffer)
-            self._buffer.clear()
-            return unstarted
+        unstarted: list[Claimed] = []
+        with suppress(IndexError):  # the threads take from it meanwhile
+            while True:
+                unstarted.append(self._buffer.popleft())
+        self._in_hand -= len(unstarted)
+        return unstarted
 
     def room(self, most: int) -> int:
         """How many more tasks would start soon: free threads, and a buffer by the pace so far.
 
         The buffer takes ``most`` at the most.
         """
-        with self._changed:
-            allowance = int(self._size * BUFFER_SECONDS / self._slowest()) if self._pace else 0
-            in_hand = len(self._buffer) + len(self._running)
-            return max(0, self._size + min(most, allowance) - in_hand)
+        ended = len(self._ended)
+        unfinished = self._in_hand - ended
+        pace = self._pace
+        if unfinished:
+            # Quick to believe that they are slow: in all this time no more than these have ended.
+            pace = min(pace, (ended + 1) / max(monotonic() - self._since, 1e-6))
+        allowance = min(most, int(pace * BUFFER_SECONDS))
+        return max(0, self._size + allowance - unfinished)
 
     def is_stale(self) -> bool:
         """Whether tasks wait in the buffer and no thread is getting to them."""
-        with self._changed:
-            return bool(self._buffer) and monotonic() - self._last_start > STALE_SECONDS
+        return bool(self._buffer) and monotonic() - self._last_start > STALE_SECONDS
 
     def has_waiting(self) -> bool:
-        with self._changed:
-            return bool(self._buffer)
+        return bool(self._buffer)
 
     def is_idle(self) -> bool:
-        with self._changed:
-            return not (self._buffer or self._running or self._ended)
+        return not self._in_hand
 
-    def running(self) -> list[tuple[Claimed, float]]:
-        """What runs now, each with the monotonic time of its start."""
-        with self._changed:
-            return list(self._running.values())
+    def running(self) -> list[Running]:
+        """What runs now."""
+        return [running for running in self._running if running]
 
-    def _slowest(self) -> float:
-        """Seconds that a run takes, pessimistically: the pace, or what the oldest has taken."""
-        oldest = min((started for _, started in self._running.values()), default=None)
-        age = 0.0 if oldest is None else monotonic() - oldest
-        return max(self._pace, age, 1e-6)
+    # The threads
 
-    def _work(self) -> None:
+    def _main(self, place: int) -> None:
         try:
-            while (claimed := self._next()) is not None:
-                self._finished(self._run(claimed))
+            while self._has_work():
+                self._run_all(place)
         finally:
             connections.close_all()
 
-    def _next(self) -> Claimed | None:
-        with self._changed:
-            while not self._buffer:
-                if self._closing:
-                    return None
-                self._changed.wait()
-            claimed = self._buffer.popleft()
-            self._last_start = monotonic()
-            self._running[threading.get_ident()] = (claimed, self._last_start)
-            return claimed
-
-    def _finished(self, ended: Ended) -> None:
-        with self._changed:
-            _, started = self._running.pop(threading.get_ident())
-            seconds = monotonic() - started
-            # Quick to believe that tasks are slow, slow to believe that they are quick again.
-            self._pace = max(seconds, 0.9 * self._pace + 0.1 * seconds)
+    def _run_all(self, place: int) -> None:
+        """Run one task after the other until none waits."""
+        while True:
+            try:
+                claimed = self._buffer.popleft()
+            except IndexError:
+                return
+            if self._buffer:
+                self._wake_one()  # now: this task may take its time
+            self._last_start = started = monotonic()
+            self._running[place] = Running(claimed, started)
+            ended = self._run(claimed)
+            self._running[place] = None
             self._ended.append(ended)
-        self._wake()
+            self._wake()
+
+    def _has_work(self) -> bool:
+        """Sleep until there is some; False if there will be none any more.
+
+        Race: a task comes while this thread goes to sleep. It counts itself among the sleepers
+        before it looks, and whoever brings a task looks for sleepers afterwards: one of the two
+        sees the other.
+        """
+        with self._work:
+            self._sleeping += 1
+            while not (self._buffer or self._closing):
+                self._work.wait()
+            self._sleeping -= 1
+            return bool(self._buffer) or not self._closing
+
+    def _wake_one(self) -> None:
+        """It wakes the next one if there is more: of short tasks one thread does the most."""
+        if self._sleeping:
+            with self._work:
+                self._work.notify()

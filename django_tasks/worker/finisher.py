@@ -11,6 +11,7 @@ from datetime import datetime
 from django.db import DataError, IntegrityError, InterfaceError, OperationalError
 
 from django_tasks import logs, signals
+from django_tasks.claimed import Claimed
 from django_tasks.outcomes import (
     Again,
     Done,
@@ -23,13 +24,15 @@ from django_tasks.outcomes import (
     Unsettled,
 )
 from django_tasks.store.batches import batches
-from django_tasks.store.claimed import Claimed
 from django_tasks.store.finish import Ended, finish
 from django_tasks.store.transactions import is_contention
 from django_tasks.worker.config import WorkerConfig
 
 # What a database or its driver raises for a value that it cannot take.
 UNWRITABLE = (DataError, IntegrityError, OverflowError, TypeError, ValueError)
+
+# Ends of atomic runs, which are in the database already.
+WRITTEN = (Settled, Lost)
 
 _COUNTED = {
     Done: "done",
@@ -58,13 +61,12 @@ class Finisher:
 
     def hold(self, claims: Iterable[Claimed]) -> None:
         """Remember claims until their ends are written."""
-        for claimed in claims:
-            self._held[claimed.worker_id, claimed.id] = claimed
+        self._held.update(((claimed.worker_id, claimed.id), claimed) for claimed in claims)
 
     def add(self, ends: Iterable[Ended]) -> None:
         """Take over ends; those that wrote themselves only count."""
         for end in ends:
-            if isinstance(end.outcome, Settled | Lost):
+            if type(end.outcome) in WRITTEN:
                 self._drop(end, lost=isinstance(end.outcome, Lost))
             else:
                 self._ends.append(end)
@@ -89,10 +91,11 @@ class Finisher:
             except UNWRITABLE as error:
                 self._isolate(batch, error)
                 continue
-            self._ends = self._ends[len(batch) :]
-            self._ends.extend(end for end in batch if end.claimed.id in result.locked)
+            del self._ends[: len(batch)]
             for end in batch:
-                if end.claimed.id not in result.locked:
+                if end.claimed.id in result.locked:
+                    self._ends.append(end)
+                else:
                     self._drop(end, lost=end.claimed.id in result.lost)
             if result.locked:
                 return True
@@ -137,11 +140,13 @@ class Finisher:
         return self.counters.total() - self.counters["given back"]
 
     def _drop(self, end: Ended, *, lost: bool) -> None:
-        self._one_by_one -= self._one_by_one > 0
+        if self._one_by_one > 0:
+            self._one_by_one -= 1
         claimed, outcome = end
         key = (claimed.worker_id, claimed.id)
+        held = self._held.get(key)
         # An atomic run writes its own end: the task may have been claimed anew before we hear.
-        if key in self._held and self._held[key].version == claimed.version:
+        if held is not None and held.version == claimed.version:
             del self._held[key]
         is_news = lost and not isinstance(outcome, Unsettled | GiveBack)
         if is_news and claimed not in self._doubtful:
@@ -149,7 +154,8 @@ class Finisher:
             signals.tell(signals.task_lost, None, task=claimed, using=self._using)
         else:
             self.counters[_COUNTED[type(outcome)]] += 1
-        self._doubtful.discard(claimed)
+        if self._doubtful:
+            self._doubtful.discard(claimed)
 
 
 def _text(end: Ended) -> str | None:

@@ -8,9 +8,9 @@ from random import uniform
 from time import monotonic
 
 from django_tasks import logs
+from django_tasks.claimed import Claimed
 from django_tasks.handlers import time_limit
 from django_tasks.registry import handler_for
-from django_tasks.store.claimed import Claimed
 from django_tasks.store.connection import keep_connection
 from django_tasks.worker import rescuer
 from django_tasks.worker.claiming import Claiming

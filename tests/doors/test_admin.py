@@ -17,7 +17,8 @@ from django.urls import reverse
 
 from django_tasks import admin, api, client, signals
 from django_tasks.handlers import task_handler
-from django_tasks.models import Status, Task
+from django_tasks.models import Task
+from django_tasks.status import Status
 from tests.conftest import DEADLINE
 from tests.doors.conftest import Staff, logged_in
 from tests.factories import (

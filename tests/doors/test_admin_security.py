@@ -15,7 +15,8 @@ from django.test import Client
 from django.urls import URLPattern, URLResolver, reverse
 
 from django_tasks import admin
-from django_tasks.models import Status, Task, WorkerRow
+from django_tasks.models import Task, WorkerRow
+from django_tasks.status import Status
 from tests.doors.conftest import Staff, logged_in
 from tests.doors.test_admin import (
     ADD,

@@ -14,7 +14,9 @@ CHECKOUT = Path(__file__).resolve().parents[2]
 
 # Workers and clients are ordinary users: administrators may write to a read-only server.
 PLAIN = "plain"
-DISK = "24m"
+# Room for the write-ahead log to grow while somebody who reads is stopped: nobody can empty it then,
+# and on a disk that it has filled nobody ever will.
+DISK = "64m"
 
 
 class Site(NamedTuple):

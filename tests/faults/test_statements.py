@@ -13,8 +13,9 @@ from django.contrib.auth.models import Group
 from django.db import Error
 
 from django_tasks import api, client
-from django_tasks.models import Status, Task, WorkerRow
+from django_tasks.models import Task, WorkerRow
 from django_tasks.outcomes import Done, Fail, GiveBack, Outcome, Reschedule, Retry
+from django_tasks.status import Status
 from django_tasks.store import workers
 from django_tasks.store.claim import Claimer, claim, claim_alone
 from django_tasks.store.finish import Ended, finish, finish_inside

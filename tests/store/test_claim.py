@@ -6,7 +6,8 @@ import pytest
 from django.db import connection
 
 from django_tasks import payload
-from django_tasks.models import OWNED, Status, Task
+from django_tasks.models import Task
+from django_tasks.status import OWNED, Status
 from django_tasks.store.claim import (
     Claimer,
     Lane,

@@ -11,8 +11,9 @@ from django.db import DatabaseError, connection, transaction
 
 from django_tasks import api
 from django_tasks.api import add_task, add_tasks, cancel_task
-from django_tasks.models import Status, Task
+from django_tasks.models import Task
 from django_tasks.outcomes import Done, Fail, GiveBack, Reschedule, Retry
+from django_tasks.status import Status
 from django_tasks.store.claim import Claimer, claim, claim_alone, owned_ids
 from django_tasks.store.dialects import dialect_of
 from django_tasks.store.finish import Ended, Finished, finish

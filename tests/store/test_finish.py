@@ -4,7 +4,7 @@ import pytest
 from django.db import transaction
 
 from django_tasks.exceptions import ClaimLost
-from django_tasks.models import OWNED, UNOWNED, Status, Task
+from django_tasks.models import Task
 from django_tasks.outcomes import (
     Again,
     Done,
@@ -16,6 +16,7 @@ from django_tasks.outcomes import (
     Settled,
     Unsettled,
 )
+from django_tasks.status import OWNED, UNOWNED, Status
 from django_tasks.store.claim import Claimer, claim
 from django_tasks.store.finish import Ended, Finished, finish, finish_inside, is_cancelled
 from django_tasks.store.upsert import OnConflict, upsert_one

@@ -3,8 +3,9 @@
 import pytest
 from django.db import connection
 
-from django_tasks.models import Status, Task
+from django_tasks.models import Task
 from django_tasks.outcomes import Done
+from django_tasks.status import Status
 from django_tasks.store import dialects
 from django_tasks.store.connection import keep_connection
 from django_tasks.store.dialects import MariaDB, dialect_of

@@ -13,8 +13,9 @@ import pytest
 from django.db import connection
 
 from django_tasks import api, store
-from django_tasks.models import Status, Task, WorkerRow
+from django_tasks.models import Task, WorkerRow
 from django_tasks.outcomes import Again, Done, Fail, GiveBack, Reschedule, Retry, Unsettled
+from django_tasks.status import Status
 from django_tasks.store import claim, finish, hints, rescue, search, steer, upsert, workers
 from django_tasks.store.claim import Claimer
 from django_tasks.store.finish import Ended

@@ -5,8 +5,9 @@ from django.db import connection
 from django.db.models import Q
 
 from django_tasks.api import add_tasks
-from django_tasks.models import Status, Task
+from django_tasks.models import Task
 from django_tasks.outcomes import Done, Reschedule, Retry
+from django_tasks.status import Status
 from django_tasks.store import steer
 from django_tasks.store.claim import Claimer, claim, claim_alone, has_suspects, lanes
 from django_tasks.store.finish import Ended, finish

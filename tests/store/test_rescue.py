@@ -2,8 +2,9 @@
 
 import pytest
 
-from django_tasks.models import OWNED, UNOWNED, Status, Task
+from django_tasks.models import Task
 from django_tasks.outcomes import Done
+from django_tasks.status import OWNED, UNOWNED, Status
 from django_tasks.store.finish import Ended, finish
 from django_tasks.store.rescue import ROWS_AT_ONCE, give_back_strays, rescue
 from tests.factories import NOW, WORKER, a_claim, a_row, in_utc, later, rows, state, the_row

@@ -4,7 +4,8 @@ import pytest
 from django.db.models import Q
 from django.db.models.signals import pre_delete
 
-from django_tasks.models import OWNED, UNOWNED, Status, Task
+from django_tasks.models import Task
+from django_tasks.status import OWNED, UNOWNED, Status
 from django_tasks.store import search, steer
 from tests.factories import CODE, NOW, WORKER, a_row, in_utc, later, rows, state, the_row
 

@@ -3,7 +3,8 @@
 import pytest
 from django.db import DatabaseError, connection, transaction
 
-from django_tasks.models import OWNED, UNOWNED, Status, Task
+from django_tasks.models import Task
+from django_tasks.status import OWNED, UNOWNED, Status
 from django_tasks.store.upsert import OnConflict, upsert, upsert_one
 from tests.factories import CODE, NOW, WORKER, a_new, a_row, in_utc, later, the_row
 

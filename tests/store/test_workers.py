@@ -5,7 +5,8 @@ from datetime import datetime, timedelta, timezone
 import pytest
 from django.db import connection
 
-from django_tasks.models import OWNED, Status, WorkerRow
+from django_tasks.models import WorkerRow
+from django_tasks.status import OWNED, Status
 from django_tasks.store import workers
 from django_tasks.store.workers import Peer, Registration
 from tests.factories import NOW, UTC, a_row, a_worker, in_utc, later

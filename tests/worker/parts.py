@@ -10,11 +10,11 @@ from typing import Any
 from django.conf import settings
 from django.dispatch import Signal
 
+from django_tasks.claimed import Claimed
 from django_tasks.client import add_task
 from django_tasks.handlers import TaskHandler
 from django_tasks.models import Task, WorkerRow
 from django_tasks.store.claim import Claimer, claim, lanes
-from django_tasks.store.claimed import Claimed
 from django_tasks.store.finish import Ended
 from django_tasks.times import for_django
 from django_tasks.worker.config import WorkerConfig

@@ -13,7 +13,8 @@ from django.contrib.auth.models import Group
 
 from django_tasks import api, signals
 from django_tasks.client import add_tasks, cancel_task
-from django_tasks.models import Status, Task, WorkerRow
+from django_tasks.models import Task, WorkerRow
+from django_tasks.status import Status
 from django_tasks.worker import embedded
 from tests.waiting import DEADLINE, eventually
 from tests.worker.conftest import Register

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
+from django_tasks.claimed import Claimed
 from django_tasks.outcomes import Done
-from django_tasks.store.claimed import Claimed
 from django_tasks.store.finish import Ended
 from django_tasks.worker import executor as module
 from django_tasks.worker.executor import Executor
@@ -169,68 +169,104 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
     return clock
 
 
-def taking(executor: Executor, clock: Clock, seconds: float) -> None:
-    """One run of so many seconds, on the test's own thread."""
-    executor.submit([claim(1)])
-    claimed = executor._next()
-    assert claimed is not None
-    clock.now += seconds
-    executor._finished(done(claimed))
-    executor.collect()
+def an_executor(threads: int, clock: Clock, seconds: float) -> Executor:
+    """Without threads of its own: tests run its tasks, each for so many seconds."""
+
+    def run(claimed: Claimed) -> Ended:
+        clock.now += seconds
+        return done(claimed)
+
+    return Executor(threads, run, lambda: None)
+
+
+def run_some(executor: Executor, count: int) -> None:
+    executor.submit(claims(count))
+    executor._run_all(0)
+    assert len(executor.collect()) == count
+
+
+def start_one(executor: Executor) -> None:
+    """Have the next task run, and go on running."""
+    executor._running[0] = module.Running(executor._buffer.popleft(), module.monotonic())
 
 
 def test_before_anything_is_known_there_is_room_for_the_threads_only(clock: Clock) -> None:
-    assert Executor(4, done, lambda: None).room(500) == 4
+    assert an_executor(4, clock, 0.0).room(500) == 4
 
 
-def test_quick_tasks_fill_a_buffer_and_slow_ones_none(clock: Clock) -> None:
-    executor = Executor(4, done, lambda: None)
-    taking(executor, clock, 0.001)
-    assert executor.room(500) == 4 + 200
-    assert executor.room(100) == 4 + 100
-    taking(executor, clock, 1.0)
+def test_slow_tasks_get_no_buffer(clock: Clock) -> None:
+    executor = an_executor(4, clock, 1.0)
+    run_some(executor, 4)
     assert executor.room(500) == 4
 
 
-def test_one_slow_task_ends_the_belief_in_quick_ones_and_only_many_quick_ones_restore_it(
+def test_the_buffer_for_quick_tasks_doubles_until_it_takes_what_they_need_for_a_while(
     clock: Clock,
 ) -> None:
-    executor = Executor(1, done, lambda: None)
-    taking(executor, clock, 0.01)
-    assert executor.room(500) == 1 + 5
-    taking(executor, clock, 0.2)
-    assert executor.room(500) == 1
-    for _ in range(5):
-        taking(executor, clock, 0.01)
-    assert executor.room(500) == 1
-    for _ in range(40):
-        taking(executor, clock, 0.01)
-    assert executor.room(500) > 1
+    executor = an_executor(4, clock, 0.001)
+    rooms = []
+    for _ in range(6):
+        run_some(executor, 4)
+        rooms.append(executor.room(500))
+    assert rooms == [4 + 8, 4 + 16, 4 + 32, 4 + 50, 4 + 50, 4 + 50]
+    assert executor.room(20) == 4 + 20
+
+
+def test_one_slow_task_ends_the_belief_in_quick_ones(clock: Clock) -> None:
+    executor = an_executor(4, clock, 0.001)
+    for _ in range(6):
+        run_some(executor, 4)
+    executor.submit(claims(1))
+    clock.now += 0.2
+    executor._run_all(0)
+    executor.collect()
+    assert executor.room(500) == 4
 
 
 def test_a_run_that_is_still_under_way_counts_by_its_age(clock: Clock) -> None:
-    executor = Executor(2, done, lambda: None)
-    taking(executor, clock, 0.001)
-    executor.submit([claim(1)])
-    executor._next()
+    executor = an_executor(2, clock, 0.001)
+    run_some(executor, 10)
+    executor.submit(claims(1))
+    start_one(executor)
+    assert executor.room(500) == 2 + 4 - 1
     clock.now += 5
     assert executor.room(500) == 1
 
 
+def test_ends_that_were_not_collected_yet_show_that_tasks_are_quick(clock: Clock) -> None:
+    executor = an_executor(2, clock, 0.001)
+    run_some(executor, 10)
+    executor.submit(claims(101))
+    last = executor._buffer.pop()
+    executor._run_all(0)
+    executor._buffer.append(last)
+    start_one(executor)
+    assert executor.room(500) == 2 + 4 - 1
+
+
+def test_time_with_nothing_to_do_says_nothing_about_the_pace(clock: Clock) -> None:
+    executor = an_executor(2, clock, 0.001)
+    for _ in range(6):
+        run_some(executor, 10)
+    clock.now += 60
+    run_some(executor, 10)
+    assert executor.room(500) == 2 + 50
+
+
 def test_what_is_in_hand_takes_up_room(clock: Clock) -> None:
-    executor = Executor(4, done, lambda: None)
+    executor = an_executor(4, clock, 0.001)
     executor.submit(claims(3))
     assert executor.room(500) == 1
-    executor._next()
+    start_one(executor)
     assert executor.room(500) == 1
     executor.submit(claims(3))
     assert executor.room(500) == 0
 
 
 def test_a_buffer_that_no_thread_gets_to_is_stale_after_a_while(clock: Clock) -> None:
-    executor = Executor(1, done, lambda: None)
+    executor = an_executor(1, clock, 0.001)
     executor.submit(claims(2))
-    executor._next()
+    start_one(executor)
     clock.now += module.STALE_SECONDS - 0.01
     assert not executor.is_stale()
     clock.now += 0.02

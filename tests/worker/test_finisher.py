@@ -8,8 +8,9 @@ import pytest
 from django.db import DataError, IntegrityError, OperationalError
 
 from django_tasks import signals
+from django_tasks.claimed import Claimed
 from django_tasks.client import add_task, cancel_task, pause_task
-from django_tasks.models import Status, Task
+from django_tasks.models import Task
 from django_tasks.outcomes import (
     Done,
     Fail,
@@ -21,8 +22,8 @@ from django_tasks.outcomes import (
     Settled,
     Unsettled,
 )
+from django_tasks.status import Status
 from django_tasks.store import rescue
-from django_tasks.store.claimed import Claimed
 from django_tasks.store.finish import Ended, finish
 from django_tasks.worker import finisher as module
 from django_tasks.worker.finisher import Finisher

@@ -7,7 +7,8 @@ from django.db import OperationalError
 
 from django_tasks import signals
 from django_tasks.client import cancel_task, pause_task
-from django_tasks.models import Status, Task, WorkerRow
+from django_tasks.models import Task, WorkerRow
+from django_tasks.status import Status
 from django_tasks.store import workers
 from django_tasks.worker import rescuer
 from django_tasks.worker.membership import Membership

@@ -14,8 +14,9 @@ from django_tasks import payload, registry
 from django_tasks.exceptions import TaskTypeError
 from django_tasks.handlers import TaskHandler
 from django_tasks.masking import MASK
-from django_tasks.models import Status, Task
+from django_tasks.models import Task
 from django_tasks.outcomes import Done
+from django_tasks.status import Status
 from django_tasks.store.finish import Ended, finish
 from django_tasks.worker import finisher as finisher_module
 from django_tasks.worker.claiming import Claiming

@@ -3,7 +3,7 @@
 from datetime import datetime
 from typing import NamedTuple
 
-from django_tasks.models import Status
+from django_tasks.status import Status
 
 
 class Claimed(NamedTuple):
@@ -35,13 +35,3 @@ class Claimed(NamedTuple):
 
     def __str__(self) -> str:
         return f"{self.biz_code}/{self.biz_num}"
-
-
-# In the order of the fields above; the last two are known without reading them.
-CLAIMED_COLUMNS = (
-    "id, version, biz_code, biz_num, {when}, biz_ext, queue, priority, attempts, rescues, "
-    "create_time, last_error, schedule"
-)
-
-# From this many rescues on, a row is claimed alone: twice its worker died with it.
-SUSPICIOUS_RESCUES = 2

@@ -1,0 +1,20 @@
+"""The states of a row, and which of them belong to an owner."""
+
+from django.db import models
+from django.utils.translation import gettext_lazy as _
+
+
+class Status(models.IntegerChoices):
+    PENDING = 0, _("pending")
+    RUNNING = 1, _("running")
+    FAILED = 2, _("failed")
+    PAUSED = 3, _("paused")
+    CANCELLING = 4, _("cancelling")
+    PAUSING = 5, _("pausing")
+
+
+# A worker owns the row; claimed_by is set exactly then.
+OWNED = (Status.RUNNING, Status.CANCELLING, Status.PAUSING)
+# The owner may write how its run ended. A CANCELLING row only goes away.
+FINISHABLE = (Status.RUNNING, Status.PAUSING)
+UNOWNED = (Status.PENDING, Status.FAILED, Status.PAUSED)
