@@ -7,6 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from time import monotonic
+from typing import NamedTuple
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,6 +27,18 @@ class ClockReading:
         return self.utc + timedelta(seconds=monotonic_seconds - self.monotonic)
 
 
+class Tick(NamedTuple):
+    """A moment whose time of day is computed when somebody asks for it."""
+
+    reading: ClockReading
+    monotonic: float
+
+    @property
+    def utc(self) -> datetime:
+        """The database's time then, aware UTC."""
+        return self.reading.at(self.monotonic)
+
+
 class Clock:
     """The clock of one worker. ``set`` by its heartbeat, read by everybody."""
 
@@ -39,6 +52,10 @@ class Clock:
     def now(self) -> datetime:
         """The database's time, aware UTC."""
         return self._reading.at(self._ticks())
+
+    def tick(self) -> Tick:
+        """``now``, for those who hardly ever look at it."""
+        return Tick(self._reading, self._ticks())
 
     def monotonic(self) -> float:
         """Seconds on the host's monotonic clock, for durations."""

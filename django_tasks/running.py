@@ -8,6 +8,7 @@ from asgiref.sync import sync_to_async
 
 from django_tasks import payload
 from django_tasks.claimed import Claimed
+from django_tasks.clock import Tick
 from django_tasks.times import for_django
 
 _UNREAD: Any = object()
@@ -30,13 +31,10 @@ class RunningTask:
         self,
         claimed: Claimed,
         using: str,
-        started: datetime,
+        started: Tick,
         asked_to_stop: Callable[..., bool],
     ) -> None:
-        """``started`` is by the database's clock, aware UTC.
-
-        ``asked_to_stop`` takes a claim and ``using``.
-        """
+        """``asked_to_stop`` takes a claim and ``using``."""
         self.using = using
         self._claimed = claimed
         self._started = started
@@ -126,7 +124,7 @@ class RunningTask:
     @property
     def lateness(self) -> float:
         """Seconds from ``when`` to the start of this run, by the database's clock."""
-        return (self._started - self._claimed.when).total_seconds()
+        return (self._started.utc - self._claimed.when).total_seconds()
 
     @property
     def cancel_requested(self) -> bool:

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from django_tasks import payload
 from django_tasks.claimed import Claimed
+from django_tasks.clock import ClockReading, Tick
 from django_tasks.exceptions import TaskTypeError, TaskValueError
 from django_tasks.models import Task
 from django_tasks.running import RunningTask
@@ -191,7 +192,9 @@ def a_run(text, attempts=0, rescues=0, asked=False):
         worker_id=1,
         claim_time=NOW,
     )
-    return RunningTask(claimed, "default", NOW, lambda claimed, *, using: asked)
+    return RunningTask(
+        claimed, "default", Tick(ClockReading(NOW, 0.0), 0.0), lambda claimed, *, using: asked
+    )
 
 
 @given(values)

@@ -265,11 +265,40 @@ def _claims(
     dialect: Dialect, rows: Iterable[tuple[Any, ...]], claimer: Claimer, now: datetime
 ) -> list[Claimed]:
     utc, owner = dialect.from_column, claimer.worker_id
-    # By place, and each object made once: with names, and times put in afterwards, it took five
-    # times as long.
+    # Made once each, and by place: with ``_replace`` for the times it took five times as long.
     return [
-        Claimed._make((*row[:4], utc(row[4]), *row[5:10], utc(row[10]), *row[11:], owner, now))
-        for row in rows
+        Claimed(
+            row_id,
+            version,
+            code,
+            number,
+            utc(when),
+            ext,
+            queue,
+            priority,
+            attempts,
+            rescues,
+            utc(created),
+            error,
+            schedule,
+            owner,
+            now,
+        )
+        for (
+            row_id,
+            version,
+            code,
+            number,
+            when,
+            ext,
+            queue,
+            priority,
+            attempts,
+            rescues,
+            created,
+            error,
+            schedule,
+        ) in rows
     ]
 
 

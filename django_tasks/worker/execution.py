@@ -7,7 +7,7 @@ from inspect import iscoroutine
 from time import monotonic
 from typing import Any, NamedTuple
 
-from django.db import InterfaceError, OperationalError, close_old_connections, transaction
+from django.db import InterfaceError, OperationalError, transaction
 
 from django_tasks import logs, sensitive, signals
 from django_tasks.backoff import Exponential, seconds
@@ -78,7 +78,7 @@ class Runner:
         handler = handler_for(claimed.biz_code)
         if handler is None or not self._may_start(claimed):
             return Ended(claimed, GiveBack())
-        task = RunningTask(claimed, self._using, self._membership.clock.now(), is_cancelled)
+        task = RunningTask(claimed, self._using, self._membership.clock.tick(), is_cancelled)
         try:
             return Ended(claimed, self._run(Run(claimed, handler, task)))
         except BaseException as error:  # noqa: BLE001 - a defect of ours must not end the thread
@@ -86,8 +86,6 @@ class Runner:
             return Ended(
                 claimed, Retry(self._membership.clock.now() + AFTER_DEFECT, error_text(error))
             )
-        finally:
-            close_old_connections()
 
     def _may_start(self, claimed: Claimed) -> bool:
         """Whether the claim is this worker's: not of a life before, nor past its lease."""
@@ -204,7 +202,8 @@ class Runner:
             logs.took_too_long(run.task, duration, limit)
 
     def _tell(self, signal: Any, run: Run, **facts: Any) -> None:
-        signals.tell(signal, type(run.handler), task=run.task, using=self._using, **facts)
+        if signal.receivers:  # quicker than has_listeners(), for there are two signals a run
+            signals.tell(signal, type(run.handler), task=run.task, using=self._using, **facts)
 
 
 def error_text(error: BaseException) -> str:

@@ -16,6 +16,7 @@ from time import monotonic
 from typing import NamedTuple
 
 from django.db import connections
+from django.db.backends.base.base import BaseDatabaseWrapper
 
 from django_tasks.claimed import Claimed
 from django_tasks.store.finish import Ended
@@ -142,13 +143,16 @@ class Executor:
     # The threads
 
     def _main(self, place: int) -> None:
+        # Asked for once: they are this thread's own for all its life, and to look for the open ones
+        # among them after each run took a sixth of the time of a short one.
+        own = connections.all()
         try:
             while self._has_work():
-                self._run_all(place)
+                self._run_all(place, own)
         finally:
             connections.close_all()
 
-    def _run_all(self, place: int) -> None:
+    def _run_all(self, place: int, own: Sequence[BaseDatabaseWrapper] = ()) -> None:
         """Run one task after the other until none waits."""
         while True:
             try:
@@ -160,6 +164,8 @@ class Executor:
             self._last_start = started = monotonic()
             self._running[place] = Running(claimed, started)
             ended = self._run(claimed)
+            for connection in own:  # as Django does between two requests
+                connection.close_if_unusable_or_obsolete()
             self._running[place] = None
             self._ended.append(ended)
             self._wake()

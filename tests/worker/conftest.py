@@ -9,7 +9,7 @@ import pytest
 from django_tasks import registry
 from django_tasks.handlers import TaskHandler
 from django_tasks.store import dialects
-from django_tasks.worker import embedded, execution, poller
+from django_tasks.worker import embedded, poller
 from django_tasks.worker.coroutines import EventLoop
 from tests.waiting import DEADLINE
 from tests.worker import parts
@@ -53,7 +53,6 @@ def embedded_workers() -> Iterator[None]:
 def in_one_transaction(monkeypatch: pytest.MonkeyPatch) -> None:
     """The worker's parts share the test's transaction: none may close its connection."""
     monkeypatch.setattr(poller, "keep_connection", lambda *args: None)
-    monkeypatch.setattr(execution, "close_old_connections", lambda: None)
 
 
 @pytest.fixture
