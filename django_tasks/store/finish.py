@@ -8,6 +8,7 @@ another: *lost*, an event and never a write).
 
 from collections.abc import Sequence
 from datetime import datetime
+from operator import attrgetter
 from typing import NamedTuple
 
 from django_tasks.claimed import Claimed
@@ -53,9 +54,9 @@ def finish(ended: Sequence[Ended], now: datetime, *, using: str, careful: bool =
         dialect = dialect_of(using)
         locked = _locked_ids(dialect, [end.claimed.id for end in ended]) if careful else set()
         ended = [end for end in ended if end.claimed.id not in locked]
-        keys = [_key(claimed) for claimed, outcome in ended if isinstance(outcome, Done)]
+        done = [_fence(claimed) for claimed, outcome in ended if isinstance(outcome, Done)]
         rows = [_leaving(*end) for end in ended if not isinstance(end.outcome, Done)]
-        matched = remove(dialect, keys) | leave(dialect, rows, now)
+        matched = remove(dialect, done) | leave(dialect, rows, now)
         missed = [claimed for claimed, _ in ended if claimed.id not in matched]
         released = release(dialect, missed, now)
         return Finished(released, {claimed.id for claimed in missed} - released, locked)
@@ -138,13 +139,13 @@ def _locked_ids(dialect: Dialect, ids: Sequence[int]) -> set[int]:
     return set(flat(dialect.fetch(template, ids))) - set(flat(free))
 
 
-def _key(claimed: Claimed) -> Key:
-    return Key(claimed.id, claimed.version, claimed.worker_id)
+# A claim's ``Key`` as a plain tuple: a quarter of the time, and one is made for every end.
+_fence = attrgetter("id", "version", "worker_id")
 
 
 def _leaving(claimed: Claimed, outcome: Outcome) -> Leaving:
     """What an outcome changes in its row: a table of values, one line an outcome."""
-    key = _key(claimed)
+    key = Key._make(_fence(claimed))
     attempts, rescues, error = claimed.attempts, claimed.rescues, claimed.last_error
     match outcome:
         case Unsettled(otherwise):

@@ -92,10 +92,9 @@ class Finisher:
                 self._isolate(batch, error)
                 continue
             del self._ends[: len(batch)]
+            self._ends += [end for end in batch if end.claimed.id in result.locked]
             for end in batch:
-                if end.claimed.id in result.locked:
-                    self._ends.append(end)
-                else:
+                if end.claimed.id not in result.locked:
                     self._drop(end, lost=end.claimed.id in result.lost)
             if result.locked:
                 return True

@@ -14,8 +14,8 @@ CHECKOUT = Path(__file__).resolve().parents[2]
 
 # Workers and clients are ordinary users: administrators may write to a read-only server.
 PLAIN = "plain"
-# Room for the write-ahead log to grow while somebody who reads is stopped: nobody can empty it then,
-# and on a disk that it has filled nobody ever will.
+# Room for the write-ahead log to grow while somebody who reads is stopped: nobody can empty it
+# then, and on a disk that it has filled nobody ever will.
 DISK = "64m"
 
 
