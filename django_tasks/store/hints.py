@@ -49,6 +49,16 @@ def notify(first: datetime, now: datetime, tasks: int, *, using: str) -> None:
             dialect.execute("SELECT pg_notify(%s, %s)", [CHANNEL, str(lot)])
 
 
+def offer(tasks: int, *, using: str) -> None:
+    """Wake them for so many due tasks that this one has given back. Raises nothing."""
+    dialect = dialect_of(using)
+    if not dialect.notifies:
+        doorbell.ring(_known_doors(using), tasks)
+        return
+    with suppress(Error):
+        dialect.execute("SELECT pg_notify(%s, %s)", [CHANNEL, ""])
+
+
 def ring(first: datetime, now: datetime, tasks: int, *, using: str) -> None:
     """The same after the commit, where the database sends no hints. Raises nothing."""
     if not dialect_of(using).notifies and _is_soon(first, now):

@@ -9,6 +9,7 @@ from collections import defaultdict
 from collections.abc import Callable, Sequence
 from datetime import datetime
 from enum import Enum
+from functools import cache
 from typing import Any, NamedTuple
 
 from django.db import IntegrityError
@@ -17,7 +18,7 @@ from django_tasks import payload
 from django_tasks.models import Task
 from django_tasks.status import Status
 from django_tasks.store.claim import OWNED_SQL
-from django_tasks.store.dialects import Dialect, dialect_of, flat, marks
+from django_tasks.store.dialects import Dialect, dialect_of, marks
 from django_tasks.store.transactions import answered_transaction, write_transaction
 from django_tasks.times import for_django
 
@@ -49,7 +50,19 @@ _COLUMNS = (
 )
 _ALL_FIELDS = [field.attname for field in Task._meta.concrete_fields]
 _ALL_COLUMNS = ", ".join("{when}" if name == "when" else name for name in _ALL_FIELDS)
-_MARKS = f"(%s, %s, %s, %s, %s, %s, %s, %s, %s, {Status.PENDING:d}, 0, 0, 0, '')"
+# PostgreSQL's types of what is given for each row, and what is the same for all.
+_TYPES = (
+    "text",
+    "text",
+    "timestamptz",
+    "jsonb",
+    "text",
+    "smallint",
+    "text",
+    "timestamptz",
+    "timestamptz",
+)
+_CONSTANTS = f"{Status.PENDING:d}, 0, 0, 0, ''"
 
 
 def upsert_one(
@@ -62,9 +75,8 @@ def upsert_one(
     """
     dialect = dialect_of(using)
     if dialect.returns_inserts and on_conflict is OnConflict.REPLACE:
-        template = f"{_upserting(dialect, [task], on_conflict)} RETURNING {_ALL_COLUMNS}"
         with answered_transaction(using):
-            (row,) = dialect.fetch(template, _values(dialect, [task], now))
+            (row,) = _upsert(dialect, [task], on_conflict, now, f" RETURNING {_ALL_COLUMNS}")
         return _stored(dialect, row), True
     with write_transaction(using):
         moved = bool(upsert([task], on_conflict, now, using=using))
@@ -86,24 +98,47 @@ def upsert(
     if not dialect.returns_only_moved and on_conflict is not OnConflict.REPLACE:
         with write_transaction(using):
             return _look_then_write(dialect, ordered, on_conflict, now)
-    template = _upserting(dialect, ordered, on_conflict)
-    values = _values(dialect, ordered, now)
     if on_conflict is OnConflict.REPLACE:
-        dialect.execute(template, values)
+        _upsert(dialect, ordered, on_conflict, now)
         return {task[:2] for task in ordered}
-    rows = dialect.fetch(f"{template} RETURNING biz_code, biz_num", values)
+    rows = _upsert(dialect, ordered, on_conflict, now, " RETURNING biz_code, biz_num")
     return {(row[0], row[1]) for row in rows}
 
 
-def _upserting(dialect: Dialect, tasks: Sequence[NewTask], on_conflict: OnConflict) -> str:
-    insert = f"INSERT INTO {{task}} ({_COLUMNS}) VALUES {', '.join([_MARKS] * len(tasks))}"
-    if not dialect.returns_only_moved:
+def _upsert(
+    dialect: Dialect,
+    tasks: Sequence[NewTask],
+    on_conflict: OnConflict,
+    now: datetime,
+    returning: str = "",
+) -> list[tuple[Any, ...]]:
+    insert, params = _inserting(dialect, tasks, now)
+    template = insert + _conflict_clause(dialect.returns_only_moved, on_conflict) + returning
+    if returning:
+        return dialect.fetch(template, params)
+    dialect.execute(template, params)
+    return []
+
+
+def _inserting(
+    dialect: Dialect, tasks: Sequence[NewTask], now: datetime
+) -> tuple[str, Sequence[Any]]:
+    """An INSERT as far as its rows, and its parameters."""
+    moment = dialect.to_column(now)
+    rows = [(*task[:2], dialect.to_column(task.when), *task[3:], moment, moment) for task in tasks]
+    source, params = dialect.source(_TYPES, rows, _CONSTANTS)
+    return f"INSERT INTO {{task}} ({_COLUMNS}) {source}", params
+
+
+@cache
+def _conflict_clause(only_moved: bool, on_conflict: OnConflict) -> str:
+    if not only_moved:
         # MySQL and MariaDB: assignments run from left to right and see what came before them.
         sets = _assignments("", lambda column: f"VALUES({column})")
-        return f"{insert} ON DUPLICATE KEY UPDATE {sets}"
+        return f" ON DUPLICATE KEY UPDATE {sets}"
     sets = _assignments("{task}.", lambda column: f"excluded.{column}")
     wanted = _wanted(on_conflict, "{task}.", "excluded.{when}")
-    return f"{insert} ON CONFLICT (biz_code, biz_num) DO UPDATE SET {sets} WHERE {wanted}"
+    return f" ON CONFLICT (biz_code, biz_num) DO UPDATE SET {sets} WHERE {wanted}"
 
 
 def _look_then_write(
@@ -125,16 +160,13 @@ def _look_then_write(
         try:
             with write_transaction(using):
                 if new:
-                    insert = f"INSERT INTO {{task}} ({_COLUMNS}) VALUES"
-                    marked = ", ".join([_MARKS] * len(new))
-                    dialect.execute(f"{insert} {marked}", _values(dialect, new, now))
+                    dialect.execute(*_inserting(dialect, new, now))
         except IntegrityError:
             if before is not None and before.keys() == there.keys():
                 raise  # it was not about a key
             continue
         if moved := [task for task in wanted if task[:2] in there]:
-            template = _upserting(dialect, moved, OnConflict.REPLACE)
-            dialect.execute(template, _values(dialect, moved, now))
+            _upsert(dialect, moved, OnConflict.REPLACE, now)
         return {task[:2] for task in wanted}
 
 
@@ -193,13 +225,6 @@ def _wanted(on_conflict: OnConflict, old: str, new_when: str) -> str:
     if on_conflict is OnConflict.EARLIEST:
         return f"{cancelling} OR {new_when} < {old}{{when}}"
     return cancelling
-
-
-def _values(dialect: Dialect, tasks: Sequence[NewTask], now: datetime) -> list[Any]:
-    moment = dialect.to_column(now)
-    return flat(
-        (*task[:2], dialect.to_column(task.when), *task[3:], moment, moment) for task in tasks
-    )
 
 
 def _stored(dialect: Dialect, row: tuple[Any, ...]) -> Task:

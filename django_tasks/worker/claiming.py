@@ -15,6 +15,9 @@ from django_tasks.worker.membership import Membership
 
 # When due tasks are there and none could be had: somebody else is at them right now.
 CONTESTED_SECONDS = 0.05
+# As long as claims come back full, lanes are looked for this often: with a backlog each look costs
+# a twentieth of the work, and a more urgent task can wait for a moment.
+LANES_SECONDS = 0.02
 
 
 class Claiming:
@@ -33,6 +36,8 @@ class Claiming:
         self._finisher = finisher
         self._claimed = 0
         self._known_unknown: set[str] = set()
+        self._known_lanes: list[Lane] = []
+        self._looked = float("-inf")
         # Rows that must run alone: whether to look for some, where some were seen and when, and
         # whether one is running now.
         self._look = False
@@ -57,10 +62,11 @@ class Claiming:
         if room == 0 or self._alone:
             return self._config.poll_interval  # the end of a run wakes us sooner
         now = self._membership.clock.now()
-        lanes = self._lanes(now)
+        lanes = self._recent_lanes(now)
         due = [lane for lane in lanes if lane.first <= now]
         self.nothing_due = not due
         if not due:
+            self._known_lanes = []
             return self._until_first(lanes)
         if self._suspects and (self._is_idle() or self._must_drain()):
             return self._claim_alone(self._suspects, now)
@@ -82,6 +88,8 @@ class Claiming:
             )
             self._start(claims)
             taken += len(claims)
+            if len(claims) < limit:
+                self._known_lanes = []
         return taken
 
     def _start(self, claims: list[Claimed]) -> None:
@@ -106,9 +114,16 @@ class Claiming:
         return self._executor.is_idle() and self._finisher.is_empty()
 
     def _claimer(self) -> Claimer:
-        return Claimer(self._membership.worker_id, max(1, len(self._membership.living())))
+        membership = self._membership
+        return Claimer(membership.worker_id, max(1, len(membership.living())), membership.rank())
 
     # Lanes
+
+    def _recent_lanes(self, now: datetime) -> list[Lane]:
+        tick = self._membership.clock.monotonic()
+        if not self._known_lanes or tick - self._looked > LANES_SECONDS:
+            self._known_lanes, self._looked = self._lanes(now), tick
+        return self._known_lanes
 
     def _lanes(self, now: datetime) -> list[Lane]:
         """The lanes that this worker serves."""

@@ -25,7 +25,7 @@ from django_tasks.store.finish import Ended
 # that another worker could not have done it sooner.
 BUFFER_SECONDS = 0.05
 # Buffered tasks that no thread has taken for this long are given back.
-STALE_SECONDS = 0.1
+STALE_SECONDS = 0.05
 
 
 class Running(NamedTuple):

@@ -23,6 +23,7 @@ from django_tasks.outcomes import (
     Settled,
     Unsettled,
 )
+from django_tasks.store import hints
 from django_tasks.store.batches import batches
 from django_tasks.store.finish import Ended, finish
 from django_tasks.store.transactions import is_contention
@@ -57,6 +58,7 @@ class Finisher:
         self._ends: list[Ended] = []
         self._doubtful: set[Claimed] = set()
         self._one_by_one = 0
+        self._offers = 0
         self.counters: Counter[str] = Counter()
 
     def hold(self, claims: Iterable[Claimed]) -> None:
@@ -72,8 +74,10 @@ class Finisher:
                 self._ends.append(end)
 
     def give_back(self, claims: Iterable[Claimed]) -> None:
-        """Have claims that were never started written back as they were."""
-        self._ends.extend(Ended(claimed, GiveBack()) for claimed in claims)
+        """Have claims that were never started written back as they were, and offered to others."""
+        unstarted = [Ended(claimed, GiveBack()) for claimed in claims]
+        self._ends += unstarted
+        self._offers += len(unstarted)
 
     def write(self, now: datetime, *, careful: bool) -> bool:
         """Write all ends; True if some were stepped over because their rows are locked.
@@ -98,6 +102,9 @@ class Finisher:
                     self._drop(end, lost=end.claimed.id in result.lost)
             if result.locked:
                 return True
+        if self._offers:
+            offers, self._offers = self._offers, 0
+            hints.offer(offers, using=self._using)
         return False
 
     def is_empty(self) -> bool:

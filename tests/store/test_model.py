@@ -427,5 +427,7 @@ STEPS = {
 
 
 @pytest.mark.django_db
-def test_any_sequence_of_steps_leaves_every_row_as_the_reference_has_it():
+def test_any_sequence_of_steps_leaves_every_row_as_the_reference_has_it(monkeypatch):
+    # Shares go by id, and ids are others when a sequence is repeated.
+    monkeypatch.setattr("django_tasks.store.claim.MOST_SHARES", 1)
     run_state_machine_as_test(Protocol)

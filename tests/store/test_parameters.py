@@ -143,6 +143,7 @@ def adding(do: Caller, texts: Texts) -> None:
     do(hints.notify, NOW, NOW, 1)
     hints._doors.clear()
     do(hints.ring, NOW, NOW, 1)
+    do(hints.offer, 1)
     do(workers.doors)
 
 

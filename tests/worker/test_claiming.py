@@ -3,10 +3,12 @@
 from typing import Any
 
 import pytest
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
 
 from django_tasks.client import cancel_task
 from django_tasks.models import Task
-from django_tasks.worker.claiming import CONTESTED_SECONDS, Claiming
+from django_tasks.worker.claiming import CONTESTED_SECONDS, LANES_SECONDS, Claiming
 from django_tasks.worker.finisher import Finisher
 from django_tasks.worker.membership import Membership
 from tests.worker.conftest import Register
@@ -90,6 +92,37 @@ def test_a_batch_is_never_larger_than_the_batch_size(register: Register) -> None
     claimer = Claimer(size=10, batch_size=4)
     claimer.claim()
     assert len(claimer.keys()) == 4
+
+
+def test_as_long_as_claims_come_back_full_lanes_are_looked_for_now_and_then_only(
+    register: Register, world: Ticks
+) -> None:
+    register(lambda task: None)
+    for number in range(5):
+        added(str(number))
+    claimer = Claimer(joined(world), size=1)
+    claimer.claim()
+    claimer.finish()
+    with CaptureQueriesContext(connection) as without:
+        claimer.claim()
+    claimer.finish()
+    world.ahead += LANES_SECONDS + 0.001
+    with CaptureQueriesContext(connection) as looking:
+        claimer.claim()
+    assert len(looking) == len(without) + 1
+
+
+def test_a_claim_that_found_less_than_it_wanted_has_the_next_one_look_for_lanes(
+    register: Register, world: Ticks
+) -> None:
+    register(lambda task: None)
+    register(lambda task: None, "other")
+    added("1")
+    claimer = Claimer(joined(world), size=5)
+    claimer.claim()
+    added("2", "other")
+    claimer.claim()
+    assert claimer.keys() == ["1", "2"]
 
 
 def test_claims_are_held_before_they_start(

@@ -354,3 +354,21 @@ def test_a_receiver_of_task_lost_that_raises_harms_nothing() -> None:
         signals.task_lost.disconnect(receive)
     assert finisher.counters["lost"] == 2
     assert finisher.is_empty()
+
+
+def test_what_was_given_back_is_offered_to_other_workers_once_it_is_written(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    offers: list[int] = []
+
+    def offer(tasks: int, *, using: str) -> None:
+        assert status(0) is status(1) is Status.PENDING
+        offers.append(tasks)
+
+    monkeypatch.setattr(module.hints, "offer", offer)
+    finisher, claims = holding(2)
+    finisher.give_back(claims)
+    assert not offers
+    finisher.write(now(), careful=False)
+    finisher.write(now(), careful=False)
+    assert offers == [2]
