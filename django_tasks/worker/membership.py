@@ -8,6 +8,8 @@ from django_tasks.clock import Clock, ClockReading
 from django_tasks.store import workers
 from django_tasks.worker.config import WorkerConfig
 
+# Seconds to the second heartbeat; from then on the interval doubles up to a third of the lease.
+FIRST_INTERVAL = 0.25
 # So many workers look for one new task: a single one might just have become busy.
 DRAWN = 2
 
@@ -22,7 +24,7 @@ class Membership:
     def __init__(self, config: WorkerConfig, ticks: Callable[[], float] = monotonic) -> None:
         self._config = config
         self._registration = config.registration()
-        self._beaten = self._unbroken_since = float("-inf")
+        self._beaten = self._unbroken_since = self._joined = float("-inf")
         self.worker_id = 0
         self.clock = Clock(ClockReading(datetime.now(timezone.utc), ticks()), ticks)
         self.peers: list[workers.Peer] = []
@@ -45,7 +47,7 @@ class Membership:
         self.worker_id = workers.register(
             self._registration, self.clock.now(), using=self._config.using
         )
-        self._beaten = self._unbroken_since = asked
+        self._beaten = self._unbroken_since = self._joined = asked
         return self.worker_id
 
     def beat(self, state: str, counters: Mapping[str, int]) -> bool:
@@ -68,7 +70,11 @@ class Membership:
         workers.remove(self.worker_id, using=self._config.using)
 
     def seconds_to_beat(self) -> float:
-        return self._beaten + self._config.heartbeat_interval - self.clock.monotonic()
+        # A young worker looks around more often: those that start together do not know each other
+        # yet, and would claim as if each was alone.
+        age = self._beaten - self._joined
+        interval = min(self._config.heartbeat_interval, max(FIRST_INTERVAL, age))
+        return self._beaten + interval - self.clock.monotonic()
 
     def is_valid(self) -> bool:
         """Whether nobody can have taken this worker for dead yet.
