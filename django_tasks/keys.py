@@ -32,7 +32,7 @@ def check_text(field: str, value: object, longest: int) -> str:
         )
     if "\0" in value:
         raise TaskValueError(field, value, "must not contain NUL characters")
-    if any("\ud800" <= character <= "\udfff" for character in value):
+    if not value.isascii() and any("\ud800" <= each <= "\udfff" for each in value):
         raise TaskValueError(field, value, "must not contain lone surrogates")
     return value
 

@@ -75,7 +75,7 @@ class Client:
             self.add_hot: 20,
             self.add_unless_there: 5,
             self.add_many: 2,
-            self.add_batch: 2 if self._batch else 0,
+            self.add_batch: 8 if self._batch else 0,
             self.add_and_roll_back: 2,
             self.cancel: 6,
             self.delete: 1,

@@ -1,7 +1,10 @@
 """One suite, every database. On MariaDB it runs twice: once as if the server were MySQL."""
 
+from collections.abc import Iterator
+
 import pytest
 from django.conf import settings
+from django.db import connections
 
 from django_tasks.store import dialects
 
@@ -14,8 +17,15 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 
 
 @pytest.fixture(autouse=True)
-def dialect(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
+def dialect(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
     """The name of the dialect that the store speaks in this test."""
     if request.param == "mysql":
         monkeypatch.setattr(dialects, "MariaDB", dialects.MySQL)
-    return request.param
+    forget_dialect()
+    yield request.param
+    forget_dialect()
+
+
+def forget_dialect() -> None:
+    """Have this thread's connection asked anew what it leads to."""
+    vars(connections["default"]).pop(dialects.KEPT, None)

@@ -6,13 +6,13 @@ from django.db import connection
 from django_tasks.models import Task
 from django_tasks.outcomes import Done
 from django_tasks.status import Status
-from django_tasks.store import dialects
 from django_tasks.store.connection import keep_connection
 from django_tasks.store.dialects import MariaDB, dialect_of
 from django_tasks.store.finish import await_claim, finish_inside, is_cancelled
 from django_tasks.store.upsert import OnConflict, upsert_one
 from django_tasks.store.workers import Registration, register
 from tests.factories import NOW, a_claim, a_new
+from tests.store.conftest import forget_dialect
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -31,9 +31,9 @@ def wsrep(request, monkeypatch, dialect):
         return asked(self, template, params)
 
     monkeypatch.setattr(MariaDB, "fetch", fetch)
-    dialects._leads_to_node.clear()
+    forget_dialect()
     yield request.param
-    dialects._leads_to_node.clear()
+    forget_dialect()
 
 
 @pytest.mark.parametrize(

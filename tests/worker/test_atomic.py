@@ -353,9 +353,9 @@ def test_a_claim_that_its_node_has_not_heard_of_yet_is_run_and_ended_once(
     (claim,) = claimed(membership.worker_id)
     owned = Task.objects.values("status", "version", "claimed_by", "claim_time").get()
     Task.objects.update(status=Status.PENDING, version=0, claimed_by=None, claim_time=None)
-    node = type(dialect_of(USING))
+    node = dialect_of(USING)
     monkeypatch.setattr(node, "is_galera", True)
-    monkeypatch.setattr(node, "catch_up", lambda _: Task.objects.update(**owned))
+    monkeypatch.setattr(node, "catch_up", lambda: Task.objects.update(**owned))
     assert written(claim, membership) == Settled()
     assert effects() == 1
     assert row() is None
