@@ -45,11 +45,14 @@ def settle() -> int:
     """Resume and requeue everything; returns how many tasks are left."""
     from django_tasks import api
 
-    stopped = (api.Status.PAUSED, api.Status.PAUSING, api.Status.FAILED)
-    rows = api.Task.objects.filter(status__in=stopped)
-    for code, num in list(rows.values_list("biz_code", "biz_num")):
-        api.resume_task(code, num)
-        api.requeue_task(code, num)
+    cures = {
+        api.Status.PAUSED: api.resume_task,
+        api.Status.PAUSING: api.resume_task,
+        api.Status.FAILED: api.requeue_task,
+    }
+    rows = api.Task.objects.filter(status__in=cures)
+    for status, code, num in list(rows.values_list("status", "biz_code", "biz_num")):
+        cures[status](code, num)
     return api.Task.objects.count()
 
 
