@@ -21,7 +21,7 @@ test: ## all checks and tests on SQLite, MariaDB and PostgreSQL (ARGS="..." goes
 test-matrix: ## the same, and the tests with the other versions of Python and Django
 	@MATRIX=1 scripts/test $(ARGS)
 
-faults: ## faults against real servers on all databases and clusters, for a while (ARGS="--seed 7")
+faults: ## faults against real servers on all databases and clusters, ten minutes (ARGS="--seed 7")
 	@scripts/setup faults
 	@exec $(VENV)/bin/python -m tests.faults.run $(ARGS)
 

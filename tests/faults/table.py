@@ -64,7 +64,7 @@ worse.
 
 .. code-block:: shell
 
-    make faults                           # every fault everywhere
+    make faults                           # every fault everywhere, ten minutes
     make faults ARGS="--seed {seed}"      # the same choices again
     make soak HOURS=8                     # 100,000 tasks a fault, again and again
 
