@@ -37,7 +37,7 @@ class Worker:
         self._membership = Membership(config)
         self._loop = EventLoop()
         runner = Runner(config.using, self._membership, self._loop)
-        self._executor = Executor(config.threads, runner, self._woken.set)
+        self._executor = Executor(config.threads, runner, self._wake)
         self._poller = Poller(config, self._membership, self._executor)
         self._outage = Outage(config.using)
         self._hearing = Hearing(
@@ -73,6 +73,15 @@ class Worker:
     def runs(self) -> int:
         """How many runs have ended."""
         return self._poller.runs()
+
+    def _wake(self) -> None:
+        """For the threads, at every end: to look is cheaper than to set.
+
+        Race: the poller is just waking up. It collects ends after it has cleared the event, and
+        a thread has put its end there before it looks.
+        """
+        if not self._woken.is_set():
+            self._woken.set()
 
     def _main(self) -> None:
         bell.listen(self.config.using, self._woken.set)
