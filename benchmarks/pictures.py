@@ -31,8 +31,7 @@ _STYLE = {
 
 def draw(results: Results, directory: Path) -> dict[str, str]:
     """Every picture for which there are numbers; measure → file name."""
-    mpl.use("svg")
-    mpl.rcParams.update(_STYLE)
+    prepare()
     drawn = {}
     for measure, picture in _PICTURES.items():
         if results.who(measure):
@@ -41,15 +40,21 @@ def draw(results: Results, directory: Path) -> dict[str, str]:
     return drawn
 
 
+def prepare() -> None:
+    """Before the first picture of a process."""
+    mpl.use("svg")
+    mpl.rcParams.update(_STYLE)
+
+
 @contextmanager
-def _saved(path: Path, figure: Any) -> Iterator[None]:
+def saved(path: Path, figure: Any) -> Iterator[None]:
     yield
     figure.tight_layout()
     figure.savefig(path, metadata={"Date": None, "Creator": None})
     pyplot.close(figure)
 
 
-def _panels(count: int, height: float, *, alike: bool = False) -> tuple[Any, Sequence[Any]]:
+def panels(count: int, height: float, *, alike: bool = False) -> tuple[Any, Sequence[Any]]:
     """Side by side; ``alike``: the same x axis, so that they can be compared."""
     size = (4.0 * count + 0.5, height)
     figure, axes = pyplot.subplots(1, count, figsize=size, squeeze=False, sharex=alike)
@@ -87,9 +92,9 @@ def _bars(
 
 def _throughput(results: Results, path: Path) -> None:
     grouped = by_database(results.who("drain"))
-    figure, axes = _panels(len(grouped), 4.2, alike=True)
+    figure, axes = panels(len(grouped), 4.2, alike=True)
     most = max(map(len, grouped.values()))
-    with _saved(path, figure):
+    with saved(path, figure):
         for axis, (database, people) in zip(axes, grouped.items(), strict=True):
             _bars(results, axis, "drain", "rate", people)
             axis.set_ylim(len(people) - most - 0.6, len(people) - 0.4)  # as thick as elsewhere
@@ -99,8 +104,8 @@ def _throughput(results: Results, path: Path) -> None:
 def _late(measure: str) -> Callable[[Results, Path], None]:
     def picture(results: Results, path: Path) -> None:
         grouped = by_database(results.who(measure))
-        figure, axes = _panels(len(grouped), 4.2, alike=True)
-        with _saved(path, figure):
+        figure, axes = panels(len(grouped), 4.2, alike=True)
+        with saved(path, figure):
             for axis, (database, people) in zip(axes, grouped.items(), strict=True):
                 for who in people:
                     curves = [turn["curve"] for turn in results.turns(measure, who)]
@@ -117,8 +122,8 @@ def _late(measure: str) -> Callable[[Results, Path], None]:
 
 
 def _claim(results: Results, path: Path) -> None:
-    figure, axes = _panels(2, 3.8)
-    with _saved(path, figure):
+    figure, axes = panels(2, 3.8)
+    with saved(path, figure):
         for axis, fact, title in (
             (axes[0], "claim", "a claim of due tasks"),
             (axes[1], "look", "a look that finds nothing due"),
@@ -135,8 +140,8 @@ def _claim(results: Results, path: Path) -> None:
 
 def _processes(results: Results, path: Path) -> None:
     grouped = by_database(results.who("processes"))
-    figure, axes = _panels(len(grouped), 3.8)
-    with _saved(path, figure):
+    figure, axes = panels(len(grouped), 3.8)
+    with saved(path, figure):
         for axis, (database, people) in zip(axes, grouped.items(), strict=True):
             for name in dict.fromkeys(who.contender for who in people):
                 forms = sorted(who for who in people if who.contender == name)
@@ -156,8 +161,8 @@ def _processes(results: Results, path: Path) -> None:
 
 
 def _idle(results: Results, path: Path) -> None:
-    figure, axes = _panels(2, 0.6 + 0.26 * len(results.who("idle")))
-    with _saved(path, figure):
+    figure, axes = panels(2, 0.6 + 0.26 * len(results.who("idle")))
+    with saved(path, figure):
         for axis, column in zip(axes, COLUMNS["idle"], strict=True):
             ordered = _bars(results, axis, "idle", column.name, results.who("idle"))
             labels = [f"{TITLES[who.database]}, {who.title}" for who in ordered]

@@ -5,13 +5,13 @@ python -m benchmarks.report RESULTS.json [--page docs/benchmarks.rst]
 
 import argparse
 import json
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from textwrap import fill
 
 from benchmarks.contenders import CATALOGUE
 from benchmarks.pictures import draw
 from benchmarks.plan import PLAN
+from benchmarks.rst import heading, table, wrapped
 from benchmarks.table import COLUMNS, PEERS, TITLES, Results, Who, by_database, number, spread
 from benchmarks.targets import Verdict, verdicts
 
@@ -131,7 +131,7 @@ def _facts(results: Results) -> str:
     }
     amounts = ", ".join(f"{measure} {tasks:,}" for measure, tasks in sizes.items())
     loads = [turn["load"] for turn in record["turns"]]
-    return _wrapped(
+    return wrapped(
         f"This run: {record['when'][:10]}, size *{record['size']}*, {record['cores']} cores"
         f" ({record['machine']}) shared by workers, clients and servers, which were given their"
         f" default settings; Python {record['python']}, {', '.join(databases)}. Tasks: {amounts}."
@@ -145,18 +145,18 @@ def _facts(results: Results) -> str:
 def _targets(found: Sequence[Verdict]) -> Iterator[str]:
     if not found:
         return
-    yield _heading("What was to be reached")
+    yield heading("What was to be reached")
     databases = [name for name in TITLES if any(each.database == name for each in found)]
     rows = []
     for target in dict.fromkeys(each.target.title for each in found):
         cells = {each.database: str(each) for each in found if each.target.title == target}
         rows.append([target, *(cells.get(name, "-") for name in databases)])
-    yield _table(["what", *(TITLES[name] for name in databases)], rows)
+    yield table(["what", *(TITLES[name] for name in databases)], rows)
 
 
 def _losses(results: Results) -> Iterator[str]:
     """Wherever somebody but the floor has a better median than ours on the same database."""
-    yield _heading("What we lose at")
+    yield heading("What we lose at")
     lines = [line for measure in results.measures() for line in _lost(results, measure)]
     yield "\n".join(lines) if lines else "Nothing in this run."
 
@@ -182,8 +182,8 @@ def _lost(results: Results, measure: str) -> Iterator[str]:
 
 def _measure(results: Results, measure: str, drawn: dict[str, str]) -> Iterator[str]:
     title, words = TEXTS[measure]
-    yield _heading(title)
-    yield _wrapped(words.format(cores=results.record["cores"]))
+    yield heading(title)
+    yield wrapped(words.format(cores=results.record["cores"]))
     if measure in drawn:
         yield f".. image:: pictures/{drawn[measure]}\n   :alt: {title}: the table below"
     yield _claim_table(results) if measure == "claim" else _numbers(results, measure)
@@ -212,7 +212,7 @@ def _numbers(results: Results, measure: str) -> str:
             shares = results.peers(measure, who, column.name)
             row += [number(shares.get(name)) for name in peers if column.up]
         rows.append(row)
-    return _table(heads, rows)
+    return table(heads, rows)
 
 
 def _claim_table(results: Results) -> str:
@@ -229,11 +229,11 @@ def _claim_table(results: Results) -> str:
         for fact, title in titles.items():
             cells = [f"{int(size):,}: {number(value)}" for size, value in turn[fact].items()]
             rows.append([TITLES[who.database], title, ", ".join(cells)])
-    return _table(["database", "what", "milliseconds"], rows)
+    return table(["database", "what", "milliseconds"], rows)
 
 
 def _configurations(results: Results) -> Iterator[str]:
-    yield _heading("Who took part, and how")
+    yield heading("Who took part, and how")
     rows = []
     for name in CATALOGUE:
         turns = [
@@ -244,7 +244,7 @@ def _configurations(results: Results) -> Iterator[str]:
         if turns:
             versions = ", ".join(f"{what} {which}" for what, which in turns[0]["versions"].items())
             rows.append([name, turns[0]["settings"], versions or "-"])
-    yield _table(["contender", "configuration", "versions"], rows)
+    yield table(["contender", "configuration", "versions"], rows)
 
 
 def _left_out(results: Results) -> Iterator[str]:
@@ -253,34 +253,13 @@ def _left_out(results: Results) -> Iterator[str]:
     absent = [name for name in CATALOGUE if name not in took_part]
     if not failures and not absent:
         return
-    yield _heading("Who did not")
+    yield heading("Who did not")
     lines = [f"* {name}: not asked in this run, or its server is not installed" for name in absent]
     lines += [
         f"* {contender}, {measure} on {TITLES[database]}: {reason}"
         for (database, measure, contender), reason in failures.items()
     ]
     yield "\n".join(lines)
-
-
-# reStructuredText
-
-
-def _wrapped(words: str) -> str:
-    return fill(words, 100, break_long_words=False, break_on_hyphens=False)
-
-
-def _heading(title: str) -> str:
-    return f"\n{title}\n{'=' * len(title)}"
-
-
-def _table(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    lines = "\n".join(_row(row) for row in rows)
-    return f".. list-table::\n   :header-rows: 1\n\n{_row(heads)}\n{lines}"
-
-
-def _row(cells: Sequence[str]) -> str:
-    first, *rest = cells
-    return "\n".join([f"   * - {first}", *(f"     - {cell}" for cell in rest)])
 
 
 def _options() -> argparse.Namespace:
