@@ -1,7 +1,7 @@
 # The work is done by the programs in scripts/; this file only gives it short names.
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-matrix faults soak benchmark benchmark-quick lint servers stop clean
+.PHONY: help demo test test-matrix faults soak benchmark benchmark-quick simulate lint servers stop clean
 
 VENV ?= .venv
 HOURS ?= 2
@@ -37,6 +37,10 @@ benchmark: ## ours, raw drivers and neighbours measured by turns, for hours; wri
 benchmark-quick: ## the same in small, in a few minutes; writes nothing
 	@VENV=$(BENCHMARK_VENV) scripts/setup benchmark
 	@exec $(BENCHMARK_VENV)/bin/python -m benchmarks.run --quick $(ARGS)
+
+simulate: ## 1 to 1,000 workers on one database, as a model; writes the numbers of docs/scaling.rst
+	@scripts/setup simulate
+	@$(VENV)/bin/python -m benchmarks.simulation --rst --picture $(ARGS)
 
 lint: ## only the checks
 	@scripts/test --lint
