@@ -38,7 +38,7 @@ benchmark-quick: ## the same in small, in a few minutes; writes nothing
 	@VENV=$(BENCHMARK_VENV) scripts/setup benchmark
 	@exec $(BENCHMARK_VENV)/bin/python -m benchmarks.run --quick $(ARGS)
 
-simulate: ## 1 to 1,000 workers on one database, as a model; writes the numbers of docs/scaling.rst
+simulate: ## up to 1,000 workers as a model, in some minutes; writes the numbers of docs/scaling.rst
 	@scripts/setup simulate
 	@$(VENV)/bin/python -m benchmarks.simulation --rst --picture $(ARGS)
 

@@ -86,8 +86,12 @@ DATABASES = {
 
 
 def capacity(costs: Costs, site: Site = HOSTS) -> float:
-    """Tasks a second that keep every core of the server busy, in full batches and with no waste."""
+    """Tasks a second for ever, in full batches and with no waste.
+
+    Every core of the server is busy, or its log, or the one thread in the background.
+    """
     statements = 4 if costs.read else 3
     rows = BATCH * (costs.read + costs.take + costs.delete + costs.upkeep)
     work = rows + costs.lanes + statements * STATEMENT
-    return BATCH / max(work / site.cores, 2 * costs.commit + costs.one_writer * work)
+    log = 2 * costs.commit + costs.one_writer * work
+    return BATCH / max(work / site.cores, log, BATCH * costs.upkeep)

@@ -8,7 +8,6 @@ from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass, field
 from itertools import count
 from random import Random
-from statistics import median
 from typing import Any, NamedTuple, TypeVar
 
 import simpy
@@ -44,6 +43,8 @@ MOST_PLACES = 4
 SPREAD = 0.3
 # What the server does in the background takes a core for so long at a time.
 SLICE_SECONDS = 0.001
+# If more than this share of what becomes due is added to the backlog, it is there to stay.
+BEHIND = 0.05
 # More than any drain here comes to the end of.
 BACKLOG = 2_000_000
 
@@ -125,7 +126,7 @@ class Strategy(NamedTuple):
     place: Callable[[Case, int, float, int, Random], Share]
     unlocked: bool = False  # the rows that others have locked are not even read
     sparing: bool = False  # the whole head is read if a share has nothing, not if it has little
-    stagger: float = 0.0  # idle workers wake up to so many seconds a peer after the first is due
+    stagger: float = 0.0  # who has nothing to do sleeps up to so many seconds a peer longer
 
 
 STRATEGIES = {
@@ -236,25 +237,25 @@ class Simulation:
     # What came of it
 
     def _outcome(self) -> Outcome:
-        case, tally, late = self.case, self.tally, self._lateness()
-        behind = self._is_behind(late)
-        late.sort()
+        case, tally, late = self.case, self.tally, sorted(self._lateness())
         return Outcome(
             rate=tally.ended / case.seconds,
             wasted=tally.lost / max(1, tally.selected),
             statements=tally.statements / case.seconds,
             p50=late[len(late) // 2] if late else 0.0,
             p99=late[len(late) * 99 // 100] if late else 0.0,
-            behind=behind,
+            behind=self._is_behind(),
         )
 
-    def _is_behind(self, late: Sequence[float]) -> bool:
-        """Whether tasks are the later the longer it goes on, or many do not start at all."""
-        if not late:
-            return False
-        half = len(late) // 2
-        unstarted = sum(row not in self.tally.started for row in self._looked_at()[:half])
-        return unstarted > 0.02 * half or median(late[half:]) > 1.3 * median(late[:half]) + 0.05
+    def _is_behind(self) -> bool:
+        """Whether tasks become due faster than they are started."""
+        case = self.case
+        growth = self._waiting(case.until) - self._waiting(case.warm_up)
+        return bool(case.rate) and growth > BEHIND * case.rate * case.seconds
+
+    def _waiting(self, now: float) -> int:
+        started = sum(at <= now for at in self.tally.started.values())
+        return self.rows.due(now) - started
 
     def _looked_at(self) -> range:
         """The rows that were due after the warming up."""
@@ -340,14 +341,16 @@ class Worker:
             return POLL_SECONDS
         if self._env.now > self._lanes_known_until:
             first = yield from self._simulation.statement(self._search)
-            if first > self._env.now:
-                return first - self._env.now + self._stagger()
-            self._lanes_known_until = self._env.now + LANES_SECONDS
+            now: float = self._env.now
+            if first > now:
+                return first - now + self._stagger()
+            self._lanes_known_until = now + LANES_SECONDS
         taken = yield from self._take(room)
         if len(taken) < room:
             self._lanes_known_until = 0.0
         yield from self._start(taken)
-        return 0.0 if taken else self._dice.uniform(0.5, 1.5) * CONTESTED_SECONDS
+        contested = self._dice.uniform(0.5, 1.5) * CONTESTED_SECONDS
+        return 0.0 if taken else contested + self._stagger()
 
     def _stagger(self) -> float:
         peers = self._case.workers - 1
