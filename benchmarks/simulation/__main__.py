@@ -77,7 +77,7 @@ def _options() -> argparse.Namespace:
     add(
         "--strategy",
         nargs="+",
-        choices=("head", "random", "shares", "bounded", "locked"),
+        choices=("head", "random", "shares", "locked"),
         metavar="NAME",
     )
     add("--cores", type=int, default=HOSTS.cores, help="of the database server")

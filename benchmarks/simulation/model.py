@@ -29,15 +29,14 @@ Steps = Generator[simpy.Event, Any, Result]
 
 # As in django_tasks: see claim.py, claiming.py, executor.py, poller.py, membership.py and hints.py.
 MOST_SHARES = 8
+MOST_PLACES = 4
+ASIDE_SECONDS = 0.001
 CONTESTED_SECONDS = 0.05
 LANES_SECONDS = 0.02
 BUFFER_SECONDS = 0.05
 LONGEST_SLEEP = 1.2
 DRAWN = 2
 PAUSE_SECONDS = 0.002
-
-# Of the strategy "bounded", which django_tasks does not have.
-MOST_PLACES = 4
 
 # A statement takes more or less: the standard deviation of the logarithm of its time.
 SPREAD = 0.3
@@ -110,14 +109,8 @@ def _random(case: Case, place: int, now: float, limit: int, dice: Random) -> Sha
 def _shares(case: Case, place: int, now: float, limit: int, dice: Random) -> Share:
     """As ``django_tasks.store.claim`` does it."""
     shares = min(case.workers, MOST_SHARES)
-    offset = dice.randrange(-(-case.workers // shares)) * limit
-    return Share(shares, (place + int(now)) % shares, offset)
-
-
-def _bounded(case: Case, place: int, now: float, limit: int, dice: Random) -> Share:
-    """The same, with a few places in each share, however many workers there are."""
-    share = _shares(case, place, now, limit, dice)
-    return share._replace(offset=share.offset % (MOST_PLACES * limit))
+    places = min(-(-case.workers // shares), MOST_PLACES)
+    return Share(shares, (place + int(now)) % shares, dice.randrange(places) * limit)
 
 
 class Strategy(NamedTuple):
@@ -125,15 +118,13 @@ class Strategy(NamedTuple):
 
     place: Callable[[Case, int, float, int, Random], Share]
     unlocked: bool = False  # the rows that others have locked are not even read
-    sparing: bool = False  # the whole head is read if a share has nothing, not if it has little
-    stagger: float = 0.0  # who has nothing to do sleeps up to so many seconds a peer longer
+    aside: float = 0.0  # who came in vain sleeps up to so many seconds a peer longer
 
 
 STRATEGIES = {
     "head": Strategy(_head),
     "random": Strategy(_random),
-    "shares": Strategy(_shares),
-    "bounded": Strategy(_bounded, sparing=True, stagger=0.001),
+    "shares": Strategy(_shares, aside=ASIDE_SECONDS),
     "locked": Strategy(_head, unlocked=True),
 }
 
@@ -283,6 +274,7 @@ class Worker:
         self._runs: deque[tuple[float, int]] = deque()  # when a run ends, and of which row
         self._free_at = 0.0  # when the next thread will be
         self._lanes_known_until = 0.0
+        self._in_vain = False
 
     def wake(self) -> None:
         if not self._bell.triggered:
@@ -343,18 +335,19 @@ class Worker:
             first = yield from self._simulation.statement(self._search)
             now: float = self._env.now
             if first > now:
-                return first - now + self._stagger()
+                return first - now + self._aside()
             self._lanes_known_until = now + LANES_SECONDS
         taken = yield from self._take(room)
         if len(taken) < room:
             self._lanes_known_until = 0.0
         yield from self._start(taken)
+        self._in_vain = not taken
         contested = self._dice.uniform(0.5, 1.5) * CONTESTED_SECONDS
-        return 0.0 if taken else contested + self._stagger()
+        return 0.0 if taken else contested + self._aside()
 
-    def _stagger(self) -> float:
-        peers = self._case.workers - 1
-        return self._dice.uniform(0, self._strategy.stagger * peers) if peers else 0.0
+    def _aside(self) -> float:
+        most = self._strategy.aside * (self._case.workers - 1)
+        return self._dice.uniform(0, most) if self._in_vain else 0.0
 
     def _room(self) -> int:
         """How many tasks would start soon."""
@@ -391,14 +384,10 @@ class Worker:
         return (yield from self._write(work))
 
     def _candidates(self, limit: int) -> Steps[list[int]]:
-        place, sparing = self._strategy.place, self._strategy.sparing
-        share = place(self._case, self._place, self._env.now, limit, self._dice)
-        found = yield from self._read(limit, share)
-        if sparing and not found and share.offset:
-            share = share._replace(offset=0)
-            found = yield from self._read(limit, share)
-        if len(found) < (1 if sparing else limit) and share != HEAD:
-            found = yield from self._read(limit, HEAD)
+        share = self._strategy.place(self._case, self._place, self._env.now, limit, self._dice)
+        found: list[int] = []
+        for look in dict.fromkeys([share, share._replace(offset=0), HEAD]):
+            found = found or (yield from self._read(limit, look))
         return found
 
     def _read(self, limit: int, share: Share) -> Steps[list[int]]:

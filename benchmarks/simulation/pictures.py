@@ -13,7 +13,6 @@ _COLOURS = {
     "head": "#c44e52",
     "random": "#dd8452",
     "shares": "#0b5fa5",
-    "bounded": "#64b5cd",
     "locked": "#55a868",
 }
 

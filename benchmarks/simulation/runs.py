@@ -15,7 +15,6 @@ PLACES = {
     "head": "mariadb",
     "random": "mariadb",
     "shares": "mariadb",
-    "bounded": "mariadb",
     "locked": "postgresql",
 }
 

@@ -193,10 +193,11 @@ def _claim_optimistic(
     shares = min(claimer.workers, MOST_SHARES)
     share = Share(shares, (claimer.rank + int(now.timestamp())) % shares)
     # More workers than shares: several read one, in different places.
-    offset = random.randrange(-(-claimer.workers // shares)) * limit
-    rows = _candidates(dialect, lane, now, limit, which, share, offset)
-    if len(rows) < limit and claimer.workers > 1:
-        rows = _candidates(dialect, lane, now, limit, which)
+    places = min(-(-claimer.workers // shares), MOST_PLACES)
+    offset = random.randrange(places) * limit
+    rows: list[tuple[Any, ...]] = []
+    for look in dict.fromkeys([(share, offset), (share, 0), (WHOLE, 0)]):
+        rows = rows or _candidates(dialect, lane, now, limit, which, *look)
     if not rows and which == _ORDINARY:
         rows = _behind_suspects(dialect, lane, now, limit)
     return _take(dialect, claimer, rows, now)
@@ -221,6 +222,8 @@ SPARE_CANDIDATES = 20
 
 # With more, most of what is read of the index would be other workers' ids.
 MOST_SHARES = 8
+# An offset walks over all that it skips, of all shares.
+MOST_PLACES = 4
 
 
 class Share(NamedTuple):

@@ -15,6 +15,8 @@ from django_tasks.worker.membership import Membership
 
 # When due tasks are there and none could be had: somebody else is at them right now.
 CONTESTED_SECONDS = 0.05
+# How much later a worker that came in vain wakes up the next time, for each of the others.
+ASIDE_SECONDS = 0.001
 # As long as claims come back full, lanes are looked for this often: with a backlog each look costs
 # a twentieth of the work, and a more urgent task can wait for a moment.
 LANES_SECONDS = 0.02
@@ -75,7 +77,7 @@ class Claiming:
         self._in_vain = 0 if taken else self._in_vain + 1
         if self._look or self._in_vain > 1:
             self._note_suspects(due, now)
-        return 0.0 if taken else uniform(0.5, 1.5) * CONTESTED_SECONDS
+        return 0.0 if taken else uniform(0.5, 1.5) * CONTESTED_SECONDS + self._step_aside()
 
     def _claim_from(self, due: list[Lane], now: datetime, room: int, careful: bool) -> int:
         taken = 0
@@ -151,7 +153,13 @@ class Claiming:
     def _until_first(self, lanes: list[Lane]) -> float:
         now = self._membership.clock.now()
         seconds = ((lane.first - now).total_seconds() for lane in lanes)
-        return min(seconds, default=self._config.poll_interval)
+        return min(seconds, default=self._config.poll_interval) + self._step_aside()
+
+    def _step_aside(self) -> float:
+        """Seconds to come later than the others, if they were quicker the last time: all workers
+        wake up for the same task, and a thousand that do would have the database do little else."""
+        rivals = len(self._membership.living()) - 1
+        return uniform(0, max(0, rivals) * ASIDE_SECONDS) if self._in_vain else 0.0
 
     # Rows that must run alone: twice their worker died with them in hand. If such a row is the
     # killer, it takes nobody along now; if it is not, this proves it.

@@ -8,11 +8,21 @@ from django.test.utils import CaptureQueriesContext
 
 from django_tasks.client import cancel_task
 from django_tasks.models import Task
-from django_tasks.worker.claiming import CONTESTED_SECONDS, LANES_SECONDS, Claiming
+from django_tasks.worker.claiming import ASIDE_SECONDS, CONTESTED_SECONDS, LANES_SECONDS, Claiming
 from django_tasks.worker.finisher import Finisher
 from django_tasks.worker.membership import Membership
 from tests.worker.conftest import Register
-from tests.worker.parts import CODE, Hands, Ticks, added, ahead, config, joined, runner, worker_row
+from tests.worker.parts import (
+    CODE,
+    Hands,
+    Ticks,
+    added,
+    ahead,
+    config,
+    joined,
+    runner,
+    worker_row,
+)
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("in_one_transaction")]
 
@@ -204,6 +214,29 @@ def test_when_others_have_taken_what_was_due_it_looks_again_soon(
     claimer = Claimer()
     monkeypatch.setattr("django_tasks.store.claim.claim", lambda *args, **kwargs: [])
     assert CONTESTED_SECONDS / 2 <= claimer.claim() <= CONTESTED_SECONDS * 1.5
+
+
+def test_who_came_in_vain_steps_aside_for_its_peers_until_it_has_had_something(
+    register: Register, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    register(lambda task: None)
+    added()
+    membership = joined()
+    for _ in range(9):
+        worker_row()
+    membership.beat("running", {})
+    claimer = Claimer(membership, poll_interval=0.5)
+    monkeypatch.setattr("django_tasks.worker.claiming.uniform", lambda least, most: most)
+    with monkeypatch.context() as others:
+        others.setattr("django_tasks.store.claim.claim", lambda *args, **kwargs: [])
+        vain = claimer.claim()
+    assert vain == pytest.approx(CONTESTED_SECONDS * 1.5 + 9 * ASIDE_SECONDS)
+    Task.objects.update(when=ahead(60))
+    assert claimer.claim() == pytest.approx(60 + 9 * ASIDE_SECONDS, abs=1)
+    Task.objects.update(when=ahead(-1))
+    assert claimer.claim() == 0
+    claimer.finish()
+    assert claimer.claim() == 0.5
 
 
 @pytest.mark.parametrize("careful", [False, True])
