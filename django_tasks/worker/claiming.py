@@ -38,8 +38,11 @@ class Claiming:
         self._finisher = finisher
         self._claimed = 0
         self._known_unknown: set[str] = set()
+        # What the last look found and has not been used up, when that was, and whether the last
+        # claim was full.
         self._known_lanes: list[Lane] = []
         self._looked = float("-inf")
+        self._full = False
         # Rows that must run alone: whether to look for some, where some were seen and when, and
         # whether one is running now.
         self._look = False
@@ -64,11 +67,12 @@ class Claiming:
         if room == 0 or self._alone:
             return self._config.poll_interval  # the end of a run wakes us sooner
         now = self._membership.clock.now()
-        lanes = self._recent_lanes(now)
+        foreseen = self._foreseen(now)
+        lanes = foreseen or self._recent_lanes(now)
         due = [lane for lane in lanes if lane.first <= now]
         self.nothing_due = not due
         if not due:
-            self._known_lanes = []
+            self._full = False
             return self._until_first(lanes)
         if self._suspects and (self._is_idle() or self._must_drain()):
             return self._claim_alone(self._suspects, now)
@@ -77,10 +81,12 @@ class Claiming:
         self._in_vain = 0 if taken else self._in_vain + 1
         if self._look or self._in_vain > 1:
             self._note_suspects(due, now)
-        return 0.0 if taken else uniform(0.5, 1.5) * CONTESTED_SECONDS + self._step_aside()
+        if taken or foreseen:
+            return 0.0
+        return uniform(0.5, 1.5) * CONTESTED_SECONDS + self._step_aside()
 
     def _claim_from(self, due: list[Lane], now: datetime, room: int, careful: bool) -> int:
-        taken = 0
+        taken, self._full = 0, True
         for lane in due:
             if taken >= room:
                 break
@@ -91,7 +97,7 @@ class Claiming:
             self._start(claims)
             taken += len(claims)
             if len(claims) < limit:
-                self._known_lanes = []
+                self._full, self._known_lanes = False, []
         return taken
 
     def _start(self, claims: list[Claimed]) -> None:
@@ -121,9 +127,16 @@ class Claiming:
 
     # Lanes
 
+    def _foreseen(self, now: datetime) -> list[Lane]:
+        """What we have slept for: known without a look, so it starts a statement sooner. Once."""
+        if self._full:
+            return []
+        known, self._known_lanes = self._known_lanes, []
+        return [lane for lane in known if lane.first <= now]
+
     def _recent_lanes(self, now: datetime) -> list[Lane]:
         tick = self._membership.clock.monotonic()
-        if not self._known_lanes or tick - self._looked > LANES_SECONDS:
+        if not self._full or tick - self._looked > LANES_SECONDS:
             self._known_lanes, self._looked = self._lanes(now), tick
         return self._known_lanes
 

@@ -122,6 +122,37 @@ def test_as_long_as_claims_come_back_full_lanes_are_looked_for_now_and_then_only
     assert len(looking) == len(without) + 1
 
 
+def test_what_a_worker_has_slept_for_it_claims_without_a_look(
+    register: Register, world: Ticks
+) -> None:
+    register(lambda task: None)
+    added("1", when=ahead(5))
+    claimer = Claimer(joined(world))
+    assert 4 < claimer.claim() <= 5
+    world.ahead += 5
+    with CaptureQueriesContext(connection) as quick:
+        assert claimer.claim() == 0
+    assert claimer.keys() == ["1"]
+    assert len(quick) == (2 if connection.vendor == "mysql" else 1)
+
+
+def test_if_that_has_gone_it_looks_at_once_for_something_else(
+    register: Register, world: Ticks
+) -> None:
+    register(lambda task: None)
+    register(lambda task: None, "other")
+    added("1", when=ahead(5))
+    claimer = Claimer(joined(world))
+    claimer.claim()
+    cancel_task(CODE, "1")
+    added("2", "other", when=ahead(5))
+    world.ahead += 5
+    assert claimer.claim() == 0
+    assert claimer.keys() == []
+    claimer.claim()
+    assert claimer.keys() == ["2"]
+
+
 def test_a_claim_that_found_less_than_it_wanted_has_the_next_one_look_for_lanes(
     register: Register, world: Ticks
 ) -> None:
