@@ -29,8 +29,10 @@ LOTS = 16
 # However many hints come, a worker looks no more often than this for them.
 PAUSE_SECONDS = 0.002
 
-# How old the list of doorbells may be. Whoever rings at a worker that has gone wakes nobody.
+# How old the list of doorbells may be, and how old an empty one: the first worker is just starting.
+# Whoever rings at a worker that has gone wakes nobody.
 DOORS_SECONDS = 2.0
+NO_DOORS_SECONDS = 0.2
 
 _doors: dict[str, tuple[float, list[Door]]] = {}
 
@@ -73,7 +75,7 @@ def _known_doors(using: str) -> list[Door]:
     """Read without a lock: at worst two threads ask at once."""
     asked, doors = _doors.get(using, (-DOORS_SECONDS, []))
     tick = monotonic()
-    if tick - asked >= DOORS_SECONDS:
+    if tick - asked >= (DOORS_SECONDS if doors else NO_DOORS_SECONDS):
         with suppress(Error):
             doors = [door for door in workers.doors(using=using) if door.can_be_reached()]
         _doors[using] = tick, doors

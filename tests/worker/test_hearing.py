@@ -121,6 +121,15 @@ def test_the_list_of_doorbells_serves_for_a_while(rung, django_assert_num_querie
     assert len(rung) == 2
 
 
+@pytest.mark.skipif(SENDS_HINTS, reason="the database sends hints")
+def test_the_first_worker_is_rung_at_soon_after_it_has_come(rung, monkeypatch):
+    monkeypatch.setattr(hints, "NO_DOORS_SECONDS", 0.0)
+    add_task(a_task())
+    door = a_worker()
+    add_task(a_task("2"))
+    assert rung == [([], 1), ([door], 1)]
+
+
 @pytest.mark.skipif(not SENDS_HINTS, reason="the adder chooses among the doorbells")
 def test_a_single_task_wakes_the_drawn_and_many_wake_all():
     woken, lots = Event(), []
