@@ -8,7 +8,8 @@ from django_tasks.clock import Clock, ClockReading
 from django_tasks.store import workers
 from django_tasks.worker.config import WorkerConfig
 
-# Seconds to the second heartbeat; from then on the interval doubles up to a third of the lease.
+# Seconds to the second heartbeat. The next ones come at an age of four times as much each, until
+# that is a third of the lease.
 FIRST_INTERVAL = 0.25
 # So many workers look for one new task: a single one might just have become busy.
 DRAWN = 2
@@ -73,7 +74,7 @@ class Membership:
         # A young worker looks around more often: those that start together do not know each other
         # yet, and would claim as if each was alone.
         age = self._beaten - self._joined
-        interval = min(self._config.heartbeat_interval, max(FIRST_INTERVAL, age))
+        interval = min(self._config.heartbeat_interval, max(FIRST_INTERVAL, 3 * age))
         return self._beaten + interval - self.clock.monotonic()
 
     def is_valid(self) -> bool:
