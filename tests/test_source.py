@@ -126,7 +126,7 @@ def test_processes_are_forked_so_that_nothing_is_pickled_for_them() -> None:
 
 # What may stand inside the braces of a statement: constants of the module (whose names are upper
 # case), placeholders, a dialect's own words, and local pieces that are made of nothing else.
-PLACEHOLDERS = {"marks", "_tuples", "_upserting"}
+PLACEHOLDERS = {"marks", "_tuples", "_claimed_columns"}
 PIECES = {
     *("among", "cancelling", "codes", "column", "expression", "ext", "insert", "marked", "old"),
     *(
@@ -141,7 +141,8 @@ PIECES = {
         "wanted",
         "when",
     ),
-    "which",
+    *("arrays", "casts", "column", "columns", "condition", "constants", "created", "end", "fence"),
+    *("kind", "name", "names", "rows", "source", "which"),
 }
 OWNERS = {"dialect", "self", "Status", "', '", "' UNION ALL '"}
 

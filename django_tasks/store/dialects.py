@@ -8,6 +8,7 @@ import json
 from collections.abc import Iterable, Sequence
 from datetime import datetime, timedelta, timezone
 from functools import cached_property, lru_cache
+from string import ascii_lowercase
 from time import monotonic
 from typing import Any, cast
 
@@ -213,11 +214,11 @@ class PostgreSQL(Dialect):
         if len(rows) < FEW:
             return super().source(types, rows, constants)
         # One parameter for all: with one for each value, psycopg took as long as the server.
-        names = [f"c{number}" for number in range(len(types))]
+        names = ascii_lowercase[: len(types)]
         records = [dict(zip(names, row, strict=True)) for row in rows]
-        values = ", ".join(f"n.{name}::{type_}" for name, type_ in zip(names, types, strict=True))
+        casts = ", ".join(f"n.{name}::{kind}" for name, kind in zip(names, types, strict=True))
         columns = ", ".join(f"{name} text" for name in names)
-        source = f"SELECT {values}, {constants} FROM json_to_recordset(%s) AS n({columns})"
+        source = f"SELECT {casts}, {constants} FROM json_to_recordset(%s) AS n({columns})"
         return source, [json.dumps(records, default=str)]
 
     def readable(self, column: str) -> str:
@@ -320,7 +321,7 @@ def _tuples(width: int, count: int, end: str = "") -> str:
 
 def _array(values: Iterable[int]) -> str:
     """Whole numbers as one parameter: with one for each, psycopg took longer than the server."""
-    return f"{{{','.join(map(str, values))}}}"
+    return "{" + ",".join(map(str, values)) + "}"
 
 
 def flat(rows: Iterable[Iterable[Any]]) -> list[Any]:
