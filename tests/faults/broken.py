@@ -33,7 +33,7 @@ def finish_by_id() -> None:
     """An end is written whoever owns the row, and whatever its version."""
 
     def remove(dialect: Any, keys: Sequence[Any], statuses: str = "") -> set[int]:
-        ids = [key.id for key in keys]
+        ids = [key[0] for key in keys]
         if not ids:
             return set()
         where = f"FROM {{task}} WHERE id IN ({marks(len(ids))})"
