@@ -153,8 +153,8 @@ def _options() -> argparse.Namespace:
     add(
         "--fault", nargs="+", choices=faults, default=faults, metavar="NAME", help=", ".join(faults)
     )
-    add("--tasks", type=int, default=800)
-    add("--seconds", type=float, default=1.6, help="over which the clients spread them")
+    add("--tasks", type=int, default=600)
+    add("--seconds", type=float, default=1.2, help="over which the clients spread them")
     add("--batch", type=int, default=0, help="so many new tasks in one call, now and then")
     add("--rounds", type=int, default=10, help="of faults that must come that often")
     add("--workers", type=int, default=4)
