@@ -67,7 +67,7 @@ def _skip_without_driver(handler: ConnectionHandler, alias: str) -> None:
     try:
         handler[alias]
     except ImproperlyConfigured as error:
-        pytest.skip(str(error))
+        pytest.skip(str(error))  # a driver of a database that this run is not about is optional
 
 
 @pytest.fixture

@@ -9,7 +9,7 @@ from django.conf import settings
 from django_tasks.client import add_tasks
 from django_tasks.models import Task, WorkerRow
 
-needs_a_server = pytest.mark.skipif(
+needs_a_server = pytest.mark.skipif(  # these restart it, or kill its connections
     settings.DATABASES["default"]["ENGINE"].endswith("sqlite3"), reason="SQLite has no server"
 )
 
