@@ -4,7 +4,6 @@ import os
 import shutil
 import socket
 import subprocess
-import sys
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
@@ -12,23 +11,10 @@ from urllib.parse import urlsplit, urlunsplit
 
 from benchmarks.address import connect, parse, redis_command
 from benchmarks.processes import wait_until
+from tests.faults.databases import servers
 
-CHECKOUT = Path(__file__).resolve().parents[1]
 NAME = "benchmark"
 _VERSION = {"sqlite": "SELECT sqlite_version()"}
-
-
-def servers(*arguments: str) -> dict[str, str]:
-    """Run scripts/servers; the KEY=URL lines that it printed."""
-    done = subprocess.run(
-        [sys.executable, "scripts/servers", *arguments],
-        cwd=CHECKOUT,
-        capture_output=True,
-        text=True,
-    )
-    if done.returncode != 0:
-        raise RuntimeError(f"scripts/servers {' '.join(arguments)}: {done.stderr}")
-    return dict(line.split("=", 1) for line in done.stdout.splitlines() if "=" in line)
 
 
 @contextmanager

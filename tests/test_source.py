@@ -141,7 +141,18 @@ PIECES = {
         "wanted",
         "when",
     ),
-    *("arrays", "casts", "column", "columns", "condition", "constants", "created", "end", "fence"),
+    *(
+        "arrays",
+        "casts",
+        "column",
+        "columns",
+        "condition",
+        "constants",
+        "created",
+        "end",
+        "fence",
+        "found",
+    ),
     *("kind", "name", "names", "rows", "source", "which"),
 }
 OWNERS = {"dialect", "self", "Status", "', '", "' UNION ALL '"}

@@ -1,8 +1,10 @@
-"""The poller's own connection."""
+"""A thread's own connections."""
 
+from contextlib import suppress
 from typing import Any
 
 from django.db import Error, connections
+from django.db.backends.base.base import BaseDatabaseWrapper
 
 from django_tasks.store.dialects import dialect_of
 
@@ -26,6 +28,18 @@ def keep_connection(using: str, lock_wait: float) -> None:
         except Error:
             connection.close()
             raise
+
+
+def own_connections() -> list[BaseDatabaseWrapper]:
+    """This thread's connections to all databases, open or not.
+
+    One that cannot even be made (its driver is not installed here) is left out: nobody can use it.
+    """
+    own = []
+    for alias in connections:
+        with suppress(Exception):
+            own.append(connections[alias])
+    return own
 
 
 def close_connections() -> None:

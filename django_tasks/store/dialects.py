@@ -22,7 +22,7 @@ from django_tasks.times import for_django
 
 Params = Sequence[Any]
 
-# Up to so many rows a parameter for each value is quicker than one for all.
+# Below so many rows a parameter for each value is quicker than one for all.
 FEW = 5
 
 # The name under which a connection keeps its dialect.
@@ -92,15 +92,21 @@ class Dialect:
 
         A list of ids is what every planner finds rows by; the rest is checked on those.
         """
-        ids = [key[0] for key in keys]
+        found, params = self._by_id([key[0] for key in keys])
         first = keys[0][1:]
         if all(key[1:] == first for key in keys):
             # As with most batches: a quarter of the parameters, each of which costs time.
             fence = " AND ".join(f"{column} = %s" for column in columns)
-            return f"id IN ({marks(len(ids))}) AND {fence}", [*ids, *first]
-        rows = self.row_list(len(columns) + 1, len(keys))
+            return f"{found} AND {fence}", [*params, *first]
+        rows, values = self._as_rows(keys)
         names = ", ".join(["id", *columns])
-        return f"id IN ({marks(len(ids))}) AND ({names}) IN ({rows})", [*ids, *flat(keys)]
+        return f"{found} AND ({names}) IN ({rows})", [*params, *values]
+
+    def _by_id(self, ids: Sequence[int]) -> tuple[str, list[Any]]:
+        return f"id IN ({marks(len(ids))})", [*ids]
+
+    def _as_rows(self, keys: Sequence[tuple[int, ...]]) -> tuple[str, list[Any]]:
+        return self.row_list(len(keys[0]), len(keys)), flat(keys)
 
     def cast_time(self, expression: str) -> str:
         """A column of literals as what ``when`` holds."""
@@ -197,16 +203,13 @@ class PostgreSQL(Dialect):
     clock_sql = "clock_timestamp() AT TIME ZONE 'UTC'"
     notifies = True
 
-    def among(self, keys: Sequence[tuple[int, ...]], *columns: str) -> tuple[str, list[Any]]:
-        ids, *others = (_array(values) for values in zip(*keys, strict=True))
-        first = keys[0][1:]
-        if all(key[1:] == first for key in keys):
-            fence = " AND ".join(f"{column} = %s" for column in columns)
-            return f"id = ANY(%s::bigint[]) AND {fence}", [ids, *first]
-        names = ", ".join(["id", *columns])
-        arrays = ", ".join(["%s::bigint[]"] * (len(columns) + 1))
-        condition = f"id = ANY(%s::bigint[]) AND ({names}) IN (SELECT * FROM unnest({arrays}))"
-        return condition, [ids, ids, *others]
+    def _by_id(self, ids: Sequence[int]) -> tuple[str, list[Any]]:
+        return "id = ANY(%s::bigint[])", [_array(ids)]
+
+    def _as_rows(self, keys: Sequence[tuple[int, ...]]) -> tuple[str, list[Any]]:
+        arrays = ", ".join(["%s::bigint[]"] * len(keys[0]))
+        columns = zip(*keys, strict=True)
+        return f"SELECT * FROM unnest({arrays})", [_array(column) for column in columns]
 
     def source(
         self, types: Sequence[str], rows: Sequence[tuple[Any, ...]], constants: str

@@ -20,14 +20,12 @@ from django_tasks import doorbell
 from django_tasks.conf import options
 from django_tasks.doorbell import Door
 from django_tasks.store import workers
-from django_tasks.store.dialects import dialect_of
+from django_tasks.store.dialects import Dialect, dialect_of
 
 CHANNEL = "django_tasks"
 # A hint for one task carries one of so many lots, and by it the workers know whom it is to wake.
 # Few, because PostgreSQL sends equal hints of one transaction only once.
 LOTS = 16
-# However many hints come, a worker looks no more often than this for them.
-PAUSE_SECONDS = 0.002
 
 # How old the list of doorbells may be, and how old an empty one: the first worker is just starting.
 # Whoever rings at a worker that has gone wakes nobody.
@@ -47,8 +45,7 @@ def notify(first: datetime, now: datetime, tasks: int, *, using: str) -> None:
     dialect = dialect_of(using)
     if dialect.notifies and _is_soon(first, now):
         with nullcontext() if dialect.connection.in_atomic_block else suppress(Error):
-            lot = random.randrange(LOTS) if tasks == 1 else ""
-            dialect.execute("SELECT pg_notify(%s, %s)", [CHANNEL, str(lot)])
+            _notify(dialect, str(random.randrange(LOTS)) if tasks == 1 else "")
 
 
 def offer(tasks: int, *, using: str) -> None:
@@ -58,7 +55,11 @@ def offer(tasks: int, *, using: str) -> None:
         doorbell.ring(_known_doors(using), tasks)
         return
     with suppress(Error):
-        dialect.execute("SELECT pg_notify(%s, %s)", [CHANNEL, ""])
+        _notify(dialect, "")
+
+
+def _notify(dialect: Dialect, lot: str) -> None:
+    dialect.execute("SELECT pg_notify(%s, %s)", [CHANNEL, lot])
 
 
 def ring(first: datetime, now: datetime, tasks: int, *, using: str) -> None:
@@ -132,7 +133,7 @@ class Listener:
             lots = {hint.payload for hint in raw.notifies(timeout=0)}
             if any(map(self._is_for_us, lots)):
                 wake()
-                select.select([self._stopped], [], [], PAUSE_SECONDS)
+                select.select([self._stopped], [], [], doorbell.PAUSE_SECONDS)
 
     def _is_for_us(self, lot: str) -> bool:
         return not lot.isdecimal() or self._is_drawn(int(lot) / LOTS)

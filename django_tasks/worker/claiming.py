@@ -43,10 +43,11 @@ class Claiming:
         self._known_lanes: list[Lane] = []
         self._looked = float("-inf")
         self._full = False
+        # How many claims in a row have brought nothing of what was due.
+        self._in_vain = 0
         # Rows that must run alone: whether to look for some, where some were seen and when, and
         # whether one is running now.
         self._look = False
-        self._in_vain = 0
         self._suspects: Lane | None = None
         self._suspects_since = 0.0
         self._alone = False
@@ -87,12 +88,13 @@ class Claiming:
 
     def _claim_from(self, due: list[Lane], now: datetime, room: int, careful: bool) -> int:
         taken, self._full = 0, True
+        claimer = self._claimer()
         for lane in due:
             if taken >= room:
                 break
             limit = min(room - taken, self._config.batch_size)
             claims = store.claim(
-                self._claimer(), lane, now, limit, using=self._config.using, careful=careful
+                claimer, lane, now, limit, using=self._config.using, careful=careful
             )
             self._start(claims)
             taken += len(claims)

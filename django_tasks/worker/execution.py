@@ -115,7 +115,11 @@ class Runner:
 
     def _perform(self, run: Run) -> Good:
         """Call the handler and understand its answer."""
-        answer = self._call(run.handler.handle, run.task, timeout=time_limit(run.handler))
+        answer = run.handler.handle(run.task)
+        if run.handler.atomic and iscoroutine(answer):
+            answer.close()  # its thread would not be in our transaction
+            raise TaskTypeError("handle()", answer, "must be no coroutine where atomic is set")
+        answer = self._awaited(answer, time_limit(run.handler))
         if answer is None:
             return DONE
         if isinstance(answer, timedelta):
@@ -154,8 +158,7 @@ class Runner:
             raise
         return good
 
-    def _call(self, function: Callable[..., Any], *args: Any, timeout: float | None = None) -> Any:
-        answer = function(*args)
+    def _awaited(self, answer: Any, timeout: float | None = None) -> Any:
         # Not asked of the function beforehand: that is slower, and misses what wraps a coroutine.
         return self._loop.run(answer, timeout) if iscoroutine(answer) else answer
 
@@ -192,7 +195,8 @@ class Runner:
 
     def _on_failure(self, run: Run, error: BaseException) -> None:
         try:
-            self._call(run.handler.on_failure, run.task, error)
+            hook: Callable[..., Any] = run.handler.on_failure  # it may be async
+            self._awaited(hook(run.task, error))
         except BaseException:  # noqa: BLE001 - the hook's failure changes nothing
             logs.hook_failed(run.task)
 

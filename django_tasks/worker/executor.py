@@ -15,10 +15,10 @@ from contextlib import suppress
 from time import monotonic
 from typing import NamedTuple
 
-from django.db import connections
 from django.db.backends.base.base import BaseDatabaseWrapper
 
 from django_tasks.claimed import Claimed
+from django_tasks.store.connection import close_connections, own_connections
 from django_tasks.store.finish import Ended
 
 # How much work may wait in the buffer: enough to bridge the poller's next cycle, little enough
@@ -38,7 +38,7 @@ class Running(NamedTuple):
 class Executor:
     """``run`` turns a claim into its end and never raises; ``wake`` tells the poller of ends.
 
-    All methods are for the poller's thread.
+    All methods are for the poller's thread; ``running`` for any.
     """
 
     def __init__(
@@ -145,12 +145,12 @@ class Executor:
     def _main(self, place: int) -> None:
         # Asked for once: they are this thread's own for all its life, and to look for the open ones
         # among them after each run took a sixth of the time of a short one.
-        own = connections.all()
+        own = own_connections()
         try:
             while self._has_work():
                 self._run_all(place, own)
         finally:
-            connections.close_all()
+            close_connections()
 
     def _run_all(self, place: int, own: Sequence[BaseDatabaseWrapper] = ()) -> None:
         """Run one task after the other until none waits."""

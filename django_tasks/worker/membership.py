@@ -4,6 +4,7 @@ from collections.abc import Callable, Mapping
 from datetime import datetime, timezone
 from time import monotonic
 
+from django_tasks import doorbell
 from django_tasks.clock import Clock, ClockReading
 from django_tasks.store import workers
 from django_tasks.worker.config import WorkerConfig
@@ -11,8 +12,6 @@ from django_tasks.worker.config import WorkerConfig
 # Seconds to the second heartbeat. The next ones come at an age of four times as much each, until
 # that is a third of the lease.
 FIRST_INTERVAL = 0.25
-# So many workers look for one new task: a single one might just have become busy.
-DRAWN = 2
 
 
 class Membership:
@@ -135,4 +134,4 @@ class Membership:
     def is_drawn(self, lot: float) -> bool:
         """Whether a hint with this lot (from 0, below 1) is to wake this worker."""
         living = max(1, len(self.living()))
-        return (self.rank() - int(lot * living)) % living < DRAWN
+        return (self.rank() - int(lot * living)) % living < doorbell.FEWEST

@@ -217,4 +217,4 @@ def version_of(site: Site) -> str:
     name = {"sqlite": "sqlite_version()"}.get(site.vendor, "version()")
     version = _run(site.urls[0], _FETCH, f"SELECT {name}").strip()
     # "3.40.1", "10.11.19-MariaDB-0+deb12u1", "PostgreSQL 15.18 (Debian ...)"
-    return re.findall(r"[0-9.]+", version)[0]
+    return str(re.findall(r"[0-9.]+", version)[0])

@@ -52,6 +52,26 @@ def test_an_async_handler_ends_like_any_other(run: Run) -> None:
     assert outcome.biz_ext == '{"step": 2}'
 
 
+def test_a_handler_that_only_wraps_a_coroutine_is_async_too(run: Run) -> None:
+    async def work() -> timedelta:
+        await asyncio.sleep(0)
+        return timedelta(hours=1)
+
+    assert isinstance(run(lambda task: work()), Reschedule)
+
+
+def test_a_coroutine_of_an_atomic_handler_is_refused_and_not_run(run: Run) -> None:
+    ran: list[Any] = []
+
+    async def work() -> None:
+        ran.append("outside of the transaction")
+
+    outcome = run(lambda task: work(), atomic=True)
+    assert isinstance(outcome, Retry)
+    assert "must be no coroutine where atomic is set" in outcome.error
+    assert not ran
+
+
 def test_an_async_method_works_like_a_function(event_loop_thread: EventLoop) -> None:
     class Handler(TaskHandler):
         async def handle(self, task: Any) -> str:

@@ -7,6 +7,8 @@ from threading import Event
 from typing import Any
 
 import pytest
+from django.core.exceptions import ImproperlyConfigured
+from django.db import connections
 
 from django_tasks.claimed import Claimed
 from django_tasks.outcomes import Done
@@ -273,3 +275,16 @@ def test_a_buffer_that_no_thread_gets_to_is_stale_after_a_while(clock: Clock) ->
     assert executor.is_stale()
     executor.take_back()
     assert not executor.is_stale()
+
+
+def test_a_database_whose_driver_is_missing_hinders_no_thread(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def make(alias: str) -> Any:
+        raise ImproperlyConfigured("no driver")
+
+    monkeypatch.setattr(connections, "create_connection", make)
+    monkeypatch.setitem(connections.settings, "legacy", {"ENGINE": "nowhere"})
+    with working(1) as executor:
+        executor.submit(claims(1))
+        eventually(executor.collect, "the task has run")
