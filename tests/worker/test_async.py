@@ -13,6 +13,7 @@ from django_tasks import client
 from django_tasks.handlers import TaskHandler
 from django_tasks.outcomes import Done, Fail, Outcome, Reschedule, Retry
 from django_tasks.worker.coroutines import EventLoop
+from tests.conftest import Elsewhere
 from tests.waiting import DEADLINE
 from tests.worker.conftest import Register
 from tests.worker.parts import added, claimed, joined, runner
@@ -22,18 +23,18 @@ pytestmark = pytest.mark.django_db(transaction=True)
 
 
 @pytest.fixture
-def run(register: Register, event_loop_thread: EventLoop) -> Callable[..., Outcome]:
+def run(
+    register: Register, event_loop_thread: EventLoop, elsewhere: Elsewhere
+) -> Callable[..., Outcome]:
     def run(function: Callable[..., Any], **attributes: Any) -> Outcome:
         register(function, **attributes)
         membership = joined()
         added()
         (claim,) = claimed(membership.worker_id)
-        pool = ThreadPoolExecutor(1)
-        try:
-            future = pool.submit(lambda: runner(membership, event_loop_thread)(claim))
-            return future.result(DEADLINE).outcome
-        finally:
-            pool.shutdown(wait=False)
+        outcome: Outcome = (
+            elsewhere(runner(membership, event_loop_thread), claim).result(DEADLINE).outcome
+        )
+        return outcome
 
     return run
 
