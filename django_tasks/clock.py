@@ -6,7 +6,7 @@ A wrong or jumping host clock therefore makes nothing early, late or stolen.
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from time import monotonic
+from time import monotonic, sleep
 from typing import NamedTuple
 
 
@@ -56,6 +56,11 @@ class Clock:
     def tick(self) -> Tick:
         """``now``, for those who hardly ever look at it."""
         return Tick(self._reading, self._ticks())
+
+    def wait_until(self, moment: datetime) -> None:
+        """Sleep until it is ``moment``; for waits that nobody needs to interrupt."""
+        if (seconds := (moment - self.now()).total_seconds()) > 0:
+            sleep(seconds)
 
     def monotonic(self) -> float:
         """Seconds on the host's monotonic clock, for durations."""

@@ -69,7 +69,7 @@ class Options:
     ``lease``          how long a worker is believed alive after a heartbeat
     ``batch_size``     the most tasks that one statement claims or finishes
     ``threads``        handlers that run at once in one process
-    ``processes``      processes of one ``starttask``
+    ``processes``      processes of one ``starttask``; None: what fits the databases and the host
     ``max_attempts``   failed runs before a task is FAILED, unless its handler says otherwise
     ``shutdown_timeout``  how long a stopping worker waits for running handlers
     ``payload_limit``  the largest ``biz_ext``, in bytes of JSON
@@ -80,7 +80,7 @@ class Options:
     lease: float = _option(30.0, _duration(1, 86_400))
     batch_size: int = _option(500, _whole(1, 1000))
     threads: int = _option(8, _whole(1, 1000))
-    processes: int = _option(1, _whole(1, 256))
+    processes: int | None = _option(None, _whole(1, 256))
     max_attempts: int = _option(5, _whole(1, 10_000))
     shutdown_timeout: float = _option(30.0, _duration(0, 86_400))
     payload_limit: int = _option(1_000_000, _whole(1, 100_000_000))

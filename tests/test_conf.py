@@ -13,7 +13,7 @@ DEFAULTS = {
     "LEASE": 30.0,
     "BATCH_SIZE": 500,
     "THREADS": 8,
-    "PROCESSES": 1,
+    "PROCESSES": None,
     "MAX_ATTEMPTS": 5,
     "SHUTDOWN_TIMEOUT": 30.0,
     "PAYLOAD_LIMIT": 1_000_000,
@@ -57,7 +57,7 @@ def test_the_doorbell_is_an_address_of_this_host_or_nothing(wishes, address):
 
 @pytest.mark.parametrize("name", NUMBERS)
 def test_every_setting_can_be_set_and_changes_no_other(wishes, name):
-    value = 2 if isinstance(DEFAULTS[name], int) else 2.5
+    value = 2.5 if isinstance(DEFAULTS[name], float) else 2
 
     wishes(**{name: value})
 
@@ -82,7 +82,7 @@ BAD = [
     *[(name, -1) for name in NUMBERS],
     *[(name, 10**9) for name in NUMBERS],
     *[(name, float("nan")) for name in NUMBERS],
-    *[(name, 2.5) for name in NUMBERS if isinstance(DEFAULTS[name], int)],
+    *[(name, 2.5) for name in NUMBERS if not isinstance(DEFAULTS[name], float)],
     *[(name, 0) for name in NUMBERS if name != "SHUTDOWN_TIMEOUT"],
     ("BATCH_SIZE", 1001),
 ]

@@ -91,8 +91,7 @@ class Ours(Contender):
             cursor.execute(template, values)
 
     def workers(self, processes: int) -> list[list[str]]:
-        many = ["--processes", str(processes)] if processes > 1 else []
-        return [python("manage.py", "starttask", *many, *self.flags)]
+        return [python("manage.py", "starttask", "--processes", str(processes), *self.flags)]
 
     def is_empty(self) -> bool:
         from django_tasks.models import Task

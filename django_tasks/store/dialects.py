@@ -312,6 +312,13 @@ def _kind(connection: BaseDatabaseWrapper) -> type[Dialect]:
     raise NotImplementedError(f"django_tasks does not run on {connection.vendor}")
 
 
+def has_one_writer(using: str) -> bool:
+    """Whether transactions that write wait for each other there, whatever they write. Nothing is
+    asked of the database, which may be down.
+    """
+    return connections[using].vendor == "sqlite"
+
+
 def marks(count: int) -> str:
     """``count`` placeholders for an IN list."""
     return ", ".join(["%s"] * count)

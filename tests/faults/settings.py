@@ -20,6 +20,7 @@ INSTALLED_APPS = ["django_tasks", "tests.faults.effects"]
 MIDDLEWARE: list[str] = []
 
 DJANGO_TASKS = {
+    "PROCESSES": 1,
     "LEASE": float(os.environ.get("FAULTS_LEASE", "3")),
     "SHUTDOWN_TIMEOUT": 20,
     "BATCH_SIZE": int(os.environ.get("FAULTS_BATCH", "500")),

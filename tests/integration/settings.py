@@ -15,7 +15,7 @@ if TASK_HANDLERS == ["tests.integration.handlers.ALL"]:
 INSTALLED_APPS = [name for name in INSTALLED_APPS if name != "testproject.shop"]  # noqa: F405
 ROOT_URLCONF = "django.contrib.auth.urls"
 
-DJANGO_TASKS = {"POLL_INTERVAL": 0.1, "LEASE": 30, "SHUTDOWN_TIMEOUT": 20}
+DJANGO_TASKS = {"PROCESSES": 1, "POLL_INTERVAL": 0.1, "LEASE": 30, "SHUTDOWN_TIMEOUT": 20}
 
 if env("SECOND_DATABASE_URL", default=""):
     DATABASES["second"] = database(env.db("SECOND_DATABASE_URL"))

@@ -1,5 +1,6 @@
 """What a worker claims next, and how long it sleeps when there is nothing."""
 
+from datetime import datetime, timedelta
 from typing import Any
 
 import pytest
@@ -7,8 +8,16 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
 from django_tasks.client import cancel_task
+from django_tasks.clock import Clock, ClockReading
 from django_tasks.models import Task
-from django_tasks.worker.claiming import ASIDE_SECONDS, CONTESTED_SECONDS, LANES_SECONDS, Claiming
+from django_tasks.store import claim as store
+from django_tasks.worker.claiming import (
+    ASIDE_SECONDS,
+    CONTESTED_SECONDS,
+    LANES_SECONDS,
+    LONGEST_LEAD,
+    Claiming,
+)
 from django_tasks.worker.finisher import Finisher
 from django_tasks.worker.membership import Membership
 from tests.worker.conftest import Register
@@ -17,6 +26,7 @@ from tests.worker.parts import (
     Hands,
     Ticks,
     added,
+    ago,
     ahead,
     config,
     joined,
@@ -134,6 +144,58 @@ def test_what_a_worker_has_slept_for_it_claims_without_a_look(
         assert claimer.claim() == 0
     assert claimer.keys() == ["1"]
     assert len(quick) == (2 if connection.vendor == "mysql" else 1)
+
+
+class Standing:
+    """A clock that goes only where it is pushed; whoever sleeps pushes it."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.seconds = 0.0
+        monkeypatch.setattr("django_tasks.clock.sleep", self.push)
+
+    def __call__(self) -> float:
+        return self.seconds
+
+    def push(self, seconds: float) -> None:
+        self.seconds += seconds
+
+
+@pytest.mark.parametrize(
+    ("takes", "lead"), [(0.0, 0.0), (0.003, 0.003), (1.0, LONGEST_LEAD)], ids=str
+)
+def test_its_claim_is_sent_as_long_before_as_claims_take_and_it_starts_on_time(
+    register: Register, monkeypatch: pytest.MonkeyPatch, takes: float, lead: float
+) -> None:
+    register(lambda task: None)
+    added("warms up")
+    when = ahead(60)
+    time = Standing(monkeypatch)
+    claimer = Claimer()
+    clock = claimer.membership.clock = Clock(ClockReading(ago(0), 0.0), time)
+    claim, submit = store.claim, claimer.hands.submit
+    begun: list[datetime] = []
+    started: list[datetime] = []
+
+    def slow_claim(*args: Any, **kwargs: Any) -> Any:
+        begun.append(clock.now())
+        time.push(takes)
+        return claim(*args, **kwargs)
+
+    def noted_submit(claims: Any) -> None:
+        started.append(clock.now())
+        submit(claims)
+
+    monkeypatch.setattr(store, "claim", slow_claim)
+    monkeypatch.setattr(claimer.hands, "submit", noted_submit)
+    claimer.claim()
+    claimer.finish()
+    added("1", when=when)
+    time.push(claimer.claim())
+    claimer.claim()
+    assert claimer.keys() == ["1"]
+    assert abs(when - begun[-1] - timedelta(seconds=lead)) < timedelta(microseconds=10)
+    assert started[-1] >= when
+    assert started[-1] - when <= timedelta(seconds=max(0, takes - lead), microseconds=10)
 
 
 def test_if_that_has_gone_it_looks_at_once_for_something_else(

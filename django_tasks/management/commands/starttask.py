@@ -16,7 +16,7 @@ from django_tasks.models import Task, WorkerRow
 from django_tasks.worker.config import WorkerConfig, worker_config
 from django_tasks.worker.embedded import start_worker, wait_for_workers
 from django_tasks.worker.limits import Limits
-from django_tasks.worker.supervisor import run_process, run_processes
+from django_tasks.worker.supervisor import fitting_processes, run_process, run_processes
 
 LEVELS = {0: logging.WARNING, 1: logging.INFO}
 
@@ -111,7 +111,11 @@ def _configs(options: dict[str, Any]) -> tuple[list[WorkerConfig], int]:
         wishes = conf.options()
     except conf.ConfigurationError as error:
         raise CommandError(str(error), returncode=2) from None
-    processes = options["processes"] or wishes.processes
+    aliases = options["database"] or (router.db_for_write(Task),)
+    for alias in aliases:
+        if alias not in connections:
+            raise _usage(f"--database {alias}: there is only {', '.join(connections)}")
+    processes = _processes(options, wishes.processes, aliases)
     children = processes > 1 or options["max_tasks_per_child"] or options["max_memory_per_child"]
     if options["reload"] and children:
         raise _usage("--reload works with one process only")
@@ -130,11 +134,15 @@ def _configs(options: dict[str, Any]) -> tuple[list[WorkerConfig], int]:
         )
         if options[name] is not None
     }
-    aliases = options["database"] or (router.db_for_write(Task),)
-    for alias in aliases:
-        if alias not in connections:
-            raise _usage(f"--database {alias}: there is only {', '.join(connections)}")
     return [worker_config(alias, **given) for alias in aliases], processes
+
+
+def _processes(options: dict[str, Any], wish: int | None, aliases: tuple[str, ...]) -> int:
+    if asked := options["processes"] or wish:
+        return int(asked)
+    # Who reloads or counts tasks means one process.
+    is_one = options["reload"] or options["max_tasks"] is not None
+    return 1 if is_one else fitting_processes(aliases)
 
 
 def _usage(sentence: str) -> CommandError:
