@@ -52,8 +52,8 @@ class Item(NamedTuple):
 PLAN = (
     Item("drain", 100_000, besides=("floor:2", "ours:2")),
     Item("enqueue", 100_000),
-    Item("lateness", 1_000, seconds=15.0),
-    Item("pickup", 100, seconds=15.0),
+    Item("lateness", 1_000, besides=("ours:2",), seconds=15.0),
+    Item("pickup", 100, besides=("ours:2",), seconds=15.0),
     Item("idle", 1, seconds=60.0, rounds=1),
     Item(
         "processes",
@@ -62,8 +62,8 @@ PLAN = (
         rounds=3,
     ),
     Item("waste", 100_000, ("ours:4",), rounds=3, databases=("mariadb",)),
-    Item("handlers", 20_000, ("alone", "ours")),
+    Item("handlers", 20_000, ("alone", "ours", "ours:2")),
     Item("blocking", 2_000, seconds=60.0, rounds=1),
     Item("claim", 10_000_000, rounds=1, least=10_000),
-    Item("long", 1_000_000, rounds=1),
+    Item("long", 1_000_000, besides=("ours:2",), rounds=1),
 )
