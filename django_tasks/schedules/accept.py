@@ -1,0 +1,28 @@
+"""Whatever people may give where a schedule is wanted."""
+
+from datetime import timedelta
+
+from django_tasks.exceptions import TaskTypeError
+from django_tasks.schedules.base import Schedule
+from django_tasks.schedules.every import Every
+from django_tasks.schedules.foreign import Foreign
+from django_tasks.schedules.text import parse
+
+
+def as_schedule(value: object) -> Schedule:
+    """A schedule as it is, a text parsed, a timedelta as ``Every``, a trigger as ``Foreign``.
+
+    A trigger is an object with APScheduler's ``get_next_fire_time(previous_fire_time, now)``.
+    Raises TaskTypeError for anything else, TaskValueError for a text or timedelta that makes none.
+    """
+    if isinstance(value, Schedule):
+        return value
+    if isinstance(value, str):
+        return parse(value)
+    if isinstance(value, timedelta):
+        return Every(value)
+    if callable(getattr(value, "get_next_fire_time", None)) and not isinstance(value, type):
+        return Foreign(value)
+    raise TaskTypeError(
+        "schedule", value, "must be a schedule, a text like 'every 30m', a timedelta or a trigger"
+    )

@@ -1,0 +1,218 @@
+"""What all schedules have in common: one question, and the options that narrow the answer."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from functools import lru_cache
+from typing import NamedTuple, TypedDict
+
+from django_tasks.exceptions import TaskValueError
+from django_tasks.schedules.checks import EARLIEST, LATEST, TICK, UTC, duration, moment, utc, whole
+from django_tasks.schedules.words import said
+
+# A schedule is a short text in a row, and reading it takes a stack frame a level.
+LONGEST = 1000
+DEEPEST = 5
+
+# Where to look for a first fire if nothing says where a schedule begins.
+SOMEWHERE = datetime(2000, 1, 1, tzinfo=UTC)
+
+NO_JITTER = timedelta(0)
+
+# Counting looks at every fire, once in a process: a second or two for so many.
+MOST_COUNTED = 100_000
+
+
+class Options(TypedDict, total=False):
+    """What every schedule takes besides its own arguments."""
+
+    start: datetime | None
+    end: datetime | None
+    jitter: timedelta | float
+    count: int | None
+
+
+class Asked(NamedTuple):
+    """A question for the first fire strictly later than ``after``; all aware UTC.
+
+    ``beat`` is where what has no start of its own counts from.
+    """
+
+    previous: datetime | None
+    beat: datetime
+    after: datetime
+
+
+@dataclass(frozen=True, repr=False, init=False)
+class Schedule:
+    """A value that says when a task runs again. ``str`` prints it, ``parse`` reads it back.
+
+    ``start``, ``end``  no fire before or after; both moments belong to it; aware
+    ``jitter``          how much later than its time a run may be put, to spread many tasks that
+                        are due together; shorter than the shortest interval; whoever writes the
+                        row draws the delay, ``next_after`` does not
+    ``count``           only so many fires, counted from ``start``
+
+    All are None, or a ``jitter`` of zero, by default.
+    """
+
+    start: datetime | None
+    end: datetime | None
+    jitter: timedelta
+    count: int | None
+
+    def next_after(self, previous: datetime | None, now: datetime) -> datetime | None:
+        """The first fire strictly later than ``now``, aware UTC; None: there is no more.
+
+        ``previous``, the last intended time or None, is where an interval without a ``start``
+        counts from. Raises TaskTypeError for what is no datetime, TaskValueError for a naive one.
+        """
+        now = utc("now", now)
+        if previous is not None:
+            previous = utc("previous", previous)
+        return self._answer(Asked(previous, previous or now, now))
+
+    def __str__(self) -> str:
+        words = [self._said()]
+        if self.start is not None:
+            words.append(f"from {self.start.isoformat()}")
+        if self.end is not None:
+            words.append(f"until {self.end.isoformat()}")
+        if self.jitter:
+            words.append(f"jitter {said(self.jitter)}")
+        if self.count is not None:
+            words.append(f"count {self.count}")
+        return " ".join(words)
+
+    def __repr__(self) -> str:
+        return f"<schedule {self}>"
+
+    # What each schedule says for itself
+
+    def _fire(self, asked: Asked) -> datetime | None:
+        """The first fire strictly later than ``asked.after``, whatever the options."""
+        raise NotImplementedError
+
+    def _said(self) -> str:
+        """Itself as text, without the options."""
+        raise NotImplementedError
+
+    def _shortest(self) -> timedelta | None:
+        """The shortest time between two fires; None if there are no two, or nobody knows."""
+        raise NotImplementedError
+
+    def _floats(self) -> bool:
+        """Whether it counts from ``asked.beat``."""
+        return False
+
+    def _most_counted(self) -> int:
+        return MOST_COUNTED
+
+    def _depth(self) -> int:
+        return 1
+
+    def _opening(self) -> datetime:
+        """No fire is earlier than this, or it does not matter which is the first."""
+        return self.start or SOMEWHERE
+
+    # The options
+
+    def _answer(self, asked: Asked) -> datetime | None:
+        if self.start is not None:
+            after = max(asked.after, self.start.astimezone(UTC) - TICK)
+            asked = asked._replace(beat=self.start.astimezone(UTC), after=after)
+        try:
+            fire = self._fire(asked)
+        except OverflowError:  # later than the last datetime there is
+            return None
+        if fire is None or fire > self._last():
+            return None
+        return fire
+
+    def _last(self) -> datetime:
+        end = self.end or LATEST
+        if self.count is None:
+            return end
+        return min(end, _counted(self) or LATEST)
+
+    def _number(self, count: int) -> datetime | None:
+        """The ``count``-th fire from ``start``; None if there are fewer."""
+        for number, fire in enumerate(self._fires(), start=1):
+            if number == count:
+                return fire
+        return None
+
+    def _fires(self) -> Iterator[datetime]:
+        """All fires from the opening on, without regard for the options."""
+        beat = self._opening()
+        asked = Asked(None, beat, beat - TICK)
+        while (fire := self._fire(asked)) is not None:
+            yield fire
+            asked = Asked(fire, beat, fire)
+
+    def _become(self, options: Options, **own: object) -> None:
+        """Take on all values, once; raise TaskValueError if they make no schedule."""
+        for name, value in {**own, **window(options)}.items():
+            object.__setattr__(self, name, value)
+        self._check_count()
+        self._check_that_it_fires()
+        self._check_jitter()
+        if len(text := str(self)) > LONGEST:
+            raise TaskValueError(
+                "schedule", text, f"is {len(text):,} characters, more than {LONGEST:,}"
+            )
+
+    def _check_count(self) -> None:
+        if self.count is None:
+            return
+        if self.start is None:
+            raise TaskValueError("count", self.count, "needs a start: fires are counted from there")
+        whole("count", self.count, 1, self._most_counted())
+
+    def _check_that_it_fires(self) -> None:
+        opening = self._opening()
+        first = self._fire(Asked(None, opening, opening - TICK))
+        if first is None:
+            raise self._never()
+        if self.start is not None and self.end is not None and first > self.end:
+            raise TaskValueError(
+                "end", self.end.isoformat(), f"is before the first fire at {first.isoformat()}"
+            )
+
+    def _never(self) -> TaskValueError:
+        return TaskValueError("schedule", self._said(), "is a schedule that never fires")
+
+    def _check_jitter(self) -> None:
+        if not self.jitter:
+            return
+        shortest = self._shortest()
+        if shortest is not None and self.jitter >= shortest:
+            raise TaskValueError(
+                "jitter", said(self.jitter), f"must be shorter than the interval, {said(shortest)}"
+            )
+
+
+@lru_cache(maxsize=1024)
+def _counted(schedule: Schedule) -> datetime | None:
+    return schedule._number(schedule.count or 0)
+
+
+def window(options: Options) -> Options:
+    """The options of a schedule, checked, with those that were not given."""
+    if unknown := options.keys() - Options.__annotations__.keys():
+        raise TypeError(f"a schedule has no option {', '.join(sorted(unknown))}")
+    start, end, count = options.get("start"), options.get("end"), options.get("count")
+    checked = Options(
+        start=None if start is None else moment("start", start),
+        end=None if end is None else moment("end", end),
+        jitter=duration("jitter", options.get("jitter", NO_JITTER)),
+        count=count,
+    )
+    if checked["start"] and checked["end"] and checked["end"] < checked["start"]:
+        raise TaskValueError(
+            "end", checked["end"].isoformat(), f"is before start, {checked['start'].isoformat()}"
+        )
+    return checked
+
+
+__all__ = ["EARLIEST", "LATEST", "Asked", "Options", "Schedule", "window"]

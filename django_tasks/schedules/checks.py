@@ -1,0 +1,97 @@
+"""What a schedule may be made of: moments, durations, whole numbers, names of zones."""
+
+from datetime import datetime, timedelta, timezone, tzinfo
+from functools import lru_cache
+from typing import TypeVar
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+
+from django_tasks.exceptions import TaskTypeError, TaskValueError
+
+UTC = timezone.utc
+TICK = timedelta.resolution
+
+# What every supported database can store.
+EARLIEST = datetime(1000, 1, 2, tzinfo=UTC)
+LATEST = datetime.max.replace(tzinfo=UTC) - timedelta(days=1)
+
+Word = TypeVar("Word", bound=str)
+
+
+def utc(field: str, value: object) -> datetime:
+    """An aware datetime as UTC; TaskTypeError for no datetime, TaskValueError for a naive one."""
+    if not isinstance(value, datetime):
+        raise TaskTypeError(field, value, "must be a datetime")
+    if value.utcoffset() is None:
+        raise TaskValueError(field, value, "must be aware: give it a time zone")
+    try:
+        return value.astimezone(UTC)
+    except OverflowError:
+        raise TaskValueError(field, value, "is out of the range of datetimes") from None
+
+
+def moment(field: str, value: datetime) -> datetime:
+    """The same with its offset kept, as a fixed one.
+
+    Datetimes of a zone with a daylight saving time do not equal others in its doubled hour.
+    """
+    in_utc = utc(field, value)
+    offset = value.utcoffset()
+    if not EARLIEST <= in_utc <= LATEST:
+        raise TaskValueError(field, value, "is out of the databases' range, years 1000 to 9999")
+    return in_utc.astimezone(UTC if not offset else timezone(offset))
+
+
+def duration(field: str, value: object) -> timedelta:
+    """A timedelta, or a number of seconds, as a timedelta; not negative."""
+    if isinstance(value, (int, float)) and not isinstance(value, bool):
+        try:
+            value = timedelta(seconds=value)
+        except (ValueError, OverflowError):
+            raise TaskValueError(field, value, "is no duration") from None
+    if not isinstance(value, timedelta):
+        raise TaskTypeError(field, value, "must be a timedelta or a number of seconds")
+    if value < timedelta(0):
+        raise TaskValueError(field, value, "must not be negative")
+    return value
+
+
+def whole(field: str, value: object, least: int, most: int) -> int:
+    """A whole number from ``least`` to ``most``."""
+    if not isinstance(value, int) or isinstance(value, bool):
+        raise TaskTypeError(field, value, "must be a whole number")
+    if not least <= value <= most:
+        raise TaskValueError(field, value, f"must be between {least} and {most:,}")
+    return value
+
+
+def one_of(field: str, value: object, words: tuple[Word, ...], default: Word) -> Word:
+    """The one of ``words`` that ``value`` is, or ``default`` for None."""
+    if value is None:
+        return default
+    for word in words:
+        if word == value:
+            return word
+    raise TaskValueError(field, value, f"must be one of {', '.join(words)}")
+
+
+def zone_name(value: object) -> str:
+    """The IANA name of ``value``, a name or a ZoneInfo; TaskValueError for an unknown one."""
+    if isinstance(value, ZoneInfo) and value.key:
+        value = value.key
+    if not isinstance(value, str):
+        raise TaskTypeError("tz", value, "must be the name of a time zone, like Europe/Berlin")
+    if value.upper() == "UTC":
+        return "UTC"
+    zone(value)
+    return value
+
+
+@lru_cache(maxsize=1024)  # ZoneInfo itself keeps eight, and reads the others from disk again
+def zone(name: str) -> tzinfo:
+    if name == "UTC":
+        return UTC
+    try:
+        return ZoneInfo(name)
+    except (ZoneInfoNotFoundError, ValueError, OSError) as error:
+        reason = error.args[0] if len(error.args) == 1 else error
+        raise TaskValueError("tz", name, f"is no known time zone ({reason})") from None

@@ -1,0 +1,114 @@
+"""Schedules made of schedules."""
+
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from itertools import islice, pairwise
+from typing import TYPE_CHECKING, ClassVar
+
+from django_tasks.exceptions import TaskTypeError, TaskValueError
+from django_tasks.schedules.base import DEEPEST, Asked, Options, Schedule
+from django_tasks.schedules.checks import TICK
+from django_tasks.schedules.walls import GIVE_UP
+
+if TYPE_CHECKING:
+    from typing import Unpack
+
+# How often AllOf asks all of its schedules before it says that they never agree.
+ROUNDS = 10_000
+
+LOOKED_AT = 500
+
+
+@dataclass(frozen=True, repr=False, init=False)
+class Several(Schedule):
+    """What AnyOf and AllOf have in common."""
+
+    schedules: tuple[Schedule, ...]
+
+    NAME: ClassVar[str]
+
+    def __init__(self, *schedules: Schedule, **options: "Unpack[Options]") -> None:
+        for each in schedules:
+            self._check_part(each)
+        if not schedules:
+            raise TaskValueError(self.NAME, schedules, "needs at least one schedule")
+        object.__setattr__(self, "schedules", schedules)
+        if self._depth() > DEEPEST:
+            raise TaskValueError(self.NAME, schedules, f"is nested more than {DEEPEST} levels deep")
+        self._become(options)
+
+    def _check_part(self, part: object) -> None:
+        if not isinstance(part, Schedule):
+            raise TaskTypeError(self.NAME, part, "must be made of schedules")
+        if part.jitter:
+            raise TaskValueError(
+                "jitter", str(part), f"stands outside of the parentheses of {self.NAME}"
+            )
+
+    def _depth(self) -> int:
+        return 1 + max(each._depth() for each in self.schedules)
+
+    def _floats(self) -> bool:
+        return self.start is None and any(each._floats() for each in self.schedules)
+
+    def _said(self) -> str:
+        return f"{self.NAME} ({'; '.join(map(str, self.schedules))})"
+
+
+@dataclass(frozen=True, repr=False, init=False)
+class AnyOf(Several):
+    """``AnyOf(a, b, ...)``: whenever one of them fires; together, they fire once."""
+
+    NAME = "any of"
+
+    def _fire(self, asked: Asked) -> datetime | None:
+        fires = (each._answer(asked) for each in self.schedules)
+        return min((fire for fire in fires if fire is not None), default=None)
+
+    def _opening(self) -> datetime:
+        return self.start or min(each._opening() for each in self.schedules)
+
+    def _shortest(self) -> timedelta | None:
+        fires = islice(self._fires(), LOOKED_AT)
+        return min((later - earlier for earlier, later in pairwise(fires)), default=None)
+
+
+@dataclass(frozen=True, repr=False, init=False)
+class AllOf(Several):
+    """``AllOf(a, b, ...)``: whenever all of them fire at the same time.
+
+    The search ends, with None, 50 years ahead or after 10,000 rounds of asking each. Intervals
+    without a start are refused: they would agree with others by chance only.
+    """
+
+    NAME = "all of"
+
+    def _fire(self, asked: Asked) -> datetime | None:
+        horizon = asked.after + GIVE_UP
+        for _ in range(ROUNDS):
+            fires = [each._answer(asked) for each in self.schedules]
+            latest = max((fire for fire in fires if fire is not None), default=horizon)
+            if None in fires or latest > horizon:
+                return None
+            if all(fire == latest for fire in fires):
+                return latest
+            asked = asked._replace(after=latest - TICK)
+        return None
+
+    def _check_that_it_fires(self) -> None:
+        for each in self.schedules:
+            if self.start is None and each._floats():
+                raise TaskValueError(
+                    self.NAME, str(each), "needs to know from when its interval counts: add a start"
+                )
+        super()._check_that_it_fires()
+
+    def _never(self) -> TaskValueError:
+        return TaskValueError(self.NAME, self._said(), "never fires: its schedules never agree")
+
+    def _opening(self) -> datetime:
+        return self.start or max(each._opening() for each in self.schedules)
+
+    def _shortest(self) -> timedelta | None:
+        known = (each._shortest() for each in self.schedules)
+        return max((each for each in known if each is not None), default=None)

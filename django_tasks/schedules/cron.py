@@ -1,0 +1,115 @@
+"""The five fields of crontab, or six with seconds first. The syntax is that of cronsim."""
+
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from itertools import islice, pairwise
+from typing import TYPE_CHECKING
+from zoneinfo import ZoneInfo
+
+from django_tasks.exceptions import TaskException, TaskTypeError, TaskValueError
+from django_tasks.schedules.base import LONGEST, SOMEWHERE, Asked, Options, Schedule
+from django_tasks.schedules.checks import zone_name
+from django_tasks.schedules.every import policies
+from django_tasks.schedules.walls import Fold, Gap, WallClock, wall_clock
+
+if TYPE_CHECKING:
+    from typing import Unpack
+
+    from cronsim import CronSim
+
+# An hour field that starts with * means an interval, others a time of day.
+INTERVALS: tuple[Gap, Fold] = ("skip", "both")
+TIMES_OF_DAY: tuple[Gap, Fold] = ("next", "first")
+
+# So many fires are looked at for the shortest interval: more than a year of two a day.
+LOOKED_AT = 1000
+
+
+@dataclass(frozen=True, repr=False, init=False)
+class Cron(Schedule):
+    """``Cron("*/5 9-18 * * 1-5", tz="Asia/Shanghai")``: times on the wall clock of a zone.
+
+    Names, ``L`` and ``#`` are known; a sixth field is that of seconds and stands first. Needs the
+    package cronsim: ``pip install 'django-delayed-tasks[cron]'``.
+
+    ``gap`` and ``fold``: see ``WallClock``. Skip and both if the hour field starts with ``*``,
+    else next and first.
+
+    Raises TaskValueError or TaskTypeError for what makes no schedule, TaskException if cronsim is
+    not installed.
+    """
+
+    expression: str
+    tz: str
+    gap: Gap
+    fold: Fold
+
+    def __init__(
+        self,
+        expression: str,
+        tz: str | ZoneInfo = "UTC",
+        *,
+        gap: Gap | None = None,
+        fold: Fold | None = None,
+        **options: "Unpack[Options]",
+    ) -> None:
+        expression = _checked(expression)
+        clock = wall_clock(zone_name(tz), gap, fold, _usual(expression))
+        self._become(options, expression=expression, tz=clock.tz, gap=clock.gap, fold=clock.fold)
+
+    def _fire(self, asked: Asked) -> datetime | None:
+        return WallClock(self.tz, self.gap, self.fold).first(self._wall, asked.after)
+
+    def _wall(self, wall: datetime) -> datetime | None:
+        try:
+            return next(_cronsim(self.expression, wall), None)
+        except (ValueError, OverflowError):  # behind the last year there is
+            return None
+
+    def _said(self) -> str:
+        words = f"cron {self.expression}"
+        if self.tz != "UTC":
+            words += f" {self.tz}"
+        return words + policies(self.gap, self.fold, _usual(self.expression))
+
+    def _shortest(self) -> timedelta | None:
+        walls = islice(_cronsim(self.expression, SOMEWHERE.replace(tzinfo=None)), LOOKED_AT)
+        return min((later - earlier for earlier, later in pairwise(walls)), default=None)
+
+
+def _cronsim(expression: str, wall: datetime) -> "CronSim":
+    """Wall times strictly later than a naive one, which know no daylight saving time."""
+    try:
+        from cronsim import CronSim
+    except ImportError:
+        raise TaskException(
+            "a Cron schedule needs cronsim: pip install 'django-delayed-tasks[cron]'"
+        ) from None
+    return CronSim(expression, wall)
+
+
+def _checked(expression: object) -> str:
+    if not isinstance(expression, str):
+        raise TaskTypeError("cron", expression, "must be a text of five or six fields")
+    if len(expression) > LONGEST:
+        raise TaskValueError("cron", expression, f"is longer than {LONGEST:,} characters")
+    canonical = " ".join(expression.upper().split())
+    try:
+        first = next(_cronsim(canonical, SOMEWHERE.replace(tzinfo=None)), None)
+    except TaskException:
+        raise
+    except Exception as error:  # noqa: BLE001 - CronSimError, whose module may not be there
+        raise TaskValueError("cron", expression, _reason(error)) from None
+    if first is None:
+        raise TaskValueError("cron", expression, "is a schedule that never fires")
+    return canonical
+
+
+def _reason(error: Exception) -> str:
+    # A day that none of its months has is all that cronsim itself finds never to fire.
+    return f"is no cron expression, or is a schedule that never fires ({error})"
+
+
+def _usual(expression: str) -> tuple[Gap, Fold]:
+    hour = expression.split()[-4]
+    return INTERVALS if hour.startswith("*") else TIMES_OF_DAY

@@ -1,0 +1,162 @@
+"""Again and again: every 30 minutes, every month on the last day at 09:00."""
+
+import re
+from dataclasses import dataclass
+from datetime import datetime, time, timedelta
+from typing import TYPE_CHECKING
+from zoneinfo import ZoneInfo
+
+from django_tasks.exceptions import TaskTypeError, TaskValueError
+from django_tasks.schedules.base import Asked, Options, Schedule, window
+from django_tasks.schedules.checks import UTC, whole, zone, zone_name
+from django_tasks.schedules.steps import LONGEST_MONTH, YEAR, Dates, Exact
+from django_tasks.schedules.walls import Fold, Gap, wall_clock
+from django_tasks.schedules.words import EXACT, said
+
+if TYPE_CHECKING:
+    from typing import Unpack
+
+MIDNIGHT = time()
+USUAL: tuple[Gap, Fold] = ("next", "first")
+
+_TIME = re.compile(r"([0-9]{1,2}):([0-9]{2})(?::([0-9]{2})(?:\.([0-9]{1,6}))?)?")
+
+# A thousand years in days: longer ones are a mistake, and would leave the range of dates.
+LONGEST_STEP = 365_250
+
+# Nothing has to be looked at to count exact intervals.
+MOST_MULTIPLIED = 1_000_000_000
+
+
+@dataclass(frozen=True, repr=False, init=False)
+class Every(Schedule):
+    """Every so often.
+
+    ``Every(minutes=30)``, ``Every(timedelta(hours=1.5))``: exact durations, on the beat of
+    ``start``; without one they go on from the previous time, and first from now.
+
+    ``Every(months=1, day=31, at="09:00", tz="Asia/Shanghai")``: dates on a calendar, if
+    ``years``, ``months``, ``day``, ``at`` or ``tz`` is given. ``day=31`` is the last day of a
+    shorter month too; ``at`` is a local time; ``tz`` must be given. Where they are left out,
+    ``day`` and ``at`` are those of ``start``, else the first and midnight. Steps are counted from
+    the date of ``start``; without one from that of the previous time, or of now; months that
+    divide a year from January. ``gap`` and ``fold``: see ``WallClock``; next and first.
+
+    Raises TaskValueError or TaskTypeError for what makes no schedule.
+    """
+
+    step: Exact | Dates
+
+    def __init__(
+        self,
+        interval: timedelta | None = None,
+        /,
+        *,
+        years: int = 0,
+        months: int = 0,
+        weeks: float = 0,
+        days: float = 0,
+        hours: float = 0,
+        minutes: float = 0,
+        seconds: float = 0,
+        day: int | None = None,
+        at: time | str | None = None,
+        tz: str | ZoneInfo | None = None,
+        gap: Gap | None = None,
+        fold: Fold | None = None,
+        **options: "Unpack[Options]",
+    ) -> None:
+        exact = _exact(interval, weeks, days, hours, minutes, seconds)
+        if not (years or months or any(each is not None for each in (day, at, tz, gap, fold))):
+            if exact <= timedelta(0):
+                raise TaskValueError("every", exact, "must be longer than nothing")
+            self._become(options, step=Exact(exact))
+            return
+        if hours or minutes or seconds or interval is not None:
+            raise TaskValueError(
+                "every", said(exact), "must be of whole days, weeks, months or years beside dates"
+            )
+        months = whole("years", years, 0, 1000) * YEAR + whole("months", months, 0, 12_000)
+        in_days = whole("weeks", weeks, 0, LONGEST_STEP) * 7 + whole("days", days, 0, LONGEST_STEP)
+        if tz is None:
+            raise TaskTypeError("tz", tz, "is missing: dates are those of a time zone")
+        clock = wall_clock(zone_name(tz), gap, fold, USUAL)
+        start = window(options)["start"]
+        shown = start and start.astimezone(zone(clock.tz))
+        day = _day(months, in_days, day, shown)
+        self._become(options, step=Dates(months, in_days, day, _at(at, shown), clock))
+
+    def _fire(self, asked: Asked) -> datetime | None:
+        return self.step.first(asked.beat, self.start is not None, asked.after)
+
+    def _number(self, count: int) -> datetime | None:
+        if isinstance(self.step, Dates) or self.start is None:
+            return super()._number(count)
+        try:
+            return self.start.astimezone(UTC) + (count - 1) * self.step.interval
+        except OverflowError:
+            return None
+
+    def _most_counted(self) -> int:
+        return super()._most_counted() if isinstance(self.step, Dates) else MOST_MULTIPLIED
+
+    def _said(self) -> str:
+        words = f"every {self.step}"
+        if isinstance(self.step, Dates):
+            words += policies(self.step.clock.gap, self.step.clock.fold, USUAL)
+        return words
+
+    def _shortest(self) -> timedelta:
+        return self.step.shortest()
+
+    def _floats(self) -> bool:
+        return self.start is None and self.step.floats()
+
+
+def policies(gap: Gap, fold: Fold, usual: tuple[Gap, Fold]) -> str:
+    """Gap and fold as text, where they are not as usual."""
+    words = f" gap {gap}" if gap != usual[0] else ""
+    return words + (f" fold {fold}" if fold != usual[1] else "")
+
+
+def _exact(interval: timedelta | None, *amounts: float) -> timedelta:
+    """The sum of a timedelta and so many weeks, days, hours, minutes and seconds."""
+    if interval is not None and not isinstance(interval, timedelta):
+        raise TaskTypeError("every", interval, "must be a timedelta, or hours=, minutes= and so on")
+    units = dict(zip(EXACT, amounts, strict=True))
+    try:
+        return timedelta(**units) + (interval or timedelta(0))
+    except TypeError as error:
+        raise TaskTypeError("every", units, f"must be of numbers ({error})") from None
+    except (ValueError, OverflowError) as error:
+        raise TaskValueError("every", units, f"is no duration ({error})") from None
+
+
+def _day(months: int, days: int, day: int | None, shown: datetime | None) -> int:
+    if months and days:
+        raise TaskValueError("every", (months, days), "must be of months or of days, not of both")
+    if not months and not days:
+        raise TaskValueError("every", 0, "must be longer than nothing")
+    if not months and day is not None:
+        raise TaskValueError("day", day, "is one of a month, and needs months or years")
+    if day is not None:
+        return whole("day", day, 1, LONGEST_MONTH)
+    return 0 if not months else shown.day if shown else 1
+
+
+def _at(at: object, shown: datetime | None) -> time:
+    if at is None:
+        return shown.time() if shown else MIDNIGHT
+    if isinstance(at, time):
+        if at.tzinfo is not None:
+            raise TaskValueError("at", at, "must have no time zone of its own: give it as tz")
+        return at.replace(fold=0)
+    if not isinstance(at, str):
+        raise TaskTypeError("at", at, "must be a time of day, like '09:00'")
+    if (match := _TIME.fullmatch(at)) is None:
+        raise TaskValueError("at", at, "must be a time of day, like '09:00' or '23:59:30'")
+    hour, minute, second, fraction = match.groups(default="0")
+    try:
+        return time(int(hour), int(minute), int(second), int(fraction.ljust(6, "0")))
+    except ValueError as error:
+        raise TaskValueError("at", at, f"must be a time of day ({error})") from None

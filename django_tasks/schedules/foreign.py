@@ -1,0 +1,64 @@
+"""Triggers of APScheduler, and whatever answers the same question."""
+
+from dataclasses import dataclass
+from datetime import datetime
+from typing import TYPE_CHECKING, Any
+
+from django_tasks.exceptions import TaskTypeError, TaskValueError, shortened
+from django_tasks.schedules.base import Asked, Options, Schedule
+from django_tasks.schedules.checks import TICK, utc
+
+if TYPE_CHECKING:
+    from typing import Unpack
+
+# How many missed fires a trigger may go through one by one.
+TRIES = 100
+
+LONGEST_REPR = 200
+
+
+@dataclass(frozen=True, repr=False, init=False)
+class Foreign(Schedule):
+    """An object with APScheduler's ``get_next_fire_time(previous_fire_time, now)``.
+
+    What the trigger raises passes through ``next_after``. Its text says what it is, and cannot be
+    read back: only the code knows it.
+    """
+
+    trigger: Any
+
+    def __init__(self, trigger: Any, /, **options: "Unpack[Options]") -> None:
+        if isinstance(trigger, type) or not callable(getattr(trigger, "get_next_fire_time", None)):
+            raise TaskTypeError("trigger", trigger, "must have get_next_fire_time(previous, now)")
+        self._become(options, trigger=trigger)
+
+    # A trigger is equal to what it says it is equal to, and need not be hashable.
+    def __hash__(self) -> int:
+        return hash((Foreign, self.start, self.end, self.jitter, self.count))
+
+    def _fire(self, asked: Asked) -> datetime | None:
+        """Its next fire; those it has missed it may give one by one, or leave out if asked anew."""
+        previous = asked.previous
+        for _ in range(TRIES):
+            fire = self._asked(previous, asked.after)
+            if fire is None or fire > asked.after:
+                return fire
+            previous = fire
+        fire = self._asked(None, asked.after)
+        if fire is None or fire > asked.after:
+            return fire
+        raise TaskValueError("trigger", self.trigger, f"has nothing later than {asked.after}")
+
+    def _asked(self, previous: datetime | None, after: datetime) -> datetime | None:
+        # APScheduler's "now" is included in the answer.
+        fire = self.trigger.get_next_fire_time(previous, after + TICK)
+        return None if fire is None else utc("trigger", fire)
+
+    def _said(self) -> str:
+        return f"trigger {' '.join(shortened(self.trigger, LONGEST_REPR).split())}"
+
+    def _shortest(self) -> None:
+        return None
+
+    def _check_that_it_fires(self) -> None:
+        """Nothing: a stranger is asked when it is his turn."""

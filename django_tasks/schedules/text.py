@@ -1,0 +1,270 @@
+"""Schedules as text, the way a person would write them, read back."""
+
+import re
+from collections.abc import Callable
+from datetime import datetime, timedelta
+from decimal import Decimal
+from functools import lru_cache
+from typing import Any
+
+from django_tasks.exceptions import TaskTypeError, TaskValueError
+from django_tasks.schedules.at import At
+from django_tasks.schedules.base import DEEPEST, LONGEST, Schedule
+from django_tasks.schedules.checks import zone, zone_name
+from django_tasks.schedules.combined import AllOf, AnyOf
+from django_tasks.schedules.cron import Cron
+from django_tasks.schedules.every import Every
+from django_tasks.schedules.words import EXACT, exactly, is_duration_word, units
+
+POSSIBLE = (
+    "possible are 'every 30m', 'every 1 month on day 31 at 09:00 Asia/Shanghai', "
+    "'cron 0 9 * * 1-5 Europe/Berlin', 'at 2026-12-24T18:00:00+08:00', "
+    "'any of (every 30m; cron 0 9 * * *)' and 'all of (...; ...)', "
+    "with 'from ...', 'until ...', 'jitter 5s', 'count 5', 'gap ...', 'fold ...' behind"
+)
+
+_TOKEN = re.compile(r"[();]|[^\s();]+")
+_CRON_FIELD = re.compile(
+    r"(?:[0-9*,/#?-]|L|W|"
+    r"SUN|MON|TUE|WED|THU|FRI|SAT|JAN|FEB|MAR|APR|MAY|JUN|JUL|AUG|SEP|OCT|NOV|DEC)+",
+    re.IGNORECASE,
+)
+# What Python 3.10 reads, with a few more liberties; later versions read still more.
+_DATE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
+_CLOCK = re.compile(r"[0-9]{1,2}:[0-9]{2}\S*")
+_DATETIME = re.compile(
+    r"([0-9]{4}-[0-9]{2}-[0-9]{2})"
+    r"(?:[Tt]([0-9]{1,2}:[0-9]{2})(:[0-9]{2})?(?:\.([0-9]{1,6}))?)?"
+    r"(?:([Zz])|([+-][0-9]{2}):?([0-9]{2})(:[0-9]{2})?)?"
+)
+_NUMBER = re.compile(r"[0-9]{1,12}")
+_SECONDS = re.compile(r"[0-9]{1,12}(?:\.[0-9]{1,6})?")
+
+
+class Nonsense(Exception):
+    """What is wrong with a text, as the end of a sentence."""
+
+
+def parse(text: str) -> Schedule:
+    """The schedule that ``text`` stands for: ``parse(str(schedule)) == schedule``.
+
+    Case of keywords, blanks and long or short forms (``every 30 minutes``) are free. Raises
+    TaskTypeError for what is no text; TaskValueError, with a sentence that shows what is possible,
+    for one of more than 1,000 characters, one nested more than 5 levels deep, and any other that
+    is no schedule.
+    """
+    if not isinstance(text, str):
+        raise TaskTypeError("schedule", text, "must be a text")
+    if len(text) > LONGEST:
+        raise TaskValueError(
+            "schedule", text, f"is {len(text):,} characters long, more than {LONGEST:,}"
+        )
+    return _parsed(text)
+
+
+@lru_cache(maxsize=1024)  # a worker reads the same texts again and again
+def _parsed(text: str) -> Schedule:
+    try:
+        reader = Reader(_TOKEN.findall(text))
+        schedule = reader.schedule(depth=1)
+        reader.expect_end()
+    except Nonsense as error:
+        raise TaskValueError("schedule", text, str(error)) from None
+    except TaskValueError as error:
+        reason = f"is impossible: {error.field} {error.problem}"
+        raise TaskValueError("schedule", text, reason) from None
+    return schedule
+
+
+class Reader:
+    """Reads tokens from left to right."""
+
+    def __init__(self, tokens: list[str]) -> None:
+        self.tokens = tokens
+        self.place = 0
+
+    # Tokens
+
+    def peek(self) -> str:
+        """The next token, '' at the end."""
+        return self.tokens[self.place] if self.place < len(self.tokens) else ""
+
+    def after_next(self) -> str:
+        return self.tokens[self.place + 1] if self.place + 1 < len(self.tokens) else ""
+
+    def take(self) -> str:
+        token = self.peek()
+        self.place += 1
+        return token
+
+    def skip(self, *words: str) -> bool:
+        """Pass these words if they come next."""
+        here = [token.lower() for token in self.tokens[self.place : self.place + len(words)]]
+        if here != list(words):
+            return False
+        self.place += len(words)
+        return True
+
+    def has_more(self) -> bool:
+        """Whether this schedule goes on with something else than an option."""
+        return self.peek() not in ("", "(", ")", ";") and self.peek().lower() not in _OPTIONS
+
+    def expect_end(self) -> None:
+        if self.peek():
+            raise Nonsense(f"has {self.peek()!r} where it should end; {POSSIBLE}")
+
+    # Schedules
+
+    def schedule(self, depth: int) -> Schedule:
+        if depth > DEEPEST:
+            raise Nonsense(f"is nested more than {DEEPEST} levels deep")
+        if self.skip("every"):
+            return self.every()
+        if self.skip("cron"):
+            return self.cron()
+        if self.skip("at"):
+            return At(self.moment("at"), **self.options())
+        for words, several in ((("any", "of"), AnyOf), (("all", "of"), AllOf)):
+            if self.skip(*words, "("):
+                return several(*self.parts(depth), **self.options())
+        if self.skip("trigger"):
+            raise Nonsense("is that of a trigger object, which only the code knows")
+        raise Nonsense(f"is none that can be read; {POSSIBLE}")
+
+    def parts(self, depth: int) -> list[Schedule]:
+        parts = [self.schedule(depth + 1)]
+        while self.skip(";"):
+            parts.append(self.schedule(depth + 1))
+        if not self.skip(")"):
+            raise Nonsense(f"has {self.peek() or 'nothing'!r} where ';' or ')' is expected")
+        return parts
+
+    def every(self) -> Every:
+        amounts = self.amounts()
+        if not amounts:
+            raise Nonsense(f"says 'every' without how often; {POSSIBLE}")
+        dates: dict[str, Any] = {}
+        if self.skip("on", "day"):
+            dates["day"] = self.number("day")
+        elif self.skip("on", "last", "day") or self.skip("on", "the", "last", "day"):
+            dates["day"] = 31
+        if self.skip("at"):
+            dates["at"] = self.take()
+        self.skip("in")
+        if self.has_more():
+            dates["tz"] = zone_name(self.take())
+        options = self.options("gap", "fold")
+        if amounts.keys() <= EXACT.keys() and not dates.keys() | options.keys() & {"gap", "fold"}:
+            return Every(_exactly(amounts), **options)
+        return Every(**_whole(amounts), **dates, **options)
+
+    def amounts(self) -> dict[str, Decimal]:
+        """How many of each unit stand here: ``1h30m``, ``hour``, ``1 hour and 30 minutes``."""
+        words: list[str] = []
+        while is_duration_word(self.peek()) or (words and self.peek().lower() == "and"):
+            if (word := self.take()).lower() != "and":
+                words.append(word)
+        try:
+            return units(words)
+        except ValueError as error:
+            raise Nonsense(str(error)) from None
+
+    def cron(self) -> Cron:
+        fields = []
+        while self.has_more() and _CRON_FIELD.fullmatch(self.peek()):
+            fields.append(self.take())
+        self.skip("in")
+        tz = self.take() if self.has_more() else "UTC"
+        return Cron(" ".join(fields), tz, **self.options("gap", "fold"))
+
+    # Options
+
+    def options(self, *more: str) -> dict[str, Any]:
+        """The options that stand here, ``more`` being those that not every schedule has."""
+        options: dict[str, Any] = {}
+        while (word := self.peek().lower()) in _OPTIONS:
+            name, read = _OPTIONS[word]
+            if name in options:
+                raise Nonsense(f"says {word!r} twice")
+            if name in ("gap", "fold") and name not in more:
+                raise Nonsense(f"has a {name}, which only times on a wall clock have")
+            self.take()
+            options[name] = read(self, word)
+        return options
+
+    def moment(self, what: str) -> datetime:
+        """A date and time with an offset, or with a zone behind."""
+        text = self.take()
+        if _DATE.fullmatch(text) and _CLOCK.fullmatch(self.peek()):
+            text += f"T{self.take()}"
+        if (match := _DATETIME.fullmatch(text)) is None:
+            raise Nonsense(f"needs a time like 2026-12-24T18:00:00+08:00 after {what!r}")
+        try:
+            moment = _moment(*match.groups())
+        except ValueError as error:
+            raise Nonsense(f"has no time after {what!r} ({error})") from None
+        if moment.tzinfo is not None:
+            return moment
+        self.skip("in")
+        if not self.has_more():
+            raise Nonsense(f"needs an offset or a time zone behind {text}, like {text}+08:00")
+        return moment.replace(tzinfo=zone(zone_name(self.take())))
+
+    def duration(self, what: str) -> timedelta:
+        if _SECONDS.fullmatch(self.peek()) and not is_duration_word(self.after_next()):
+            return _exactly({"seconds": Decimal(self.take())})
+        amounts = self.amounts()
+        if not amounts or not amounts.keys() <= EXACT.keys():
+            raise Nonsense(f"needs a duration like 30s or 1h30m after {what!r}")
+        return _exactly(amounts)
+
+    def number(self, what: str) -> int:
+        if _NUMBER.fullmatch(self.peek()) is None:
+            raise Nonsense(f"needs a whole number after {what!r}")
+        return int(self.take())
+
+    def word(self, what: str) -> str:
+        return self.take().lower()
+
+
+# Keyword, argument, and what reads its value.
+_OPTIONS: dict[str, tuple[str, Callable[[Reader, str], Any]]] = {
+    "from": ("start", Reader.moment),
+    "until": ("end", Reader.moment),
+    "jitter": ("jitter", Reader.duration),
+    "count": ("count", Reader.number),
+    "gap": ("gap", Reader.word),
+    "fold": ("fold", Reader.word),
+}
+
+
+def _moment(
+    date: str,
+    minute: str | None,
+    second: str | None,
+    fraction: str | None,
+    zulu: str | None,
+    *offset: str | None,
+) -> datetime:
+    """A datetime of the pieces of ``_DATETIME``; ValueError if there is no such."""
+    clock = f"{(minute or '0:00').zfill(5)}{second or ':00'}.{(fraction or '').ljust(6, '0')}"
+    hours, minutes, seconds = offset
+    ahead = "+00:00" if zulu else f"{hours}:{minutes}{seconds or ''}" if hours else ""
+    return datetime.fromisoformat(f"{date}T{clock}{ahead}")
+
+
+def _exactly(amounts: dict[str, Decimal]) -> timedelta:
+    try:
+        return exactly(amounts)
+    except OverflowError:
+        raise Nonsense("has a duration that is too long") from None
+
+
+def _whole(amounts: dict[str, Decimal]) -> dict[str, Any]:
+    """Whole numbers as such: dates are counted in nothing else."""
+    for unit, amount in amounts.items():
+        if amount != int(amount):
+            raise Nonsense(
+                f"has {amount} {unit}, which must be a whole number where dates are meant"
+            )
+    return {unit: int(amount) for unit, amount in amounts.items()}
