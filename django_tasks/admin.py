@@ -96,14 +96,23 @@ class TaskForm(TaskModelForm):
 
     class Meta:
         model = Task
-        fields = ("biz_code", "biz_num", "when", "biz_ext", "queue", "priority")
-        field_classes = {"biz_ext": PayloadField}
+        fields = ("biz_code", "biz_num", "when", "schedule", "biz_ext", "queue", "priority")
+        field_classes = {"biz_ext": PayloadField, "schedule": forms.CharField}
+        widgets: ClassVar[Any] = {"schedule": forms.TextInput(attrs={"class": "vTextField"})}
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         for name in ("queue", "priority"):
             if name in self.fields:
                 self.fields[name].help_text = _("Empty: as the handler says.")
+        if "schedule" in self.fields:
+            self.fields["schedule"].empty_value = None  # type: ignore[attr-defined]
+            self.fields["schedule"].help_text = _(
+                "When it runs again: “every 30m”, “cron 0 9 * * 1-5 Asia/Shanghai”. Empty: it runs "
+                "once."
+            )
+            self.fields["when"].required = False
+            self.fields["when"].help_text = _("With a schedule it may be left empty.")
         if self.instance.pk and "seen_version" in self.fields:
             self.fields["seen_version"].initial = self.instance.version
 
@@ -146,7 +155,7 @@ class TaskForm(TaskModelForm):
         super()._post_clean()  # type: ignore[misc]
         if not self.errors:
             try:
-                checked_task(self.instance, alias())
+                checked_task(self.instance, alias(), client.now)
             except TaskValueError as error:
                 field = error.field if error.field in self.fields else None
                 self.add_error(field, capfirst(f"{error.problem}."))
@@ -350,7 +359,7 @@ class TaskAdmin(TaskModelAdmin):
         "claim_time",
         "error",
         "version",
-        "schedule_text",
+        "scheduled_time",
         "create_time",
         "update_time",
     )
@@ -368,18 +377,20 @@ class TaskAdmin(TaskModelAdmin):
         if obj is None:
             return ()
         payload = ("payload",) if _has_long_payload(obj) else ()
-        return ("biz_code", "biz_num", *payload, *self.readonly_fields)
+        schedule = ("schedule_text",) if _has_long_schedule(obj) else ()
+        return ("biz_code", "biz_num", *payload, *schedule, *self.readonly_fields)
 
     def get_fieldsets(self, request: HttpRequest, obj: Task | None = None) -> Any:
         payload = "payload" if obj and _has_long_payload(obj) else "biz_ext"
-        plan = ("when", payload, "queue", "priority")
+        schedule = "schedule_text" if obj and _has_long_schedule(obj) else "schedule"
+        plan = ("when", schedule, payload, "queue", "priority")
         if obj is None:
             return [(None, {"fields": ("biz_code", "biz_num", *plan)})]
         saving: dict[str, Any] = {"fields": plan}
         if self.has_change_permission(request, obj):
             saving = {"fields": (*plan, "seen_version"), "description": _SAVING[obj.status]}
         runs = ("attempts", "rescues", "worker", "claim_time", "error")
-        row = ("version", "schedule_text", "create_time", "update_time")
+        row = ("version", "scheduled_time", "create_time", "update_time")
         return [
             (None, {"fields": ("biz_code", "biz_num", "status_word")}),
             (_("Plan"), saving),
@@ -550,6 +561,10 @@ class TaskAdmin(TaskModelAdmin):
 
 def _has_long_payload(task: Task) -> bool:
     return len(_as_json(task.biz_ext)) > LONG_TEXT
+
+
+def _has_long_schedule(task: Task) -> bool:
+    return len(task.schedule or "") > LONG_CELL
 
 
 def _cancel_each(tasks: Iterable[Task]) -> dict[Task, CancelResult]:

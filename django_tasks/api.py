@@ -32,13 +32,14 @@ from django_tasks.client import (
 )
 from django_tasks.exceptions import (
     HandlerError,
+    RetryLater,
     TaskException,
     TaskExists,
     TaskTypeError,
     TaskValueError,
     UnknownDatabase,
 )
-from django_tasks.handlers import TaskHandler, task_handler
+from django_tasks.handlers import Stop, TaskHandler, task_handler
 from django_tasks.models import Task
 from django_tasks.registry import get_task_handlers, register_task_handler
 from django_tasks.running import RunningTask
@@ -52,8 +53,10 @@ __all__ = [
     "CancelResult",
     "HandlerError",
     "OnConflict",
+    "RetryLater",
     "RunningTask",
     "Status",
+    "Stop",
     "Task",
     "TaskException",
     "TaskExists",

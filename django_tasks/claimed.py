@@ -26,12 +26,18 @@ class Claimed(NamedTuple):
     create_time: datetime
     last_error: str
     schedule: str | None
+    scheduled_time: datetime | None
     worker_id: int
     claim_time: datetime
 
     @property
     def status(self) -> int:
         return Status.RUNNING
+
+    @property
+    def intended_time(self) -> datetime:
+        """For which time this run is: of a schedule's task, without its jitter and retries."""
+        return self.scheduled_time if self.schedule and self.scheduled_time else self.when
 
     def __str__(self) -> str:
         return f"{self.biz_code}/{self.biz_num}"

@@ -10,8 +10,10 @@ from typing import NamedTuple
 from asgiref.sync import sync_to_async
 from django.db import connections, transaction
 
-from django_tasks import bell, signals
+from django_tasks import bell, payload, signals
+from django_tasks.backoff import Duration
 from django_tasks.clock import ClockReading
+from django_tasks.conf import options
 from django_tasks.exceptions import TaskExists, TaskTypeError, TaskValueError
 from django_tasks.intake import (
     Conflict,
@@ -21,14 +23,17 @@ from django_tasks.intake import (
     checked_conflict,
     checked_key,
     checked_match,
+    checked_patience,
     checked_task,
     read_alias,
     write_alias,
 )
 from django_tasks.keys import BIZ_NUM_LENGTH, check_text
 from django_tasks.models import Task
+from django_tasks.registry import handler_for
 from django_tasks.store import hints, search, steer, workers
 from django_tasks.store.batches import batches
+from django_tasks.store.debounce import Patience, debounce
 from django_tasks.store.steer import CancelResult
 from django_tasks.store.transactions import retried, write_transaction
 from django_tasks.store.upsert import NewTask, OnConflict, upsert, upsert_one
@@ -37,23 +42,38 @@ from django_tasks.times import aware, for_django
 DEFAULT_BATCH = 500
 
 
-def add_task(task: Task, *, on_conflict: Conflict = "replace", using: str | None = None) -> Task:
+def add_task(
+    task: Task,
+    *,
+    on_conflict: Conflict = "replace",
+    wait: Duration | None = None,
+    at_most: Duration | None = None,
+    using: str | None = None,
+) -> Task:
     """Store ``task`` under its key ``(biz_code, biz_num)`` and return it as stored.
 
     A task that exists is moved: it gets the new ``when``, ``biz_ext``, ``queue`` and ``priority``,
     and a FAILED one waits again; one that is running runs again afterwards, at the new time.
     ``on_conflict`` says otherwise: "keep" leaves it, "earliest" moves it only to an earlier time,
-    "raise" raises TaskExists; a task that is being cancelled counts as absent.
+    "raise" raises TaskExists; a task that is being cancelled counts as absent. "debounce" makes it
+    due when nobody has added it for ``wait`` (timedelta or seconds), and no later than ``at_most``
+    after it was first added; the payloads of tasks that wait go through the handler's ``merge``.
 
-    ``when`` is a datetime, naive in the current time zone. Of ``task``, only ``biz_code``,
-    ``biz_num``, ``when``, ``biz_ext``, ``queue`` and ``priority`` are read; without the last two,
-    its handler's are taken. Atomic, and part of the caller's transaction on ``using`` (default:
-    what the router says for writes). Raises TaskValueError or TaskTypeError, naming field and
+    ``when`` is a datetime, naive in the current time zone. ``schedule`` is a value of
+    ``django_tasks.schedules`` or its text: the task runs again and again, first at ``when``, or
+    without one at the schedule's first time. Of ``task``, only these, ``biz_code``, ``biz_num``,
+    ``biz_ext``, ``queue`` and ``priority`` are read; without the last two, its handler's are taken.
+
+    Atomic, and part of the caller's transaction on ``using`` (default: what the router says for
+    writes). Raises TaskValueError or TaskTypeError, naming field and
     value, before anything is stored; UnknownDatabase for a bad alias.
     """
     alias = write_alias(using)
+    patience = checked_patience(on_conflict, wait, at_most, task)
+    if patience is not None:
+        return _debounced(task, patience, alias)
     conflict = checked_conflict(on_conflict)
-    new = checked_task(task, alias)
+    new = checked_task(task, alias, now)
     stored, moved = _stored(new, conflict, using=alias)
     if moved:
         signals.task_added.send_robust(Task, task=stored, using=alias)
@@ -170,7 +190,7 @@ def reschedule_task(
     alias = write_alias(using)
     moment = aware("when", when)
     done = steer.reschedule(checked_key(biz_code, biz_num), moment, now(alias), using=alias)
-    return _moved(done, moment, alias)
+    return _changed(done, "rescheduled", biz_code, biz_num, alias, moment)
 
 
 def run_task_now(biz_code: str, biz_num: str, *, using: str | None = None) -> bool:
@@ -178,7 +198,7 @@ def run_task_now(biz_code: str, biz_num: str, *, using: str | None = None) -> bo
     alias = write_alias(using)
     moment = now(alias)
     done = steer.run_now(checked_key(biz_code, biz_num), moment, using=alias)
-    return _moved(done, moment, alias)
+    return _changed(done, "due now", biz_code, biz_num, alias, moment)
 
 
 def pause_task(biz_code: str, biz_num: str, *, using: str | None = None) -> bool:
@@ -187,7 +207,8 @@ def pause_task(biz_code: str, biz_num: str, *, using: str | None = None) -> bool
     False if that changed nothing: there is none, or it is paused, FAILED or being cancelled.
     """
     alias = write_alias(using)
-    return steer.pause(checked_key(biz_code, biz_num), now(alias), using=alias) > 0
+    done = steer.pause(checked_key(biz_code, biz_num), now(alias), using=alias)
+    return _changed(done, "paused", biz_code, biz_num, alias)
 
 
 def resume_task(biz_code: str, biz_num: str, *, using: str | None = None) -> bool:
@@ -195,7 +216,7 @@ def resume_task(biz_code: str, biz_num: str, *, using: str | None = None) -> boo
     alias = write_alias(using)
     moment = now(alias)
     done = steer.resume(checked_key(biz_code, biz_num), moment, using=alias)
-    return _moved(done, moment, alias)
+    return _changed(done, "resumed", biz_code, biz_num, alias, moment)
 
 
 def requeue_task(biz_code: str, biz_num: str, *, using: str | None = None) -> bool:
@@ -203,7 +224,7 @@ def requeue_task(biz_code: str, biz_num: str, *, using: str | None = None) -> bo
     alias = write_alias(using)
     moment = now(alias)
     done = steer.requeue(checked_key(biz_code, biz_num), moment, using=alias)
-    return _moved(done, moment, alias)
+    return _changed(done, "requeued", biz_code, biz_num, alias, moment)
 
 
 aadd_task = sync_to_async(add_task)
@@ -245,6 +266,26 @@ def now(using: str) -> datetime:
 # Storing and telling
 
 
+def _debounced(task: Task, patience: Patience, using: str) -> Task:
+    moment = now(using)
+    new = checked_task(task, using, now, when=moment + patience.wait)
+    handler = handler_for(new.biz_code)
+
+    def merged(waiting: str | None) -> str | None:
+        if handler is None:
+            return new.biz_ext
+        both = handler.merge(payload.load(waiting), payload.load(new.biz_ext))
+        return payload.dump(both, options().payload_limit)
+
+    stored = _store_debounced(new, patience, merged, moment, using=using)
+    signals.task_added.send_robust(Task, task=stored, using=using)
+    _wake_workers(moment + patience.wait, using)
+    return stored
+
+
+_store_debounced = retried(debounce)
+
+
 @retried
 def _stored(new: NewTask, conflict: OnConflict, *, using: str) -> tuple[Task, bool]:
     if conflict is not OnConflict.RAISE:
@@ -268,7 +309,7 @@ def _items(tasks: Iterable[Task], using: str) -> Iterator[Item]:
         raise TaskTypeError("tasks", tasks, "must be an iterable of Tasks")
     for index, task in enumerate(tasks):
         try:
-            yield Item(index, checked_task(task, using))
+            yield Item(index, checked_task(task, using, now))
         except TaskValueError as error:
             error.index = index
             raise
@@ -304,11 +345,24 @@ def _exists(new: NewTask, index: int | None = None) -> TaskExists:
     return TaskExists("biz_num", new.biz_num, f"of {new.biz_code!r} exists already", index=index)
 
 
-def _moved(count: int, when: datetime, using: str) -> bool:
-    """Whether anything was moved to ``when``; if so, sleeping workers hear of it."""
-    if count:
+def _changed(
+    count: int,
+    change: str,
+    biz_code: str,
+    biz_num: str,
+    using: str,
+    when: datetime | None = None,
+) -> bool:
+    """Whether a task was changed; if so, listeners are told, and sleeping workers if it may be due
+    at ``when``."""
+    if not count:
+        return False
+    signals.task_changed.send_robust(
+        Task, biz_code=biz_code, biz_num=biz_num, change=change, using=using
+    )
+    if when is not None:
         _wake_workers(when, using)
-    return count > 0
+    return True
 
 
 def _wake_workers(first: datetime, using: str, tasks: int = 1) -> None:

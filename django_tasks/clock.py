@@ -46,6 +46,11 @@ class Clock:
         self._reading = reading
         self._ticks = ticks
 
+    @property
+    def reading(self) -> ClockReading:
+        """The last look at the database's clock."""
+        return self._reading
+
     def set(self, reading: ClockReading) -> None:
         self._reading = reading  # one reference: readers in other threads see old or new, whole
 

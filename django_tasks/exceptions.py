@@ -4,6 +4,7 @@ Each is also the built-in exception that a Django user would expect, so that
 ``except ValueError`` works without knowing this module.
 """
 
+from datetime import datetime, timedelta
 from typing import Any
 
 
@@ -49,6 +50,26 @@ class HandlerError(TaskException, ValueError):
 
 class ClaimLost(TaskException):
     """Raised inside an ``atomic`` run whose row has gone to somebody else: it rolls back."""
+
+
+class Misfired(TaskException):
+    """Why a task was parked: it would have started later than its handler allows."""
+
+
+class RetryLater(TaskException):
+    """Raised by a handler: this attempt has failed; try again at a time of its choice.
+
+    ``when``: a datetime (naive: in the current time zone) or a timedelta from now. It counts as an
+    attempt like any other.
+    """
+
+    def __init__(self, when: datetime | timedelta, reason: str = "") -> None:
+        super().__init__(when, reason)
+        self.when = when
+        self.reason = reason
+
+    def __str__(self) -> str:
+        return self.reason or f"to be tried again: {self.when}"
 
 
 def shortened(value: Any, limit: int = 80) -> str:

@@ -2,12 +2,18 @@
 
 from collections.abc import Callable, Sequence
 from inspect import iscoroutinefunction
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal
 
 from django_tasks.backoff import Backoff, Duration, Exponential, as_backoff, seconds
 from django_tasks.conf import options
 from django_tasks.exceptions import HandlerError
 from django_tasks.running import RunningTask
+
+OnMisfire = Literal["run", "skip", "fail"]
+
+
+class Stop:
+    """Returned by ``handle``, the class or an instance: the task is finished, schedule or not."""
 
 
 class TaskHandler:
@@ -23,6 +29,20 @@ class TaskHandler:
                              ``async def handle``; None: no limit
     ``atomic``               run ``handle`` and write its end in one transaction on the task's
                              database: effects there happen exactly once
+    ``retry_on``             exceptions after which a run is tried again; any other fails at once
+    ``fail_on``              exceptions that fail at once all the same
+    ``schedule``             when it runs by itself: a value of ``django_tasks.schedules``, its
+                             text, a timedelta, or a trigger with APScheduler's
+                             ``get_next_fire_time``; workers keep one row for it
+
+    What becomes of times that have passed, of a schedule or not:
+
+    ``misfire_grace_time``   timedelta or seconds; a run that would start later is a misfire; None:
+                             never
+    ``on_misfire``           "run", "skip" or "fail"; by default "skip" with a schedule, which goes
+                             on, and "fail" without: the task is parked as FAILED
+    ``coalesce``             of several times that were missed only the last one runs
+    ``catch_up``             without ``coalesce``: the last so many of them run; None: all
     """
 
     biz_code: ClassVar[str] = ""
@@ -32,6 +52,13 @@ class TaskHandler:
     backoff: ClassVar[Backoff | Duration | Sequence[Duration]] = Exponential()
     timeout: ClassVar[Duration | None] = None
     atomic: ClassVar[bool] = False
+    retry_on: ClassVar[tuple[type[BaseException], ...]] = (BaseException,)
+    fail_on: ClassVar[tuple[type[BaseException], ...]] = ()
+    schedule: ClassVar[Any] = None
+    misfire_grace_time: ClassVar[Duration | None] = None
+    on_misfire: ClassVar[OnMisfire | None] = None
+    coalesce: ClassVar[bool] = True
+    catch_up: ClassVar[int | None] = None
 
     def get_biz_code(self) -> str:
         """The ``biz_code`` of the tasks that this handler runs."""
@@ -41,16 +68,33 @@ class TaskHandler:
         """Do the work. May be ``async def``.
 
         Return None when the task is finished, or its next time: a datetime (naive: in the
-        current time zone) or a timedelta from now. Anything else, and any exception, is a failed
-        attempt.
+        current time zone) or a timedelta from now. With a schedule, None means its next time; a
+        time that is returned comes before it, once; ``Stop`` ends it. Anything else, and any
+        exception, is a failed attempt; ``RetryLater`` says when to try again.
         """
         raise NotImplementedError
+
+    def merge(self, waiting: Any, added: Any) -> Any:
+        """The payload of a task that is added with ``on_conflict="debounce"`` while it waits.
+
+        Called by ``add_task``, under the row's lock: be quick. By default what is added replaces
+        what waits.
+        """
+        return added
 
     def on_failure(self, task: RunningTask, exc: BaseException) -> None:
         """Called after the last attempt failed, before the row is written as FAILED.
 
         At least once: a process that dies in between runs the task again. What it raises is
         logged and changes nothing.
+        """
+
+    def on_stuck(self, task: RunningTask, seconds: float) -> None:
+        """Called once when a run has been going on for ``seconds``, more than its ``timeout``.
+
+        In a thread of its own, while the run goes on. What it raises is logged and changes
+        nothing. A thread cannot be ended from outside: the hook may tell somebody, or cancel the
+        task, which the handler sees in ``task.cancel_requested``.
         """
 
 
@@ -72,7 +116,11 @@ class FunctionHandler(TaskHandler):
 
 
 FUNCTION_ATTRIBUTES = frozenset(
-    {"queue", "priority", "max_attempts", "backoff", "timeout", "atomic", "on_failure"}
+    {
+        *("queue", "priority", "max_attempts", "backoff", "timeout", "atomic", "on_failure"),
+        *("retry_on", "fail_on", "schedule", "misfire_grace_time", "on_misfire", "coalesce"),
+        "catch_up",
+    }
 )
 
 
@@ -100,6 +148,11 @@ def attempts_allowed(handler: TaskHandler | None) -> int:
     """How many failed runs make a task FAILED."""
     own = handler.max_attempts if handler is not None else None
     return options().max_attempts if own is None else own
+
+
+def may_retry(handler: TaskHandler, error: BaseException) -> bool:
+    """Whether a run that raised ``error`` may be tried again."""
+    return isinstance(error, handler.retry_on) and not isinstance(error, handler.fail_on)
 
 
 def retry_delay(handler: TaskHandler, attempt: int) -> float:

@@ -1,11 +1,14 @@
 """Checking what callers hand in, before anything is written."""
 
-from typing import Literal
+from collections.abc import Callable
+from datetime import datetime, timedelta
+from typing import Any, Literal
 
 from django.db import connections, router
 from django.db.models import Q
 
 from django_tasks import payload
+from django_tasks.backoff import Duration, seconds
 from django_tasks.conf import options
 from django_tasks.exceptions import TaskTypeError, TaskValueError, UnknownDatabase
 from django_tasks.keys import (
@@ -13,40 +16,65 @@ from django_tasks.keys import (
     BIZ_NUM_LENGTH,
     DEFAULT_QUEUE,
     QUEUE_LENGTH,
+    SCHEDULE_NUM,
     check_key,
     check_priority,
     check_text,
 )
 from django_tasks.models import Task
+from django_tasks.recurrence import first_time
 from django_tasks.registry import handler_for
+from django_tasks.schedules import Foreign, as_schedule
 from django_tasks.store import search
+from django_tasks.store.debounce import Patience
 from django_tasks.store.upsert import NewTask, OnConflict
 from django_tasks.times import aware
 
 Match = Literal["exact", "prefix", "contains"]
-Conflict = OnConflict | Literal["replace", "keep", "earliest", "raise"]
+DEBOUNCE = "debounce"
+Conflict = OnConflict | Literal["replace", "keep", "earliest", "raise", "debounce"]
 
 
-def checked_task(task: Task, using: str) -> NewTask:
-    """``task`` as it will be stored; TaskTypeError or TaskValueError names what is wrong."""
+def checked_task(
+    task: Task, using: str, clock: Callable[[str], datetime], when: datetime | None = None
+) -> NewTask:
+    """``task`` as it will be stored; TaskTypeError or TaskValueError names what is wrong.
+
+    ``clock`` tells the time of the database ``using``, for tasks that have a schedule; ``when`` is
+    the time of a task that says none.
+    """
     if not isinstance(task, Task):
         raise TaskTypeError("task", task, "must be a Task")
-    if task.schedule is not None:
-        raise TaskValueError("schedule", task.schedule, "is not supported by this version")
     code = check_code(task.biz_code)
+    when, schedule = task.when or when, None
+    if task.schedule is not None:
+        schedule, first = _checked_schedule(task, clock(using))
+        when = when or first
     handler = handler_for(code)
     inherited = (handler.queue, handler.priority) if handler else (DEFAULT_QUEUE, 0)
     new = NewTask(
         biz_code=code,
         biz_num=check_key("biz_num", task.biz_num, BIZ_NUM_LENGTH),
-        when=aware("when", task.when),
+        when=aware("when", when),
         biz_ext=payload.dump(task.biz_ext, options().payload_limit),
         queue=check_key("queue", task.queue if task.queue != "" else inherited[0], QUEUE_LENGTH),
         priority=check_priority(inherited[1] if task.priority is None else task.priority),
-        schedule=None,
+        schedule=schedule,
     )
+    if new.biz_num == SCHEDULE_NUM:
+        raise TaskValueError("biz_num", SCHEDULE_NUM, "belongs to the schedule of its handler")
     _check_id(task, using)
     return new
+
+
+def _checked_schedule(task: Task, now: datetime) -> tuple[str, datetime]:
+    """The text of a task's schedule, and when it first runs."""
+    schedule = as_schedule(task.schedule)
+    if isinstance(schedule, Foreign):
+        raise TaskValueError(
+            "schedule", task.schedule, "is known to this code alone: give it to a handler"
+        )
+    return str(schedule), first_time(schedule, now)
 
 
 def checked_key(biz_code: str, biz_num: str) -> Q:
@@ -76,6 +104,38 @@ def checked_conflict(value: Conflict) -> OnConflict:
     except ValueError:
         choices = ", ".join(repr(choice.value) for choice in OnConflict)
         raise TaskValueError("on_conflict", value, f"must be one of {choices}") from None
+
+
+def checked_patience(
+    conflict: Conflict, wait: Duration | None, at_most: Duration | None, task: Any
+) -> Patience | None:
+    """How long a debounced task waits; None if it is not debounced."""
+    if conflict != DEBOUNCE:
+        for name, value in (("wait", wait), ("at_most", at_most)):
+            if value is not None:
+                raise TaskValueError(name, value, "goes with on_conflict='debounce' only")
+        return None
+    if wait is None:
+        raise TaskValueError("wait", wait, "must say how long on_conflict='debounce' waits")
+    if task.when is not None:
+        raise TaskValueError("when", task.when, "must be left out: wait says when")
+    if task.schedule is not None:
+        raise TaskValueError("schedule", task.schedule, "cannot be debounced")
+    patience = Patience(
+        _checked_span("wait", wait), None if at_most is None else _checked_span("at_most", at_most)
+    )
+    if patience.at_most is not None and patience.at_most < patience.wait:
+        raise TaskValueError("at_most", at_most, "must not be shorter than wait")
+    return patience
+
+
+def _checked_span(field: str, value: Duration) -> timedelta:
+    try:
+        return timedelta(seconds=seconds(value))
+    except TypeError:
+        raise TaskTypeError(field, value, "must be a timedelta or seconds") from None
+    except (ValueError, OverflowError):
+        raise TaskValueError(field, value, "must be a timedelta or seconds, not negative") from None
 
 
 def checked_batch_size(value: int) -> int:

@@ -6,6 +6,8 @@ BIZ_CODE_LENGTH = 50
 BIZ_NUM_LENGTH = 100
 QUEUE_LENGTH = 50
 PRIORITIES = range(-32_768, 32_768)  # a smallint everywhere
+# The number under which a handler's own schedule has its row.
+SCHEDULE_NUM = "@schedule"
 DEFAULT_QUEUE = "default"
 
 

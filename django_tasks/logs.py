@@ -112,12 +112,37 @@ def commit_hook_failed(task: RunningTask) -> None:
     logger.exception("%s is done; something that its commit set off failed", task)
 
 
-def hook_failed(task: RunningTask) -> None:
-    logger.exception("on_failure of %s failed", task)
+def hook_failed(hook: str, task: RunningTask) -> None:
+    logger.exception("%s of %s failed", hook, task)
 
 
 def backoff_failed(task: RunningTask) -> None:
     logger.exception("The backoff of %s failed; taking the default", task)
+
+
+def schedule_kept(biz_code: str, schedule: str | None, using: str) -> None:
+    if schedule is None:
+        logger.info(
+            "The handler of %s has no schedule any more; its row on %s goes", biz_code, using
+        )
+    else:
+        logger.info("The handler of %s runs by itself on %s: %s", biz_code, using, schedule)
+
+
+def schedule_over(biz_code: str, error: Exception) -> None:
+    logger.warning("The handler of %s does not run by itself: %s", biz_code, error)
+
+
+_MISSED = {
+    "coalesce": "missed more than one of its times; it runs once, for the last of them",
+    "run": "is a misfire, and runs all the same",
+    "skip": "is a misfire: this time it is skipped",
+    "fail": "is a misfire: it is parked as FAILED",
+}
+
+
+def missed(task: RunningTask, lateness: float, action: str) -> None:
+    logger.warning("%s, due %.3f s ago, %s", task, lateness, _MISSED[action])
 
 
 def took_too_long(task: RunningTask, seconds: float, limit: float) -> None:

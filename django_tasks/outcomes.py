@@ -6,7 +6,9 @@ from datetime import datetime
 
 @dataclass(frozen=True, slots=True)
 class Done:
-    """The handler returned None: the task is finished and its row goes."""
+    """The task is finished and its row goes."""
+
+    counts_as: str = "done"
 
 
 DONE = Done()
@@ -14,13 +16,17 @@ DONE = Done()
 
 @dataclass(frozen=True, slots=True)
 class Reschedule:
-    """The handler returned a next time (aware UTC).
+    """The row waits for its next time (aware UTC), which the handler returned or its schedule has.
 
     ``biz_ext`` is the payload's JSON text if the handler changed it, None to leave it.
+    ``scheduled_time`` is the time that the next run is meant for, if that is not ``when``.
     """
 
     when: datetime
     biz_ext: str | None = None
+    scheduled_time: datetime | None = None
+    error: str = ""
+    counts_as: str = "rescheduled"
 
 
 @dataclass(frozen=True, slots=True)

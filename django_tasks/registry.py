@@ -21,6 +21,7 @@ from django_tasks.backoff import as_backoff, seconds
 from django_tasks.exceptions import HandlerError, TaskException, shortened
 from django_tasks.handlers import TaskHandler, is_async
 from django_tasks.keys import BIZ_CODE_LENGTH, QUEUE_LENGTH, check_key, check_priority
+from django_tasks.schedules import as_schedule
 from django_tasks.sensitive import without_secrets
 
 AUTODISCOVERED = "task_handlers"
@@ -155,6 +156,7 @@ def _checked_code(handler: TaskHandler) -> str:
             seconds(handler.timeout)
         if handler.max_attempts is not None:
             conf.convert("MAX_ATTEMPTS", handler.max_attempts)
+        _check_policies(handler)
     except (TypeError, ValueError) as error:
         raise HandlerError(f"{describe(handler)}: {error}") from error
     if getattr(type(handler), "handle", None) is TaskHandler.handle and not _own_handle(handler):
@@ -164,6 +166,26 @@ def _checked_code(handler: TaskHandler) -> str:
             f"{describe(handler)} is async and atomic; Django's transactions are not async"
         )
     return code
+
+
+def _check_policies(handler: TaskHandler) -> None:
+    """TypeError or ValueError for what cannot say when to run, to skip or to try again."""
+    if handler.schedule is not None:
+        as_schedule(handler.schedule)
+    if handler.misfire_grace_time is not None:
+        seconds(handler.misfire_grace_time)
+    if handler.on_misfire not in (None, "run", "skip", "fail"):
+        raise ValueError(f"on_misfire must be 'run', 'skip' or 'fail', not {handler.on_misfire!r}")
+    if handler.catch_up is not None and (type(handler.catch_up) is not int or handler.catch_up < 1):
+        raise ValueError(f"catch_up must be a whole number from 1, not {handler.catch_up!r}")
+    for name in ("retry_on", "fail_on"):
+        kinds = getattr(handler, name)
+        if not isinstance(kinds, tuple) or not all(_is_exception(kind) for kind in kinds):
+            raise TypeError(f"{name} must be a tuple of exceptions, not {shortened(kinds)}")
+
+
+def _is_exception(kind: Any) -> bool:
+    return isclass(kind) and issubclass(kind, BaseException)
 
 
 def _own_handle(handler: TaskHandler) -> bool:

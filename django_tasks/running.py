@@ -117,6 +117,11 @@ class RunningTask:
         return self._claimed.schedule
 
     @property
+    def scheduled_time(self) -> datetime:
+        """The time that this run is meant for: ``when`` without jitter, and before any retry."""
+        return for_django(self._claimed.intended_time)
+
+    @property
     def attempt(self) -> int:
         """1 for the first run, one more after every failure and every rescue."""
         return 1 + self._claimed.attempts + self._claimed.rescues

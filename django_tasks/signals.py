@@ -9,12 +9,18 @@ signal             sender         further arguments
 =================  =============  =======================================================
 task_added         ``Task``       ``task``; sent at the add, inside its transaction
 task_cancelled     ``Task``       ``biz_code``, ``biz_num``, ``result``
+task_changed       ``Task``       ``biz_code``, ``biz_num``, ``change``: "rescheduled", "due now",
+                                  "paused", "resumed", "requeued"
 task_started       handler class  ``task``
 task_succeeded     handler class  ``task``, ``seconds``: the handler is done, its row goes
 task_rescheduled   handler class  ``task``, ``seconds``, ``when``: the next time, aware UTC
 task_retried       handler class  ``task``, ``seconds``, ``when``, ``exception``
 task_failed        handler class  ``task``, ``seconds``, ``exception``: the last attempt failed;
                    or None        from a rescuer: ``exception`` None, ``error`` says why
+task_missed        handler class  ``task``, ``lateness`` in seconds, ``action``: "coalesce" (it runs
+                                  for the last of several missed times), "run", "skip", "fail"
+task_stuck         handler class  ``task``, ``seconds``: it has been running for, more than its
+                                  timeout; sent once, from a thread of its own
 task_lost          ``None``       ``task``: the end of a run was refused, its row had gone on
 task_rescued       ``None``       ``worker_id`` (of the dead), ``count``
 worker_started     ``None``       ``worker_id``, ``name``
@@ -33,11 +39,14 @@ from django.dispatch import Signal
 
 task_added = Signal()
 task_cancelled = Signal()
+task_changed = Signal()
 task_started = Signal()
 task_succeeded = Signal()
 task_rescheduled = Signal()
 task_retried = Signal()
 task_failed = Signal()
+task_missed = Signal()
+task_stuck = Signal()
 task_lost = Signal()
 task_rescued = Signal()
 worker_started = Signal()

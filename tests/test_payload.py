@@ -189,6 +189,7 @@ def a_run(text, attempts=0, rescues=0, asked=False):
         create_time=NOW,
         last_error="",
         schedule=None,
+        scheduled_time=None,
         worker_id=1,
         claim_time=NOW,
     )

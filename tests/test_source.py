@@ -129,6 +129,7 @@ def test_processes_are_forked_so_that_nothing_is_pickled_for_them() -> None:
 PLACEHOLDERS = {"marks", "_tuples", "_claimed_columns"}
 PIECES = {
     *("among", "cancelling", "codes", "column", "expression", "ext", "insert", "marked", "old"),
+    "scheduled",
     *(
         "new_when",
         "owned",

@@ -18,9 +18,8 @@ from django_tasks.schedules.words import EXACT, exactly, is_duration_word, units
 
 POSSIBLE = (
     "possible are 'every 30m', 'every 1 month on day 31 at 09:00 Asia/Shanghai', "
-    "'cron 0 9 * * 1-5 Europe/Berlin', 'at 2026-12-24T18:00:00+08:00', "
-    "'any of (every 30m; cron 0 9 * * *)' and 'all of (...; ...)', "
-    "with 'from ...', 'until ...', 'jitter 5s', 'count 5', 'gap ...', 'fold ...' behind"
+    "'cron 0 9 * * 1-5 Europe/Berlin', 'at 2026-12-24T18:00:00+08:00', 'any of (...; ...)' "
+    "and 'all of (...; ...)'"
 )
 
 _TOKEN = re.compile(r"[();]|[^\s();]+")

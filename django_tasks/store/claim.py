@@ -21,7 +21,7 @@ def _claimed_columns(dialect: Dialect) -> str:
     when, created = dialect.readable("{when}"), dialect.readable("create_time")
     return (
         f"id, version, biz_code, biz_num, {when}, biz_ext, queue, priority, attempts, rescues,"
-        f" {created}, last_error, schedule"
+        f" {created}, last_error, schedule, {dialect.readable('scheduled_time')}"
     )
 
 
@@ -314,6 +314,7 @@ def _claims(
             utc(created),
             error,
             schedule,
+            scheduled and utc(scheduled),
             owner,
             now,
         )
@@ -331,6 +332,7 @@ def _claims(
             created,
             error,
             schedule,
+            scheduled,
         ) in rows
     ]
 

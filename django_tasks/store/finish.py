@@ -147,15 +147,17 @@ def _leaving(claimed: Claimed, outcome: Outcome) -> Leaving:
     """What an outcome changes in its row: a table of values, one line an outcome."""
     key = Key._make(_fence(claimed))
     attempts, rescues, error = claimed.attempts, claimed.rescues, claimed.last_error
+    # A run that is tried again is still the run of that time.
+    intended = claimed.intended_time if claimed.schedule else None
     match outcome:
         case Unsettled(otherwise):
             return _leaving(claimed, otherwise)
-        case Reschedule(when, biz_ext):
-            return Leaving(*key, False, when, biz_ext, 0, 0, "")
+        case Reschedule(when, biz_ext, scheduled, error):
+            return Leaving(*key, False, when, biz_ext, 0, 0, error, scheduled)
         case Retry(when, error):
-            return Leaving(*key, False, when, None, attempts + 1, 0, error)
+            return Leaving(*key, False, when, None, attempts + 1, 0, error, intended)
         case Again(when):
-            return waiting(key, attempts, rescues, error)._replace(when=when)
+            return Leaving(*key, False, when, None, attempts, rescues, error, intended)
         case Fail(error):
             return Leaving(*key, True, None, None, attempts + 1, rescues, error)
         case GiveBack():

@@ -26,6 +26,7 @@ class Leaving(NamedTuple):
     """An owned row that goes on without its owner: what is new about it.
 
     ``when`` None and ``biz_ext`` None leave those as they are; ``biz_ext`` "null" stores NULL.
+    ``scheduled_time`` goes with ``when``: it is left or set with it.
     """
 
     id: int
@@ -37,6 +38,7 @@ class Leaving(NamedTuple):
     attempts: int
     rescues: int
     last_error: str
+    scheduled_time: datetime | None = None
 
 
 def waiting(key: Key, attempts: int = 0, rescues: int = 0, last_error: str = "") -> Leaving:
@@ -51,7 +53,7 @@ _NEW_STATUS = (
 )
 _NEW_COLUMNS = (
     "task_id, task_version, owner, failed, new_when, new_biz_ext, new_attempts, new_rescues,"
-    " new_error"
+    " new_error, new_scheduled"
 )
 
 
@@ -106,12 +108,14 @@ def _removed_returning(
 def _leave_returning(
     dialect: Dialect, rows: Sequence[Leaving], now: datetime
 ) -> tuple[str, list[Any]]:
-    marked = "(%s, %s, %s, %s, %s, %s, %s, %s, %s)"
+    marked = "(%s, %s, %s, %s, %s, %s, %s, %s, %s, %s)"
     when, ext = dialect.cast_time("n.new_when"), dialect.cast_json("n.new_biz_ext")
+    scheduled = dialect.cast_time("n.new_scheduled")
     template = f"""
 WITH n({_NEW_COLUMNS}) AS (VALUES {", ".join([marked] * len(rows))})
 UPDATE {{task}} AS t SET
     {{when}} = COALESCE({when}, t.{{when}}),
+    scheduled_time = CASE WHEN n.new_when IS NULL THEN t.scheduled_time ELSE {scheduled} END,
     biz_ext = CASE WHEN n.new_biz_ext IS NULL THEN t.biz_ext
                    WHEN n.new_biz_ext = 'null' THEN NULL ELSE {ext} END,
     attempts = n.new_attempts, rescues = n.new_rescues, last_error = n.new_error,
@@ -133,6 +137,7 @@ def _leave_joined(
 UPDATE {{task}} AS t JOIN ({union}) AS n
     ON t.id = n.task_id AND t.version = n.task_version AND t.claimed_by = n.owner
 SET t.{{when}} = COALESCE(n.new_when, t.{{when}}),
+    t.scheduled_time = IF(n.new_when IS NULL, t.scheduled_time, n.new_scheduled),
     t.biz_ext = CASE WHEN n.new_biz_ext IS NULL THEN t.biz_ext
                      WHEN n.new_biz_ext = 'null' THEN NULL ELSE n.new_biz_ext END,
     t.attempts = n.new_attempts, t.rescues = n.new_rescues, t.last_error = n.new_error,
@@ -143,8 +148,15 @@ WHERE t.status IN {FINISHABLE_SQL}"""
 
 
 def _values(dialect: Dialect, rows: Sequence[Leaving]) -> list[Any]:
+    time = dialect.to_column
     return flat(
-        (*row[:3], int(row.failed), row.when and dialect.to_column(row.when), *row[5:])
+        (
+            *row[:3],
+            int(row.failed),
+            row.when and time(row.when),
+            *row[5:9],
+            row.scheduled_time and time(row.scheduled_time),
+        )
         for row in rows
     )
 

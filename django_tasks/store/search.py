@@ -30,6 +30,12 @@ def with_keys(keys: Collection[tuple[str, str]], *, using: str) -> list[Task]:
     return found
 
 
+def schedules(biz_num: str, codes: Collection[str], *, using: str) -> dict[str, str | None]:
+    """The schedules of the rows with this number, by code."""
+    rows = Task._base_manager.using(using).filter(biz_code__in=codes, biz_num=biz_num)
+    return dict(rows.values_list("biz_code", "schedule"))
+
+
 def containing(biz_code: str, fragment: str, *, at_start: bool) -> Q:
     """Tasks of a code whose number contains (or begins with) ``fragment``, letter for letter.
 

@@ -85,6 +85,11 @@ def requeue(matching: Q, now: datetime, *, using: str) -> int:
     return _move(failed, now, now, _AS_ADDED, using=using)
 
 
+def replan(matching: Q, schedule: str, when: datetime, now: datetime, *, using: str) -> int:
+    """Give tasks another schedule and the time of their next run; otherwise as ``reschedule``."""
+    return _move(matching, when, now, _AS_ADDED, using=using, schedule=schedule)
+
+
 _AS_ADDED = {Status.FAILED: Status.PENDING, Status.CANCELLING: Status.RUNNING}
 _PAUSED = {Status.PENDING: Status.PAUSED, Status.RUNNING: Status.PAUSING}
 _UNPAUSED = {Status.PAUSED: Status.PENDING, Status.PAUSING: Status.RUNNING}
@@ -102,7 +107,13 @@ def _switch(matching: Q, now: datetime, change: dict[Status, Status], *, using: 
 
 
 def _move(
-    matching: Q, when: datetime, now: datetime, change: dict[Status, Status], *, using: str
+    matching: Q,
+    when: datetime,
+    now: datetime,
+    change: dict[Status, Status],
+    *,
+    using: str,
+    **others: Any,
 ) -> int:
     owned = Q(status__in=OWNED)
     return _update(
@@ -112,6 +123,8 @@ def _move(
         rescues=_when(owned, F("rescues"), Value(0)),
         last_error=_when(owned, F("last_error"), Value("", output_field=TextField())),
         when=for_django(when),
+        scheduled_time=None,
+        **others,
         version=F("version") + 1,
         update_time=for_django(now),
         status=_mapped(change),

@@ -210,7 +210,7 @@ def _assignments(old: str, new: Callable[[str], str]) -> str:
         f" rescues = CASE WHEN {owned} THEN {old}rescues ELSE 0 END,"
         f" last_error = CASE WHEN {owned} THEN {old}last_error ELSE '' END,"
         f" biz_ext = {new('biz_ext')}, queue = {new('queue')}, priority = {new('priority')},"
-        f" schedule = {new('schedule')}, update_time = {new('update_time')},"
+        f" schedule = {new('schedule')}, scheduled_time = NULL, update_time = {new('update_time')},"
         f" version = {old}version + 1, {{when}} = {new('{when}')},"
         f" status = CASE {old}status WHEN {Status.FAILED:d} THEN {Status.PENDING:d}"
         f" WHEN {Status.CANCELLING:d} THEN {Status.RUNNING:d} ELSE {old}status END"
@@ -231,7 +231,7 @@ def _stored(dialect: Dialect, row: tuple[Any, ...]) -> Task:
     """A row as Django would have read it."""
     values = dict(zip(_ALL_FIELDS, row, strict=True))
     values["biz_ext"] = payload.load(values["biz_ext"])
-    for name in ("when", "create_time", "update_time", "claim_time"):
+    for name in ("when", "create_time", "update_time", "claim_time", "scheduled_time"):
         if values[name] is not None:
             values[name] = for_django(dialect.from_column(values[name]))
     return Task.from_db(dialect.connection.alias, _ALL_FIELDS, list(values.values()))

@@ -2,6 +2,7 @@
 
 import traceback
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import datetime, timedelta
 from inspect import iscoroutine
 from time import monotonic
@@ -12,9 +13,24 @@ from django.db import InterfaceError, OperationalError, transaction
 from django_tasks import logs, sensitive, signals
 from django_tasks.backoff import Exponential, seconds
 from django_tasks.claimed import Claimed
+from django_tasks.clock import Tick
 from django_tasks.conf import options
-from django_tasks.exceptions import ClaimLost, TaskTypeError
-from django_tasks.handlers import TaskHandler, attempts_allowed, retry_delay, time_limit
+from django_tasks.exceptions import (
+    ClaimLost,
+    Misfired,
+    RetryLater,
+    TaskException,
+    TaskTypeError,
+    TaskValueError,
+)
+from django_tasks.handlers import (
+    Stop,
+    TaskHandler,
+    attempts_allowed,
+    may_retry,
+    retry_delay,
+    time_limit,
+)
 from django_tasks.outcomes import (
     DONE,
     Again,
@@ -28,8 +44,10 @@ from django_tasks.outcomes import (
     Settled,
     Unsettled,
 )
+from django_tasks.recurrence import for_latest, next_run, schedule_of
 from django_tasks.registry import handler_for
 from django_tasks.running import RunningTask
+from django_tasks.schedules import Schedule
 from django_tasks.store.finish import Ended, await_claim, finish_inside, is_cancelled
 from django_tasks.store.transactions import write_transaction
 from django_tasks.times import aware
@@ -44,7 +62,7 @@ AFTER_REFUSAL = timedelta(seconds=1)
 
 # How a handler can end well, and how its failure goes on.
 Good = Done | Reschedule
-Bad = Retry | Fail
+Bad = Retry | Fail | Reschedule
 
 
 class Run(NamedTuple):
@@ -53,6 +71,7 @@ class Run(NamedTuple):
     claimed: Claimed
     handler: TaskHandler
     task: RunningTask
+    schedule: Schedule | None = None
 
 
 class NotBegun(Exception):
@@ -63,6 +82,10 @@ class Unanswered(Exception):
     """The database refused the end of an ``atomic`` run, or did not answer: a deadlock, a failed
     certification, a broken connection. The handler has done nothing wrong.
     """
+
+
+class UnreadableSchedule(TaskException):
+    """The row's schedule says nothing: it is for a person to mend."""
 
 
 class Runner:
@@ -78,14 +101,68 @@ class Runner:
         handler = handler_for(claimed.biz_code)
         if handler is None or not self._may_start(claimed):
             return Ended(claimed, GiveBack())
-        task = RunningTask(claimed, self._using, self._membership.clock.tick(), is_cancelled)
+        started = self._membership.clock.tick()
         try:
-            return Ended(claimed, self._run(Run(claimed, handler, task)))
+            run = Run(claimed, handler, RunningTask(claimed, self._using, started, is_cancelled))
+            if claimed.schedule is not None:
+                run = self._with_schedule(run, started)
+            return Ended(claimed, self._misfire(run, started) or self._run(run))
+        except UnreadableSchedule as error:
+            return Ended(claimed, self._parked(run, error))
         except BaseException as error:  # noqa: BLE001 - a defect of ours must not end the thread
             logs.run_failed(claimed)
             return Ended(
                 claimed, Retry(self._membership.clock.now() + AFTER_DEFECT, error_text(error))
             )
+
+    def _with_schedule(self, run: Run, started: Tick) -> Run:
+        """The run of a task that has a schedule: it is for the last time that has passed."""
+        try:
+            schedule = schedule_of(run.claimed, run.handler)
+        except TaskValueError as error:
+            raise UnreadableSchedule(str(error)) from error
+        claimed = for_latest(run.claimed, schedule, run.handler, started.utc)
+        if claimed is not run.claimed:
+            run = run._replace(
+                claimed=claimed, task=RunningTask(claimed, self._using, started, is_cancelled)
+            )
+            self._missed(run, started, "coalesce")
+        return run._replace(schedule=schedule)
+
+    def _misfire(self, run: Run, started: Tick) -> Outcome | None:
+        """What becomes of a run that would start too late; None if it is to start."""
+        if run.handler.misfire_grace_time is None or run.claimed.attempts or run.claimed.rescues:
+            return None
+        grace = seconds(run.handler.misfire_grace_time)
+        late = _lateness(run.claimed, started.utc)
+        if late <= grace:
+            return None
+        action = run.handler.on_misfire or ("skip" if run.schedule else "fail")
+        self._missed(run, started, action)
+        if action == "run":
+            return None
+        if action == "skip":
+            return self._next(run, counts_as="missed") or Done(counts_as="missed")
+        reason = f"It would have started {late:.0f} s late; its misfire_grace_time is {grace:g} s."
+        return self._parked(run, Misfired(reason))
+
+    def _missed(self, run: Run, started: Tick, action: str) -> None:
+        late = _lateness(run.claimed, started.utc)
+        logs.missed(run.task, late, action)
+        self._tell(signals.task_missed, run, lateness=late, action=action)
+
+    def _parked(self, run: Run, error: TaskException) -> Fail:
+        """Not to be run as it is."""
+        self._tell(signals.task_failed, run, seconds=0.0, exception=error)
+        return Fail(error_text(error))
+
+    def _next(self, run: Run, **facts: Any) -> Reschedule | None:
+        """What the schedule says, if there is one and it is not over."""
+        if run.schedule is None:
+            return None
+        now = self._membership.clock.now()
+        following = next_run(run.claimed, run.schedule, run.handler, now)
+        return following and replace(following, **facts)
 
     def _may_start(self, claimed: Claimed) -> bool:
         """Whether the claim is this worker's: not of a life before, nor past its lease."""
@@ -120,14 +197,20 @@ class Runner:
             answer.close()  # its thread would not be in our transaction
             raise TaskTypeError("handle()", answer, "must be no coroutine where atomic is set")
         answer = self._awaited(answer, time_limit(run.handler))
-        if answer is None:
+        if (answer is None and run.schedule is None) or _means_stop(answer):
             return DONE
+        payload = run.task.changed_payload(options().payload_limit)
+        if answer is None:
+            return self._next(run, biz_ext=payload) or DONE
+        return Reschedule(self._moment("handle()", answer), payload)
+
+    def _moment(self, field: str, answer: Any) -> datetime:
+        """A time that a handler gave, as aware UTC."""
         if isinstance(answer, timedelta):
             answer = self._membership.clock.now() + answer
         elif not isinstance(answer, datetime):
-            raise TaskTypeError("handle()", answer, "must return None, a datetime or a timedelta")
-        when = aware("handle()", answer)
-        return Reschedule(when, run.task.changed_payload(options().payload_limit))
+            raise TaskTypeError(field, answer, "must return None, a datetime, a timedelta or Stop")
+        return aware(field, answer)
 
     def _atomically(self, run: Run) -> Good:
         """The handler and the end of its run in one transaction on the task's database.
@@ -180,25 +263,36 @@ class Runner:
         match bad:
             case Retry(when):
                 self._tell(signals.task_retried, run, seconds=duration, when=when, exception=error)
-            case Fail():
+            case Fail() | Reschedule():
                 self._on_failure(run, error)
                 self._tell(signals.task_failed, run, seconds=duration, exception=error)
         return bad
 
     def _after_failure(self, run: Run, error: BaseException) -> Bad:
-        """Try again, or was that the last attempt?"""
+        """Try again, or was that the last attempt? A schedule goes on all the same."""
         attempt = run.claimed.attempts + 1
-        if attempt >= attempts_allowed(run.handler):
-            return Fail(error_text(error))
-        when = self._membership.clock.now() + _delay(run, attempt)
-        return Retry(when, error_text(error))
+        if attempt < attempts_allowed(run.handler) and may_retry(run.handler, error):
+            return Retry(self._time_to_retry(run, error, attempt), error_text(error))
+        text = error_text(error)
+        try:
+            return self._next(run, error=text, counts_as="failed") or Fail(text)
+        except Exception as defect:  # noqa: BLE001 - a user's trigger may raise anything
+            return Fail(error_text(defect))
+
+    def _time_to_retry(self, run: Run, error: BaseException, attempt: int) -> datetime:
+        if isinstance(error, RetryLater):
+            try:
+                return self._moment("RetryLater", error.when)
+            except TaskValueError:
+                logs.backoff_failed(run.task)
+        return self._membership.clock.now() + _delay(run, attempt)
 
     def _on_failure(self, run: Run, error: BaseException) -> None:
         try:
             hook: Callable[..., Any] = run.handler.on_failure  # it may be async
             self._awaited(hook(run.task, error))
         except BaseException:  # noqa: BLE001 - the hook's failure changes nothing
-            logs.hook_failed(run.task)
+            logs.hook_failed("on_failure", run.task)
 
     def _warn_if_slow(self, run: Run, duration: float) -> None:
         limit = time_limit(run.handler)
@@ -223,6 +317,15 @@ def error_text(error: BaseException) -> str:
     text = "".join(traceback.format_exception(type(error), error, trace))
     text = text.encode("utf-8", "replace").decode().replace("\0", "\\0")
     return sensitive.ending(text, ERROR_LENGTH)
+
+
+def _means_stop(answer: Any) -> bool:
+    return answer is Stop or isinstance(answer, Stop)
+
+
+def _lateness(claimed: Claimed, started: datetime) -> float:
+    """Seconds; of a run for the last of several missed times, since that time."""
+    return (started - max(claimed.when, claimed.intended_time)).total_seconds()
 
 
 def _delay(run: Run, attempt: int) -> timedelta:

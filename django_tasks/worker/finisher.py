@@ -18,6 +18,7 @@ from django_tasks.outcomes import (
     Fail,
     GiveBack,
     Lost,
+    Outcome,
     Reschedule,
     Retry,
     Settled,
@@ -36,9 +37,7 @@ UNWRITABLE = (DataError, IntegrityError, OverflowError, TypeError, ValueError)
 WRITTEN = (Settled, Lost)
 
 _COUNTED = {
-    Done: "done",
     Settled: "done",
-    Reschedule: "rescheduled",
     Retry: "retried",
     Again: "retried",
     Unsettled: "retried",
@@ -159,9 +158,15 @@ class Finisher:
             self.counters["lost"] += 1
             signals.tell(signals.task_lost, None, task=claimed, using=self._using)
         else:
-            self.counters[_COUNTED[type(outcome)]] += 1
+            self.counters[_counted_as(outcome)] += 1
         if self._doubtful:
             self._doubtful.discard(claimed)
+
+
+def _counted_as(outcome: Outcome) -> str:
+    if isinstance(outcome, Done | Reschedule):
+        return outcome.counts_as
+    return _COUNTED[type(outcome)]
 
 
 def _text(end: Ended) -> str | None:

@@ -9,10 +9,13 @@ from time import monotonic
 
 from django_tasks import logs
 from django_tasks.claimed import Claimed
+from django_tasks.clock import Tick
 from django_tasks.handlers import time_limit
 from django_tasks.registry import handler_for
+from django_tasks.running import RunningTask
 from django_tasks.store.connection import keep_connection
-from django_tasks.worker import rescuer
+from django_tasks.store.finish import is_cancelled
+from django_tasks.worker import own_rows, rescuer, stuck
 from django_tasks.worker.claiming import Claiming
 from django_tasks.worker.config import WorkerConfig
 from django_tasks.worker.executor import STALE_SECONDS, Executor
@@ -39,6 +42,7 @@ class Poller:
         self._executor = executor
         self._finisher = Finisher(config)
         self._claiming = Claiming(config, membership, executor, self._finisher)
+        self._planned = False
         self._careful = False
         self._quiet = False
         self._beats = 0
@@ -52,6 +56,9 @@ class Poller:
         careful, self._careful = self._careful, False
         keep_connection(self._config.using, self._config.lock_wait)
         self._keep_lease()
+        if not self._planned:
+            own_rows.keep(self._membership.clock.now(), using=self._config.using)
+            self._planned = True
         self._finisher.add(self._executor.collect())
         # Careful for as long as somebody holds a row that we want: a plain cycle would wait for it.
         self._careful = self._finisher.write(self._membership.clock.now(), careful=careful)
@@ -127,9 +134,13 @@ class Poller:
             handler = handler_for(claimed.biz_code)
             limit = time_limit(handler) if handler else None
             key = (claimed.worker_id, claimed.id)
-            if limit is not None and monotonic() - started > limit and key not in self._warned:
+            seconds = monotonic() - started
+            if handler and limit is not None and seconds > limit and key not in self._warned:
                 self._warned.add(key)
-                logs.still_running(claimed, monotonic() - started, limit)
+                logs.still_running(claimed, seconds, limit)
+                began = Tick(self._membership.clock.reading, started)
+                task = RunningTask(claimed, self._config.using, began, is_cancelled)
+                stuck.report(handler, task, seconds)
 
     def _tally(self) -> None:
         since, before = self._tallied

@@ -537,9 +537,9 @@ def test_a_key_that_somebody_adds_meanwhile_is_not_overwritten(
 ) -> None:
     checked = admin.checked_task
 
-    def check_and_be_overtaken(task: Task, using: str) -> Any:
+    def check_and_be_overtaken(task: Task, using: str, clock: Any) -> Any:
         a_row("42", version=7)
-        return checked(task, using)
+        return checked(task, using, clock)
 
     monkeypatch.setattr(admin, "checked_task", check_and_be_overtaken)
     response = boss.post(reverse(ADD), NEW)
@@ -671,11 +671,11 @@ def test_of_two_people_who_save_at_once_one_is_refused(
     mine, theirs = (opened(boss, task) | {"queue": queue} for queue in ("mine", "theirs"))
     other, checked, saves = logged_in(User.objects.get()), admin.checked_task, []
 
-    def let_them_save_too(task: Task, using: str) -> Any:
+    def let_them_save_too(task: Task, using: str, clock: Any) -> Any:
         # Here the versions have been compared, and nothing has been written.
         if not saves:
             saves.append(elsewhere(save, other, task, theirs))
-        return checked(task, using)
+        return checked(task, using, clock)
 
     monkeypatch.setattr(admin, "checked_task", let_them_save_too)
     assert save(boss, task, mine).status_code == 302

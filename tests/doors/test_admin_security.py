@@ -129,10 +129,11 @@ def test_the_list_shows_markup_as_text(query: dict[str, str], hostile: Task, bos
 
 def test_a_tasks_own_pages_show_markup_as_text(hostile: Task, boss: Client) -> None:
     page = safe(boss.get(reverse(CHANGE, args=[hostile.pk])))
-    assert page.text.count(ENDING) >= 3  # payload, error, schedule
-    assert page.text.count(MARKUP) >= 5
+    assert page.text.count(ENDING) >= 2  # payload, error
+    assert page.text.count(MARKUP) >= 4
     values = [value for name, value in page.attributes if name == "value"]
     assert MARKUP in values  # the queue's field
+    assert f"{ENDING}\n{MARKUP}" in values  # the schedule's
     assert fields(boss.get(reverse(CHANGE, args=[hostile.pk])))["queue"] == MARKUP
     for name in (DELETE, "admin:django_tasks_task_history"):
         assert MARKUP in safe(boss.get(reverse(name, args=[hostile.pk]))).text
@@ -218,7 +219,8 @@ def test_a_list_of_megabytes_is_short(huge: Task, boss: Client, queries: Any) ->
     with queries() as asked:
         assert safe(boss.get(reverse(LIST))).size < 100_000
     long = ("biz_ext", "last_error", "schedule")
-    assert not [query for query in asked if any(name in query["sql"] for name in long)]
+    read = [column for query in asked for column in re.findall(r"\w+", query["sql"])]
+    assert not {*long} & {*read}
     assert safe(boss.get(reverse(WORKERS))).size < 100_000
 
 

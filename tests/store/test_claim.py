@@ -67,6 +67,8 @@ def test_a_claim_brings_home_all_of_the_row(careful):
         last_error="oops",
         version=8,
         create_time=later(-99),
+        schedule="every 1h",
+        scheduled_time=later(-5),
     )
 
     (claimed,) = take(now=later(1), careful=careful)
@@ -86,7 +88,8 @@ def test_a_claim_brings_home_all_of_the_row(careful):
         "rescues": 1,
         "create_time": later(-99),
         "last_error": "oops",
-        "schedule": None,
+        "schedule": "every 1h",
+        "scheduled_time": later(-5),
         "worker_id": WORKER,
         "claim_time": later(1),
     }

@@ -7,6 +7,7 @@ import pkgutil
 import re
 from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
+from datetime import timedelta
 from typing import Any, NamedTuple
 
 import pytest
@@ -16,7 +17,17 @@ from django_tasks import api, store
 from django_tasks.models import Task, WorkerRow
 from django_tasks.outcomes import Again, Done, Fail, GiveBack, Reschedule, Retry, Unsettled
 from django_tasks.status import Status
-from django_tasks.store import claim, finish, hints, rescue, search, steer, upsert, workers
+from django_tasks.store import (
+    claim,
+    debounce,
+    finish,
+    hints,
+    rescue,
+    search,
+    steer,
+    upsert,
+    workers,
+)
 from django_tasks.store.claim import Claimer
 from django_tasks.store.finish import Ended
 from django_tasks.store.upsert import OnConflict
@@ -140,6 +151,9 @@ def adding(do: Caller, texts: Texts) -> None:
         both = [new(texts), new(texts, conflict.value)]
         do(upsert.upsert, both, conflict, NOW)
         do(upsert.upsert, both, conflict, NOW)
+    patience = debounce.Patience(timedelta(seconds=1), timedelta(seconds=2))
+    for _ in range(2):
+        do(debounce.debounce, new(texts), patience, lambda waiting: waiting, NOW)
     do(hints.notify, NOW, NOW, 1)
     hints._doors.clear()
     do(hints.ring, NOW, NOW, 1)
@@ -150,6 +164,7 @@ def adding(do: Caller, texts: Texts) -> None:
 def looking(do: Caller, texts: Texts) -> None:
     row(texts)
     assert len(do(search.with_keys, {(texts.code, texts.number)})) == 1
+    assert do(search.schedules, texts.number, [texts.code]) == {texts.code: texts.error}
     assert len(do(search.pending_like, texts.code, texts.number)) == 1
     for at_start in (True, False):
         match = search.containing(texts.code, texts.number, at_start=at_start)
@@ -199,6 +214,7 @@ def steering(do: Caller, texts: Texts) -> None:
         assert do(steer.resume, match, NOW) == 1
         assert do(steer.reschedule, match, later(60), NOW) == 1
         assert do(steer.run_now, match, NOW) == 1
+        assert do(steer.replan, match, texts.error, later(60), NOW) == 1
         Task.objects.update(status=Status.FAILED)
         assert do(steer.requeue, match, NOW) == 1
     assert do(steer.cancel, match, NOW) == (1, 0)
@@ -242,6 +258,7 @@ def public() -> set[str]:
     return found - {
         "connection.keep_connection",
         "dialects.dialect_of",
+        "dialects.has_one_writer",
         "transactions.is_contention",
         "transactions.write_transaction",
         "transactions.answered_transaction",

@@ -94,7 +94,7 @@ def test_a_timedelta_counts_from_now(register: Register) -> None:
 def test_anything_else_is_a_failed_attempt_that_says_so(register: Register, answer: Any) -> None:
     outcome = outcome_of(register, lambda task: answer)
     assert isinstance(outcome, Retry)
-    assert "must return None, a datetime or a timedelta" in outcome.error
+    assert "must return None, a datetime, a timedelta or Stop" in outcome.error
 
 
 @pytest.mark.parametrize(

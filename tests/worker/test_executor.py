@@ -22,7 +22,7 @@ THEN = datetime(2030, 1, 1, tzinfo=timezone.utc)
 
 def claim(number: int) -> Claimed:
     return Claimed(
-        number, 1, "job", str(number), THEN, None, "default", 0, 0, 0, THEN, "", None, 7, THEN
+        number, 1, "job", str(number), THEN, None, "default", 0, 0, 0, THEN, "", None, None, 7, THEN
     )
 
 

@@ -233,9 +233,23 @@ def test_a_payload_is_data_whatever_it_looks_like(
     seen: list[Any] = []
     register(lambda task: seen.append(task.biz_ext))
     added(biz_ext=value)
-    Task.objects.update(schedule="os.system", last_error="os.system")
+    Task.objects.update(last_error="os.system")
     work()
     assert seen == [value]
+    assert (no_import, CLASSES_MADE) == ([], [])
+
+
+@pytest.mark.parametrize("text", ["os.system", "trigger os.system", "__import__('antigravity')"])
+def test_a_schedule_is_data_whatever_it_looks_like(
+    text: str, register: Register, no_import: list[str]
+) -> None:
+    seen: list[Any] = []
+    register(seen.append)
+    added()
+    Task.objects.update(schedule=text)
+    work()
+    assert not seen
+    assert Task.objects.get().status == Status.FAILED
     assert (no_import, CLASSES_MADE) == ([], [])
 
 

@@ -1,0 +1,92 @@
+"""Add a task that waits until nobody has added it for a while.
+
+Races: two clients add one key (the unique key lets one insert; the other then locks the row and
+moves it), and a worker claims, runs or finishes the row meanwhile (it is locked from the look to
+the write; if it has gone between the insert and the lock, the next insert succeeds).
+"""
+
+from collections.abc import Callable
+from datetime import datetime, timedelta
+from typing import NamedTuple
+
+from django_tasks.models import Task
+from django_tasks.status import OWNED
+from django_tasks.store import search
+from django_tasks.store.dialects import Dialect, dialect_of
+from django_tasks.store.transactions import write_transaction
+from django_tasks.store.upsert import NewTask, OnConflict, upsert
+
+
+class Patience(NamedTuple):
+    """How long after the last add a task is due, and how long after the first at the latest."""
+
+    wait: timedelta
+    at_most: timedelta | None
+
+
+class There(NamedTuple):
+    """The row that an add meets; times are aware UTC."""
+
+    status: int
+    when: datetime
+    biz_ext: str | None
+    latest: datetime | None
+    claim_time: datetime | None
+
+    @property
+    def begins_anew(self) -> bool:
+        """Whether a worker has it and nobody has added to it since: what runs now is not to be
+        merged with."""
+        return self.status in OWNED and self.claim_time is not None and self.when <= self.claim_time
+
+
+def debounce(
+    new: NewTask,
+    patience: Patience,
+    merged: Callable[[str | None], str | None],
+    now: datetime,
+    *,
+    using: str,
+) -> Task:
+    """Store a task and return its row; its ``when`` is ours to say.
+
+    ``merged`` makes the new payload (JSON text) of the one that waits.
+    """
+    dialect = dialect_of(using)
+    due = now + patience.wait
+    latest = None if patience.at_most is None else now + patience.at_most
+    with write_transaction(using):
+        while True:
+            if upsert([new._replace(when=due)], OnConflict.KEEP, now, using=using):
+                break
+            if there := _locked(dialect, new):
+                if not there.begins_anew:
+                    latest = there.latest or latest
+                    due = due if latest is None else max(now, min(due, latest))
+                    new = new._replace(biz_ext=merged(there.biz_ext))
+                upsert([new._replace(when=due)], OnConflict.REPLACE, now, using=using)
+                break
+        return _stored(dialect, new, latest)
+
+
+def _locked(dialect: Dialect, new: NewTask) -> There | None:
+    template = (
+        "SELECT status, {when}, biz_ext, scheduled_time, claim_time FROM {task}"
+        f" WHERE biz_code = %s AND biz_num = %s{dialect.lock}"
+    )
+    for status, when, biz_ext, latest, claimed in dialect.fetch(template, new[:2]):
+        utc = dialect.from_column
+        return There(status, utc(when), biz_ext, latest and utc(latest), claimed and utc(claimed))
+    return None
+
+
+def _stored(dialect: Dialect, new: NewTask, latest: datetime | None) -> Task:
+    """Note until when it waits at the latest, in the row that is locked, and read it."""
+    key = new[:2]
+    if latest is not None:
+        dialect.execute(
+            "UPDATE {task} SET scheduled_time = %s WHERE biz_code = %s AND biz_num = %s",
+            [dialect.to_column(latest), *key],
+        )
+    (row,) = search.with_keys([key], using=dialect.connection.alias)
+    return row

@@ -1,0 +1,26 @@
+"""Tell a handler, once, that a run of it takes longer than its timeout."""
+
+from threading import Thread
+
+from django_tasks import logs, signals
+from django_tasks.handlers import TaskHandler
+from django_tasks.running import RunningTask
+from django_tasks.store.connection import close_connections
+
+
+def report(handler: TaskHandler, task: RunningTask, seconds: float) -> None:
+    """Call ``on_stuck`` and the receivers in a thread of their own: the poller must not wait for
+    them, or it would miss its heartbeat with them.
+    """
+    if type(handler).on_stuck is not TaskHandler.on_stuck or signals.task_stuck.receivers:
+        arguments = (handler, task, seconds)
+        Thread(target=_tell, args=arguments, name="django_tasks-stuck", daemon=True).start()
+
+
+def _tell(handler: TaskHandler, task: RunningTask, seconds: float) -> None:
+    try:
+        handler.on_stuck(task, seconds)
+    except BaseException:  # noqa: BLE001 - the hook's failure changes nothing
+        logs.hook_failed("on_stuck", task)
+    signals.tell(signals.task_stuck, type(handler), task=task, seconds=seconds, using=task.using)
+    close_connections()

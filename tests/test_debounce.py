@@ -1,0 +1,172 @@
+"""``on_conflict="debounce"``: due when nobody has added the task for a while."""
+
+from datetime import datetime, timedelta
+from typing import Any
+
+import pytest
+
+from django_tasks import client, registry
+from django_tasks.client import add_task, add_tasks, cancel_task
+from django_tasks.exceptions import TaskTypeError, TaskValueError
+from django_tasks.handlers import TaskHandler
+from django_tasks.models import Task
+from django_tasks.status import Status
+from django_tasks.store.claim import Claimer, claim, lanes
+from django_tasks.times import for_django
+from tests.conftest import NOW, Elsewhere
+from tests.waiting import DEADLINE
+
+pytestmark = pytest.mark.django_db
+
+WAIT, AT_MOST = timedelta(seconds=30), timedelta(minutes=2)
+
+
+class Clock:
+    """The clients' clock, pushed by the test."""
+
+    def __init__(self) -> None:
+        self.moment = NOW
+
+    def __call__(self, using: str) -> datetime:
+        return self.moment
+
+    def push(self, seconds: float) -> None:
+        self.moment += timedelta(seconds=seconds)
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
+    clock = Clock()
+    monkeypatch.setattr(client, "now", clock)
+    return clock
+
+
+def debounced(biz_ext: Any = None, wait: Any = WAIT, at_most: Any = None, **fields: Any) -> Task:
+    task = Task(biz_code="index", biz_num="1", biz_ext=biz_ext, **fields)
+    return add_task(task, on_conflict="debounce", wait=wait, at_most=at_most)
+
+
+def seconds_until(clock: Clock) -> float:
+    when: datetime = Task.objects.get().when
+    return (when - for_django(clock.moment)).total_seconds()
+
+
+def test_it_waits_from_the_last_add_on(clock: Clock) -> None:
+    assert debounced().when == for_django(NOW + WAIT)
+    clock.push(20)
+    assert debounced(wait=30).when == for_django(NOW + timedelta(seconds=50))
+    assert Task.objects.count() == 1
+
+
+def test_but_no_longer_than_at_most_from_the_first(clock: Clock) -> None:
+    for _ in range(5):
+        debounced(at_most=AT_MOST)
+        clock.push(25)
+    assert for_django(NOW + AT_MOST) == Task.objects.get().when
+    debounced(at_most=AT_MOST)
+    assert seconds_until(clock) == 0
+
+
+def test_the_last_payload_stays_unless_the_handler_merges(clock: Clock) -> None:
+    debounced({"page": 1})
+    debounced({"page": 2})
+    assert Task.objects.get().biz_ext == {"page": 2}
+
+
+def test_the_handler_may_merge_payloads(clock: Clock, monkeypatch: pytest.MonkeyPatch) -> None:
+    class Index(TaskHandler):
+        biz_code = "index"
+
+        def merge(self, waiting: Any, added: Any) -> Any:
+            return sorted({*waiting, *added})
+
+    monkeypatch.setitem(registry._handlers, "index", Index())
+    debounced([3, 1])
+    debounced([2, 1])
+    assert Task.objects.get().biz_ext == [1, 2, 3]
+
+
+def test_while_it_runs_a_new_wait_begins(clock: Clock) -> None:
+    debounced("runs", at_most=AT_MOST)
+    clock.push(60)
+    (lane,) = lanes(using="default")
+    (mine,) = claim(Claimer(7), lane, clock.moment, 1, using="default")
+    assert mine.intended_time == mine.when
+    clock.push(100)
+    debounced("waits", at_most=AT_MOST)
+    row = Task.objects.get()
+    assert (row.status, row.biz_ext, row.version) == (Status.RUNNING, "waits", mine.version + 1)
+    assert seconds_until(clock) == 30
+    clock.push(100)
+    debounced("waits", at_most=AT_MOST)
+    assert seconds_until(clock) == 20
+
+
+def test_one_that_is_being_cancelled_counts_as_absent(clock: Clock) -> None:
+    debounced("old")
+    Task.objects.update(status=Status.CANCELLING, claimed_by=7, claim_time=for_django(NOW))
+    debounced("new")
+    row = Task.objects.get()
+    assert (row.status, row.biz_ext) == (Status.RUNNING, "new")
+
+
+def test_one_that_has_failed_waits_again(clock: Clock) -> None:
+    debounced()
+    Task.objects.update(status=Status.FAILED, attempts=5)
+    debounced()
+    row = Task.objects.get()
+    assert (row.status, row.attempts) == (Status.PENDING, 0)
+
+
+def test_after_a_cancel_the_wait_begins_anew(clock: Clock) -> None:
+    debounced(at_most=AT_MOST)
+    clock.push(100)
+    cancel_task("index", "1")
+    debounced(at_most=AT_MOST)
+    assert seconds_until(clock) == 30
+
+
+@pytest.mark.parametrize(
+    ("values", "sentence"),
+    [
+        ({"wait": None}, "wait must say how long"),
+        ({"wait": -1}, "wait must be a timedelta or seconds"),
+        ({"wait": 60, "at_most": 30}, "at_most must not be shorter than wait"),
+        ({"when": NOW}, "when must be left out"),
+        ({"schedule": "every 1h"}, "schedule cannot be debounced"),
+    ],
+    ids=str,
+)
+def test_bad_input_is_refused(clock: Clock, values: Any, sentence: str) -> None:
+    with pytest.raises(TaskValueError, match=sentence):
+        debounced(**values)
+    assert not Task.objects.exists()
+
+
+def test_a_wait_of_the_wrong_type_is_refused() -> None:
+    with pytest.raises(TaskTypeError, match="wait must be"):
+        debounced(wait="30")
+
+
+def test_wait_goes_with_debounce_only() -> None:
+    with pytest.raises(TaskValueError, match="goes with on_conflict='debounce' only"):
+        add_task(Task(biz_code="index", biz_num="1", when=NOW), wait=3)
+    with pytest.raises(TaskValueError, match="on_conflict must be one of"):
+        add_tasks([], on_conflict="debounce")
+
+
+@pytest.mark.django_db(transaction=True)
+def test_of_many_who_add_at_once_nobodys_payload_is_lost(
+    elsewhere: Elsewhere, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Index(TaskHandler):
+        biz_code = "index"
+
+        def merge(self, waiting: Any, added: Any) -> Any:
+            return sorted({*waiting, *added})
+
+    monkeypatch.setitem(registry._handlers, "index", Index())
+    futures = [elsewhere(debounced, [number], wait=600) for number in range(12)]
+    for future in futures:
+        future.result(DEADLINE)
+    assert Task.objects.get().biz_ext == list(range(12))

@@ -1,0 +1,477 @@
+"""Tasks that have a schedule: when they run again, for which time, and what is missed."""
+
+from collections.abc import Callable
+from datetime import datetime, timedelta, timezone
+from typing import Any
+
+import pytest
+from django.test import override_settings
+
+from django_tasks import signals
+from django_tasks.client import add_task, cancel_task, pause_task, reschedule_task
+from django_tasks.exceptions import RetryLater, TaskValueError
+from django_tasks.handlers import Stop
+from django_tasks.keys import SCHEDULE_NUM
+from django_tasks.models import Task
+from django_tasks.outcomes import Done, Fail, Outcome, Reschedule, Retry
+from django_tasks.schedules import At, Every
+from django_tasks.status import Status
+from django_tasks.store.finish import Ended, finish
+from django_tasks.times import aware
+from django_tasks.worker import own_rows
+from django_tasks.worker.membership import Membership
+from tests.worker.conftest import Register
+from tests.worker.parts import (
+    CODE,
+    USING,
+    added,
+    ago,
+    ahead,
+    claimed,
+    heard,
+    joined,
+    row,
+    runner,
+    stored,
+)
+
+pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("in_one_transaction")]
+
+HOUR = timedelta(hours=1)
+MINUTE = timedelta(minutes=1)
+SOON = timedelta(seconds=30)
+
+
+def now() -> datetime:
+    return datetime.now(timezone.utc)
+
+
+def on_the_hour(hours_ago: int = 0) -> datetime:
+    return now().replace(minute=0, second=0, microsecond=0) - hours_ago * HOUR
+
+
+def hourly() -> str:
+    return str(Every(hours=1, start=on_the_hour(1000)))
+
+
+class Runs:
+    """A worker that runs what is due, writes the end, and remembers what it ran for."""
+
+    def __init__(self, register: Register, answer: Callable[[Any], Any], **attributes: Any):
+        self.times: list[datetime] = []
+        self.membership: Membership = joined()
+
+        def handle(task: Any) -> Any:
+            self.times.append(task.scheduled_time)
+            return answer(task)
+
+        register(handle, **attributes)
+
+    def run(self, biz_num: str = "1") -> Outcome:
+        (claim,) = claimed(self.membership.worker_id)
+        assert claim.biz_num == biz_num
+        ended = runner(self.membership)(claim)
+        assert not finish([ended], now(), using=USING).lost
+        return ended.outcome
+
+
+def nothing(task: Any) -> None:
+    pass
+
+
+def test_a_task_with_a_schedule_first_runs_at_its_first_time() -> None:
+    task = add_task(Task(biz_code=CODE, biz_num="1", schedule="every 30m"))
+    assert task.schedule == "every 30m"
+    assert timedelta(minutes=29) < task.when - now() <= timedelta(minutes=30)
+
+
+def test_or_at_the_time_it_is_given() -> None:
+    when = ahead(60)
+    assert added(when=when, schedule=Every(minutes=30)).when == when
+
+
+@pytest.mark.parametrize("use_tz", [True, False])
+def test_after_a_run_it_waits_for_its_next_time_and_keeps_its_beat(
+    register: Register, use_tz: bool
+) -> None:
+    with override_settings(USE_TZ=use_tz, TIME_ZONE="Asia/Shanghai"):
+        runs = Runs(register, nothing)
+        due = (now() - MINUTE).replace(microsecond=7)
+        added(when=due, schedule="every 1h")
+        assert runs.run() == Reschedule(due + HOUR)
+        task = stored()
+        assert aware("when", task.when) == due + HOUR
+    assert (task.scheduled_time, task.schedule) == (None, "every 1h")
+    assert (task.status, task.attempts) == (Status.PENDING, 0)
+
+
+def test_what_a_run_leaves_in_the_payload_is_there_for_the_next(register: Register) -> None:
+    def count(task: Any) -> None:
+        task.biz_ext["runs"] += 1
+
+    runs = Runs(register, count)
+    added(when=ago(60), schedule="every 1h", biz_ext={"runs": 1})
+    runs.run()
+    assert stored().biz_ext == {"runs": 2}
+
+
+def test_a_returned_time_comes_first_and_once(register: Register) -> None:
+    answers: list[Any] = [timedelta(minutes=-5), None]
+    runs = Runs(register, lambda task: answers.pop(0))
+    added(when=ago(60), schedule=hourly())
+    runs.run()
+    assert stored().when < now()
+    runs.run()
+    assert stored().when == on_the_hour() + HOUR
+
+
+@pytest.mark.parametrize("answer", [Stop, Stop()], ids=["class", "instance"])
+def test_stop_ends_it(register: Register, answer: Any) -> None:
+    runs = Runs(register, lambda task: answer)
+    added(when=ago(60), schedule="every 1h")
+    assert runs.run() == Done()
+    assert row() is None
+
+
+def test_a_schedule_that_is_over_ends_the_task(register: Register) -> None:
+    runs = Runs(register, nothing)
+    added(when=ago(60), schedule=At(ahead(30)))
+    Task.objects.update(schedule=str(At(ago(30))))
+    assert runs.run() == Done()
+    assert row() is None
+
+
+def test_jitter_delays_a_run_and_not_its_beat(register: Register) -> None:
+    runs = Runs(register, nothing)
+    added(when=on_the_hour(), schedule=f"{hourly()} jitter 10m")
+    outcome = runs.run()
+    assert isinstance(outcome, Reschedule)
+    assert outcome.scheduled_time == on_the_hour() + HOUR
+    assert timedelta(0) <= outcome.when - outcome.scheduled_time <= timedelta(minutes=10)
+    assert stored().scheduled_time == on_the_hour() + HOUR
+
+
+# Failures
+
+
+def fail(task: Any) -> None:
+    raise ValueError("no")
+
+
+def test_a_retry_is_still_the_run_of_its_time(register: Register) -> None:
+    due = on_the_hour()
+    runs = Runs(register, fail, backoff=0)
+    added(when=due, schedule=hourly())
+    assert isinstance(runs.run(), Retry)
+    assert stored().scheduled_time == due
+    runs.run()
+    assert runs.times == [due, due]
+
+
+def test_after_the_last_attempt_the_schedule_goes_on(register: Register) -> None:
+    runs = Runs(register, fail, max_attempts=1)
+    added(when=ago(60), schedule=hourly())
+    with heard(signals.task_failed) as failed:
+        outcome = runs.run()
+    assert isinstance(outcome, Reschedule)
+    assert outcome.counts_as == "failed"
+    assert len(failed) == 1
+    task = stored()
+    assert (task.status, task.when) == (Status.PENDING, on_the_hour() + HOUR)
+    assert "ValueError: no" in task.last_error
+
+
+def test_if_that_was_its_last_time_it_is_parked(register: Register) -> None:
+    runs = Runs(register, fail, max_attempts=1)
+    added(when=ago(60), schedule="every 1h")
+    Task.objects.update(schedule=str(At(ago(30))))
+    assert isinstance(runs.run(), Fail)
+    assert stored().status == Status.FAILED
+
+
+def test_a_schedule_that_says_nothing_parks_the_task_unrun(register: Register) -> None:
+    runs = Runs(register, nothing)
+    added(when=ago(60), schedule="every 1h")
+    Task.objects.update(schedule="now and then")
+    with heard(signals.task_failed) as failed:
+        assert isinstance(runs.run(), Fail)
+    assert not runs.times
+    assert len(failed) == 1
+    task = stored()
+    assert task.status == Status.FAILED
+    assert "now and then" in task.last_error
+
+
+def test_retry_later_says_when(register: Register) -> None:
+    when = ahead(90)
+
+    def later(task: Any) -> None:
+        raise RetryLater(when)
+
+    runs = Runs(register, later)
+    added()
+    outcome = runs.run()
+    assert isinstance(outcome, Retry)
+    assert outcome.when == when
+    assert stored().attempts == 1
+
+
+def test_retry_later_counts_and_ends_as_any_attempt(register: Register) -> None:
+    def later(task: Any) -> None:
+        raise RetryLater(MINUTE, "the bank is closed")
+
+    runs = Runs(register, later, max_attempts=1)
+    added()
+    outcome = runs.run()
+    assert isinstance(outcome, Fail)
+    assert "the bank is closed" in outcome.error
+
+
+def test_a_bad_time_to_retry_becomes_the_backoff(register: Register) -> None:
+    def later(task: Any) -> None:
+        raise RetryLater("tomorrow")  # type: ignore[arg-type]
+
+    runs = Runs(register, later, backoff=60)
+    added()
+    outcome = runs.run()
+    assert isinstance(outcome, Retry)
+    assert SOON < outcome.when - now() <= MINUTE
+
+
+@pytest.mark.parametrize(
+    ("attributes", "kind"),
+    [
+        ({}, Retry),
+        ({"retry_on": (LookupError,)}, Fail),
+        ({"retry_on": (ValueError,)}, Retry),
+        ({"fail_on": (ValueError,)}, Fail),
+        ({"retry_on": (Exception,), "fail_on": (ArithmeticError,)}, Retry),
+    ],
+    ids=str,
+)
+def test_which_exceptions_are_tried_again(
+    register: Register, attributes: dict[str, Any], kind: type
+) -> None:
+    runs = Runs(register, fail, **attributes)
+    added()
+    assert isinstance(runs.run(), kind)
+
+
+# What was missed
+
+
+def test_of_several_missed_times_the_last_one_runs(register: Register) -> None:
+    runs = Runs(register, nothing)
+    added(when=on_the_hour(5), schedule=hourly())
+    with heard(signals.task_missed) as missed:
+        runs.run()
+    assert runs.times == [on_the_hour()]
+    assert [message["action"] for message in missed] == ["coalesce"]
+    assert stored().when == on_the_hour() + HOUR
+
+
+def test_without_coalesce_each_of_them_runs(register: Register) -> None:
+    runs = Runs(register, nothing, coalesce=False)
+    added(when=on_the_hour(3), schedule=hourly())
+    for _ in range(4):
+        runs.run()
+    assert runs.times == [on_the_hour(hours) for hours in (3, 2, 1, 0)]
+    assert stored().when == on_the_hour() + HOUR
+
+
+def test_catch_up_runs_the_last_so_many(register: Register) -> None:
+    runs = Runs(register, nothing, coalesce=False, catch_up=3)
+    added(when=on_the_hour(100), schedule=hourly())
+    for _ in range(3):
+        runs.run()
+    assert runs.times == [on_the_hour(100), on_the_hour(1), on_the_hour(0)]
+    assert stored().when == on_the_hour() + HOUR
+
+
+@pytest.mark.parametrize(
+    ("on_misfire", "runs_it"), [(None, False), ("skip", False), ("run", True)], ids=str
+)
+def test_a_run_that_is_too_late_is_skipped_unless_told_otherwise(
+    register: Register, on_misfire: str | None, runs_it: bool
+) -> None:
+    runs = Runs(register, nothing, misfire_grace_time=0.001, on_misfire=on_misfire)
+    added(when=ago(1), schedule="every 1h")
+    with heard(signals.task_missed) as missed:
+        outcome = runs.run()
+    assert bool(runs.times) is runs_it
+    assert [message["action"] for message in missed] == ["run" if runs_it else "skip"]
+    assert isinstance(outcome, Reschedule)
+    assert outcome.counts_as == ("rescheduled" if runs_it else "missed")
+    assert stored().when > now()
+
+
+def test_within_its_grace_time_it_runs(register: Register) -> None:
+    runs = Runs(register, nothing, misfire_grace_time=60)
+    added(when=ago(1), schedule="every 1h")
+    runs.run()
+    assert len(runs.times) == 1
+
+
+def test_the_last_of_several_missed_times_is_judged_by_itself(register: Register) -> None:
+    runs = Runs(register, nothing, misfire_grace_time=3601)
+    added(when=on_the_hour(100), schedule=hourly())
+    runs.run()
+    assert runs.times == [on_the_hour()]
+
+
+@pytest.mark.parametrize("on_misfire", [None, "fail"])
+def test_a_task_without_a_schedule_that_is_too_late_is_parked(
+    register: Register, on_misfire: str | None
+) -> None:
+    runs = Runs(register, nothing, misfire_grace_time=10, on_misfire=on_misfire)
+    added(when=ago(3600))
+    assert isinstance(runs.run(), Fail)
+    assert not runs.times
+    assert "its misfire_grace_time is 10 s" in stored().last_error
+
+
+def test_or_dropped_if_it_is_to_be_skipped(register: Register) -> None:
+    runs = Runs(register, nothing, misfire_grace_time=10, on_misfire="skip")
+    added(when=ago(3600))
+    assert runs.run() == Done(counts_as="missed")
+    assert row() is None
+
+
+def test_an_attempt_after_a_failure_is_no_misfire(register: Register) -> None:
+    answers = [ValueError("once"), None]
+
+    def once(task: Any) -> None:
+        if error := answers.pop(0):
+            raise error
+
+    runs = Runs(register, once, misfire_grace_time=3601, backoff=0)
+    added(when=ago(3600))
+    runs.run()
+    Task.objects.update(when=ago(3700))
+    assert runs.run() == Done()
+
+
+# Rows of handlers
+
+
+def kept(register: Register, schedule: Any, **attributes: Any) -> Task | None:
+    from django_tasks import registry
+
+    registry.forget()
+    register(nothing, schedule=schedule, **attributes)
+    own_rows.keep(now(), using=USING)
+    return row(SCHEDULE_NUM)
+
+
+def test_a_handlers_schedule_has_one_row(register: Register) -> None:
+    first = kept(register, Every(minutes=30), queue="mail", priority=3)
+    assert first is not None
+    assert (first.schedule, first.queue, first.priority) == ("every 30m", "mail", 3)
+    assert timedelta(minutes=29) < first.when - now() <= timedelta(minutes=30)
+    again = kept(register, Every(minutes=30))
+    assert again is not None
+    assert (again.pk, again.version, again.when) == (first.pk, 0, first.when)
+
+
+def test_another_schedule_moves_the_row_and_keeps_its_payload(register: Register) -> None:
+    kept(register, "every 30m")
+    Task.objects.update(biz_ext={"runs": 3})
+    moved = kept(register, "every 2h")
+    assert moved is not None
+    assert (moved.schedule, moved.biz_ext, moved.version) == ("every 2h", {"runs": 3}, 1)
+    assert timedelta(minutes=119) < moved.when - now() <= 2 * HOUR
+
+
+def test_without_its_schedule_the_row_goes(register: Register) -> None:
+    kept(register, "every 30m")
+    added("1", schedule="every 1h", when=ahead(9))
+    assert kept(register, None) is None
+    assert row("1") is not None
+
+
+def test_a_row_of_a_code_that_is_not_known_here_stays(register: Register) -> None:
+    kept(register, "every 30m")
+    from django_tasks import registry
+
+    registry.forget()
+    register(nothing, "other")
+    own_rows.keep(now(), using=USING)
+    assert row(SCHEDULE_NUM) is not None
+
+
+def test_a_paused_row_stays_paused_when_its_schedule_changes(register: Register) -> None:
+    kept(register, "every 30m")
+    pause_task(CODE, SCHEDULE_NUM)
+    moved = kept(register, "every 2h")
+    assert moved is not None
+    assert (moved.status, moved.schedule) == (Status.PAUSED, "every 2h")
+
+
+def test_a_schedule_that_is_over_makes_no_row(
+    register: Register, caplog: pytest.LogCaptureFixture
+) -> None:
+    assert kept(register, At(ago(60))) is None
+    assert "does not run by itself" in caplog.text
+
+
+class Trigger:
+    """As APScheduler's are."""
+
+    def get_next_fire_time(self, previous: datetime | None, now: datetime) -> datetime:
+        return now.replace(minute=0, second=0, microsecond=0) + HOUR
+
+    def __repr__(self) -> str:
+        return "<on the hour>"
+
+
+def test_a_trigger_of_another_library_serves_a_handler(register: Register) -> None:
+    first = kept(register, Trigger())
+    assert first is not None
+    assert first.schedule == "trigger <on the hour>"
+    assert first.when == on_the_hour() + HOUR
+    reschedule_task(CODE, SCHEDULE_NUM, ago(1))
+    membership = joined()
+    (claim,) = claimed(membership.worker_id)
+    finish([runner(membership)(claim)], now(), using=USING)
+    assert stored(SCHEDULE_NUM).when == on_the_hour() + HOUR
+
+
+def test_the_number_of_such_rows_is_taken() -> None:
+    with pytest.raises(TaskValueError, match="belongs to the schedule of its handler"):
+        added(SCHEDULE_NUM)
+
+
+@pytest.mark.parametrize(
+    "schedule", ["now and then", "every 0m", "at 2001-01-01T00:00:00+00:00", Trigger(), 7], ids=repr
+)
+def test_a_schedule_that_cannot_be_stored_is_refused(schedule: Any) -> None:
+    with pytest.raises(TaskValueError, match="schedule"):
+        added(schedule=schedule)
+    assert not Task.objects.exists()
+
+
+def test_an_add_replaces_the_schedule_as_it_does_the_rest(register: Register) -> None:
+    added(schedule="every 1h")
+    Task.objects.update(scheduled_time=ago(1))
+    added(when=ahead(9))
+    task = stored()
+    assert (task.schedule, task.scheduled_time) == (None, None)
+
+
+def test_a_cancel_ends_a_schedule(register: Register) -> None:
+    added(schedule="every 1h")
+    cancel_task(CODE, "1")
+    assert row() is None
+
+
+def test_given_back_it_is_as_it_was(register: Register) -> None:
+    from django_tasks.outcomes import GiveBack
+
+    Runs(register, nothing)
+    added(when=ago(5), schedule="every 1h")
+    Task.objects.update(scheduled_time=ago(9))
+    before = stored()
+    (claim,) = claimed(joined().worker_id)
+    finish([Ended(claim, GiveBack())], now(), using=USING)
+    after = stored()
+    assert (after.when, after.scheduled_time) == (before.when, before.scheduled_time)
