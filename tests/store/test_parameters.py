@@ -13,10 +13,10 @@ import pytest
 from django.db import connection
 
 from django_tasks import api, store
-from django_tasks.models import Task, WorkerRow
+from django_tasks.models import Lock, Task, WorkerRow
 from django_tasks.outcomes import Again, Done, Fail, GiveBack, Reschedule, Retry, Unsettled
 from django_tasks.status import Status
-from django_tasks.store import claim, finish, hints, rescue, search, steer, upsert, workers
+from django_tasks.store import claim, finish, hints, locks, rescue, search, steer, upsert, workers
 from django_tasks.store.claim import Claimer
 from django_tasks.store.finish import Ended
 from django_tasks.store.upsert import OnConflict
@@ -111,8 +111,9 @@ class Caller:
 def everything(texts: Texts) -> set[str]:
     """Call all that the store can do, with these texts; returns the names of what was called."""
     do = Caller()
-    for part in (adding, looking, claiming, finishing, steering, rescuing, working):
+    for part in (adding, looking, claiming, finishing, steering, rescuing, working, locking):
         Task.objects.all().delete()
+        Lock.objects.all().delete()
         part(do, texts)
     return do.called
 
@@ -227,6 +228,16 @@ def working(do: Caller, texts: Texts) -> None:
     assert do(workers.remove, ids[1])
 
 
+def locking(do: Caller, texts: Texts) -> None:
+    hold = do(locks.take, texts.name, texts.number, 30.0)
+    assert (hold.name, hold.holder) == (texts.name, texts.number)
+    assert not do(locks.take, texts.name, texts.code, 30.0)
+    assert do(locks.renew, hold, 30.0)
+    assert do(locks.free, hold)
+    assert do(locks.take, texts.name, texts.code, 30.0)
+    do(locks.now_in_microseconds)
+
+
 def parameters(function: Callable[..., Any]) -> Collection[str]:
     return inspect.signature(function).parameters
 
@@ -280,7 +291,7 @@ def test_each_mark_of_a_statement_has_its_value() -> None:
 
 
 def test_the_names_in_statements_are_those_of_the_models() -> None:
-    models = (Task, WorkerRow)
+    models = (Task, WorkerRow, Lock)
     names = {model._meta.db_table for model in models} | {"savepoint"}
     names |= {field.column for model in models for field in model._meta.concrete_fields}
     with recorded() as statements:
