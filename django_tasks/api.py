@@ -32,6 +32,9 @@ from django_tasks.client import (
 )
 from django_tasks.exceptions import (
     HandlerError,
+    LockInTransaction,
+    LockLost,
+    LockTaken,
     TaskException,
     TaskExists,
     TaskTypeError,
@@ -39,6 +42,7 @@ from django_tasks.exceptions import (
     UnknownDatabase,
 )
 from django_tasks.handlers import TaskHandler, task_handler
+from django_tasks.locks import Held, alock, lock
 from django_tasks.models import Task
 from django_tasks.registry import get_task_handlers, register_task_handler
 from django_tasks.running import RunningTask
@@ -51,6 +55,10 @@ from django_tasks.worker.config import worker_config
 __all__ = [
     "CancelResult",
     "HandlerError",
+    "Held",
+    "LockInTransaction",
+    "LockLost",
+    "LockTaken",
     "OnConflict",
     "RunningTask",
     "Status",
@@ -69,6 +77,7 @@ __all__ = [
     "adelete_tasks",
     "aget_task",
     "aget_tasks_by_code",
+    "alock",
     "apause_task",
     "arequeue_task",
     "areschedule_task",
@@ -79,6 +88,7 @@ __all__ = [
     "get_task",
     "get_task_handlers",
     "get_tasks_by_code",
+    "lock",
     "pause_task",
     "register_task_handler",
     "requeue_task",

@@ -51,6 +51,18 @@ class ClaimLost(TaskException):
     """Raised inside an ``atomic`` run whose row has gone to somebody else: it rolls back."""
 
 
+class LockTaken(TaskException, TimeoutError):
+    """Somebody else holds the lock, and did so for as long as the caller would wait."""
+
+
+class LockLost(TaskException, RuntimeError):
+    """A lock is not held any more although its section goes on, or went on."""
+
+
+class LockInTransaction(TaskException, RuntimeError):
+    """A lock was asked for inside a transaction, where it would protect nothing."""
+
+
 def shortened(value: Any, limit: int = 80) -> str:
     """``repr(value)``, at most ``limit`` characters, never failing."""
     try:
