@@ -253,6 +253,7 @@ def public() -> set[str]:
     return found - {
         "connection.keep_connection",
         "dialects.dialect_of",
+        "dialects.has_one_writer",
         "transactions.is_contention",
         "transactions.write_transaction",
         "transactions.answered_transaction",
