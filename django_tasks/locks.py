@@ -41,6 +41,8 @@ WAITS = 0.0, 31_536_000.0
 # Between two looks at a lock that somebody holds, in seconds; doubled each time.
 FIRST_PAUSE = 0.05
 LONGEST_PAUSE = 1.0
+# How long the end of a section that has lost its lock waits for the thread that renewed it.
+SHORTEST_JOIN = 1.0
 
 
 class Held:
@@ -140,7 +142,7 @@ class Held:
         self._leaving.set()
         if self._renewing.ident is not None:
             # A renewal that hangs is left alone: after the lock was freed it matches nothing.
-            self._renewing.join(left)
+            self._renewing.join(max(left, SHORTEST_JOIN))
         # What was lost needs no freeing: its lease has passed, or somebody else has it.
         return left > 0 and _freed(self._hold, self._using)
 
