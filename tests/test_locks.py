@@ -23,6 +23,7 @@ from django_tasks.api import (
 )
 from django_tasks.models import Lock
 from django_tasks.store import locks as rows
+from tests.integration.tasks import needs_a_server
 from tests.waiting import DEADLINE, eventually
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -305,10 +306,31 @@ def test_a_take_whose_answer_was_lost_holds_the_lock_for_one_lease(time, monkeyp
         assert held.term == 2
 
 
-def test_a_connection_that_broke_in_the_section_does_not_keep_the_lock():
+@needs_a_server
+def test_a_connection_that_broke_in_the_section_does_not_keep_the_lock(elsewhere):
+    """Nor does the next one that is broken keep the lock from being taken again."""
     with lock("report"):
-        connection.connection.close()  # as the server does
+        killed_by_the_server(elsewhere)
     assert row().holder == ""
+    killed_by_the_server(elsewhere)
+    with pytest.raises(OperationalError), lock("report"):
+        pass
+    with lock("report") as held:
+        assert held.term == 2
+
+
+def killed_by_the_server(elsewhere):
+    """Our connection."""
+    mysql = connection.vendor == "mysql"
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT connection_id()" if mysql else "SELECT pg_backend_pid()")
+        number = cursor.fetchone()
+
+    def kill():
+        with connection.cursor() as cursor:
+            cursor.execute("KILL %s" if mysql else "SELECT pg_terminate_backend(%s)", number)
+
+    elsewhere(kill).result(DEADLINE)
 
 
 # What is refused
