@@ -1,4 +1,4 @@
-"""The admin's pages for tasks and workers.
+"""The admin's pages for tasks, workers and locks.
 
 They read the database that the router gives tasks to. Whatever they change goes through
 ``django_tasks.api``: an edit is an add, a deletion is a cancel, and a run under way hears of both.
@@ -7,7 +7,7 @@ They read the database that the router gives tasks to. Whatever they change goes
 import json
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 from django import forms
@@ -34,18 +34,20 @@ from django_tasks import api, client
 from django_tasks.api import CancelResult
 from django_tasks.exceptions import TaskExists, TaskValueError
 from django_tasks.intake import checked_task
-from django_tasks.models import Task, WorkerRow
+from django_tasks.models import Lock, Task, WorkerRow
 from django_tasks.registry import get_task_handlers
 from django_tasks.status import Status
+from django_tasks.store.dialects import EPOCH
 from django_tasks.times import aware
 
 if TYPE_CHECKING:
     TaskModelAdmin = admin.ModelAdmin[Task]
     WorkerModelAdmin = admin.ModelAdmin[WorkerRow]
+    LockModelAdmin = admin.ModelAdmin[Lock]
     TaskModelForm = forms.ModelForm[Task]
     TaskPaginator = Paginator[Task]
 else:
-    TaskModelAdmin = WorkerModelAdmin = admin.ModelAdmin
+    TaskModelAdmin = WorkerModelAdmin = LockModelAdmin = admin.ModelAdmin
     TaskModelForm = forms.ModelForm
     TaskPaginator = Paginator
 
@@ -621,3 +623,42 @@ class WorkerAdmin(WorkerModelAdmin):
     @admin.display(description=_("counters"))
     def numbers(self, worker: WorkerRow) -> str:
         return _cell(", ".join(f"{name} {count}" for name, count in worker.counters.items()))
+
+
+@admin.register(Lock)
+class LockAdmin(LockModelAdmin):
+    """Who holds which lock. Nothing to edit: a row that is written or deleted here would let two
+    in at once, or begin its terms anew.
+    """
+
+    list_display = fields = ("name", "held", "holder", "term", "end")
+    ordering = ("name",)
+    search_fields = ("name__startswith",)
+    paginator = LimitedPaginator
+    show_full_result_count = False
+
+    def get_queryset(self, request: HttpRequest) -> "QuerySet[Lock]":
+        return super().get_queryset(request).using(alias())
+
+    def has_add_permission(self, request: HttpRequest) -> bool:
+        return False
+
+    def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        return False
+
+    def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        return False
+
+    @admin.display(description=_("held"), boolean=True)
+    def held(self, lock: Lock) -> bool:
+        return bool(lock.holder) and _moment(lock.until) >= client.now(alias())
+
+    @admin.display(description=_("lease ends"))
+    def end(self, lock: Lock) -> str:
+        if not lock.holder:
+            return self.get_empty_value_display()
+        return _distance(_moment(lock.until), client.now(alias()))
+
+
+def _moment(microseconds: int) -> datetime:
+    return EPOCH + timedelta(microseconds=microseconds)

@@ -32,6 +32,9 @@ from django_tasks.client import (
 )
 from django_tasks.exceptions import (
     HandlerError,
+    LockInTransaction,
+    LockLost,
+    LockTaken,
     RetryLater,
     TaskException,
     TaskExists,
@@ -40,6 +43,7 @@ from django_tasks.exceptions import (
     UnknownDatabase,
 )
 from django_tasks.handlers import Stop, TaskHandler, task_handler
+from django_tasks.locks import Held, alock, lock
 from django_tasks.models import Task
 from django_tasks.registry import get_task_handlers, register_task_handler
 from django_tasks.running import RunningTask
@@ -52,6 +56,10 @@ from django_tasks.worker.config import worker_config
 __all__ = [
     "CancelResult",
     "HandlerError",
+    "Held",
+    "LockInTransaction",
+    "LockLost",
+    "LockTaken",
     "OnConflict",
     "RetryLater",
     "RunningTask",
@@ -72,6 +80,7 @@ __all__ = [
     "adelete_tasks",
     "aget_task",
     "aget_tasks_by_code",
+    "alock",
     "apause_task",
     "arequeue_task",
     "areschedule_task",
@@ -82,6 +91,7 @@ __all__ = [
     "get_task",
     "get_task_handlers",
     "get_tasks_by_code",
+    "lock",
     "pause_task",
     "register_task_handler",
     "requeue_task",

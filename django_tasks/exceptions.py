@@ -72,6 +72,18 @@ class RetryLater(TaskException):
         return self.reason or f"to be tried again: {self.when}"
 
 
+class LockTaken(TaskException, TimeoutError):
+    """Somebody else holds the lock, and did so for as long as the caller would wait."""
+
+
+class LockLost(TaskException, RuntimeError):
+    """A lock is not held any more although its section goes on, or went on."""
+
+
+class LockInTransaction(TaskException, RuntimeError):
+    """A lock was asked for inside a transaction, where it would protect nothing."""
+
+
 def shortened(value: Any, limit: int = 80) -> str:
     """``repr(value)``, at most ``limit`` characters, never failing."""
     try:

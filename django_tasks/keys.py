@@ -5,6 +5,7 @@ from django_tasks.exceptions import TaskTypeError, TaskValueError
 BIZ_CODE_LENGTH = 50
 BIZ_NUM_LENGTH = 100
 QUEUE_LENGTH = 50
+LOCK_NAME_LENGTH = 100
 PRIORITIES = range(-32_768, 32_768)  # a smallint everywhere
 # The number under which a handler's own schedule has its row.
 SCHEDULE_NUM = "@schedule"

@@ -240,6 +240,31 @@ def poller_failed(using: str) -> None:
     logger.exception("A cycle of the poller on %s failed; it goes on", using)
 
 
+# Locks
+
+
+def lock_not_renewed(name: str, error: BaseException) -> None:
+    logger.warning(
+        "Lock %r could not be renewed (%s); trying again until its lease has passed",
+        name,
+        _in_short(error),
+    )
+
+
+def lock_lost(name: str, term: int) -> None:
+    logger.error(
+        "Lock %r (term %d) was lost while its section ran: somebody else may hold it", name, term
+    )
+
+
+def lock_not_freed(name: str, error: BaseException) -> None:
+    logger.warning(
+        "Lock %r could not be freed (%s); it is free when its lease has passed",
+        name,
+        _in_short(error),
+    )
+
+
 # Processes
 
 

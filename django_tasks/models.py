@@ -13,7 +13,7 @@ from django.utils import timezone
 from django.utils.translation import gettext_lazy as _
 
 from django_tasks.fields import KeyField
-from django_tasks.keys import BIZ_CODE_LENGTH, BIZ_NUM_LENGTH, QUEUE_LENGTH
+from django_tasks.keys import BIZ_CODE_LENGTH, BIZ_NUM_LENGTH, LOCK_NAME_LENGTH, QUEUE_LENGTH
 from django_tasks.status import Status
 
 
@@ -93,6 +93,33 @@ class WorkerRow(models.Model):
         db_table = "t_task_worker"
         verbose_name = _("worker")
         verbose_name_plural = _("workers")
+
+    def __str__(self) -> str:
+        return self.name
+
+
+class Lock(models.Model):
+    """A named lock, held while ``holder`` is not empty and ``until`` has not passed.
+
+    Rows are never deleted: ``term`` would begin anew.
+    """
+
+    id = models.BigAutoField(primary_key=True)
+    name = KeyField(_("name"), max_length=LOCK_NAME_LENGTH)
+    # The fencing number: one more each time somebody takes the lock.
+    term = models.BigIntegerField(_("term"), default=0)
+    holder = models.CharField(_("holder"), max_length=200, default="", blank=True)
+    # Microseconds since 1970 UTC by the database's clock: an hour that comes twice in autumn is
+    # no matter for a number.
+    until = models.BigIntegerField(_("until"), default=0)
+
+    class Meta:
+        db_table = "t_task_lock"
+        verbose_name = _("lock")
+        verbose_name_plural = _("locks")
+        constraints: ClassVar[Any] = [
+            models.UniqueConstraint(fields=["name"], name="t_task_lock_name"),
+        ]
 
     def __str__(self) -> str:
         return self.name

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any
 
 import pytest
@@ -12,7 +12,9 @@ from hypothesis import HealthCheck
 from hypothesis import settings as hypothesis_settings
 
 from django_tasks import client, registry
+from django_tasks.store import dialects
 from tests.factories import NOW
+from tests.worker import parts
 
 hypothesis_settings.register_profile(
     "ci",
@@ -51,6 +53,20 @@ def now(monkeypatch: pytest.MonkeyPatch) -> datetime:
     """The clients' clock, stopped."""
     monkeypatch.setattr(client, "now", lambda using: NOW)
     return NOW
+
+
+@pytest.fixture
+def world(monkeypatch: pytest.MonkeyPatch) -> parts.Ticks:
+    """Time that the test pushes forward, for the host and for the database alike."""
+    ticks = parts.Ticks()
+    monkeypatch.setattr(dialects, "monotonic", ticks)
+    for dialect in (dialects.Dialect, dialects.SQLite):
+        monkeypatch.setattr(dialect, "utc", _moved(dialect.utc, ticks))
+    return ticks
+
+
+def _moved(utc: Callable[..., datetime], ticks: parts.Ticks) -> Callable[..., datetime]:
+    return lambda dialect, value: utc(dialect, value) + timedelta(seconds=ticks.ahead)
 
 
 Elsewhere = Callable[..., "Future[Any]"]

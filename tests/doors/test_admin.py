@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Callable, Iterator
+from datetime import timedelta
 from html import unescape
 from typing import Any
 
@@ -17,8 +18,9 @@ from django.urls import reverse
 
 from django_tasks import admin, api, client, signals
 from django_tasks.handlers import task_handler
-from django_tasks.models import Task
+from django_tasks.models import Lock, Task
 from django_tasks.status import Status
+from django_tasks.store.dialects import EPOCH
 from tests.conftest import DEADLINE
 from tests.doors.conftest import Staff, logged_in
 from tests.factories import (
@@ -41,6 +43,8 @@ CHANGE = "admin:django_tasks_task_change"
 DELETE = "admin:django_tasks_task_delete"
 WORKERS = "admin:django_tasks_workerrow_changelist"
 WORKER = "admin:django_tasks_workerrow_change"
+LOCKS = "admin:django_tasks_lock_changelist"
+LOCK = "admin:django_tasks_lock_change"
 
 
 @pytest.fixture
@@ -138,7 +142,7 @@ NEW = {
 # Who may
 
 
-@pytest.mark.parametrize("page", [LIST, ADD, WORKERS])
+@pytest.mark.parametrize("page", [LIST, ADD, WORKERS, LOCKS])
 @pytest.mark.parametrize("person", ["nobody", "a user who is not staff"])
 def test_who_is_not_staff_is_sent_to_the_login_page(page: str, person: str, db: None) -> None:
     who = Client() if person == "nobody" else logged_in(User.objects.create_user("user"))
@@ -757,6 +761,49 @@ def test_workers_cannot_be_changed_by_anybody(boss: Client) -> None:
 def test_staff_with_the_view_permission_sees_workers(staff: Staff) -> None:
     a_worker("web-1:4711")
     assert "web-1:4711" in text(staff("view_workerrow").get(reverse(WORKERS)))
+
+
+# Locks
+
+
+def a_lock(name: str, seconds: float, holder: str = "web-1:4711:ab") -> Lock:
+    """A lock whose lease ends so many seconds from NOW; nobody holds it without a ``holder``."""
+    until = (later(seconds) - EPOCH) // timedelta(microseconds=1) if holder else 0
+    return Lock.objects.create(name=name, term=7, holder=holder, until=until)
+
+
+def test_locks_are_shown_with_their_holders(boss: Client) -> None:
+    a_lock("free", 0, holder="")
+    a_lock("held", 20)
+    a_lock("passed", -4)
+    page = boss.get(reverse(LOCKS))
+    shown = text(page)
+    for word in (
+        "free",
+        "held",
+        "passed",
+        "web-1:4711:ab",
+        " 7 ",
+        "in 20 seconds",
+        "4 seconds ago",
+    ):
+        assert word in shown
+    held = re.findall(r'field-held"><img[^>]*alt="(\w+)"', page.content.decode())
+    assert held == ["False", "True", "False"]
+    found = text(boss.get(reverse(LOCKS), {"q": "pass"}))
+    assert "passed" in found
+    assert "20 seconds" not in found
+
+
+def test_locks_cannot_be_changed_by_anybody(boss: Client) -> None:
+    lock = a_lock("report", 20)
+    page = reverse(LOCK, args=[lock.pk])
+    assert boss.get(page).status_code == 200
+    assert boss.post(page, {"holder": ""}).status_code == 403
+    for action in ("add", "delete"):
+        arguments = [lock.pk] if action == "delete" else []
+        url = reverse(f"admin:django_tasks_lock_{action}", args=arguments)
+        assert boss.post(url, {"post": "yes"}).status_code == 403
 
 
 # Other databases, other settings

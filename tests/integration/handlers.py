@@ -154,3 +154,24 @@ class Slow(TaskHandler):
         start = monotonic()
         Group.objects.using(task.using).count()
         note("end", task, start)
+
+
+class Tick(TaskHandler):
+    """Counts its runs in the payload, for the next run to go on from.
+
+    Each accepted run leaves a row of its number. The first try of the run whose number is
+    ``deadly`` kills its process.
+    """
+
+    biz_code = "tick"
+    atomic = True
+    max_attempts = 100
+    backoff = 0.01
+
+    def handle(self, task: RunningTask) -> timedelta:
+        task.biz_ext["ticks"] += 1
+        note("start", task, monotonic())
+        if task.biz_ext["ticks"] == task.biz_ext["deadly"] and task.attempt == 1:
+            os.kill(os.getpid(), signal.SIGKILL)
+        Group.objects.using(task.using).create(name=f"tick {task.biz_ext['ticks']}")
+        return timedelta(seconds=0.05)

@@ -10,7 +10,7 @@ TASK_HANDLERS = env.list("TEST_HANDLERS", default=["tests.integration.handlers.A
 if TASK_HANDLERS == ["tests.integration.handlers.ALL"]:
     TASK_HANDLERS = [
         f"tests.integration.handlers.{name}"
-        for name in ("Run", "Gated", "Again", "Until", "Kill", "Fail", "Effect", "Slow")
+        for name in ("Run", "Gated", "Again", "Until", "Kill", "Fail", "Effect", "Slow", "Tick")
     ]
 INSTALLED_APPS = [name for name in INSTALLED_APPS if name != "testproject.shop"]  # noqa: F405
 ROOT_URLCONF = "django.contrib.auth.urls"

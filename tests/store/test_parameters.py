@@ -14,7 +14,7 @@ import pytest
 from django.db import connection
 
 from django_tasks import api, store
-from django_tasks.models import Task, WorkerRow
+from django_tasks.models import Lock, Task, WorkerRow
 from django_tasks.outcomes import Again, Done, Fail, GiveBack, Reschedule, Retry, Unsettled
 from django_tasks.status import Status
 from django_tasks.store import (
@@ -22,6 +22,7 @@ from django_tasks.store import (
     debounce,
     finish,
     hints,
+    locks,
     rescue,
     search,
     steer,
@@ -122,8 +123,9 @@ class Caller:
 def everything(texts: Texts) -> set[str]:
     """Call all that the store can do, with these texts; returns the names of what was called."""
     do = Caller()
-    for part in (adding, looking, claiming, finishing, steering, rescuing, working):
+    for part in (adding, looking, claiming, finishing, steering, rescuing, working, locking):
         Task.objects.all().delete()
+        Lock.objects.all().delete()
         part(do, texts)
     return do.called
 
@@ -243,6 +245,16 @@ def working(do: Caller, texts: Texts) -> None:
     assert do(workers.remove, ids[1])
 
 
+def locking(do: Caller, texts: Texts) -> None:
+    hold = do(locks.take, texts.name, texts.number, 30.0)
+    assert (hold.name, hold.holder) == (texts.name, texts.number)
+    assert not do(locks.take, texts.name, texts.code, 30.0)
+    assert do(locks.renew, hold, 30.0)
+    assert do(locks.free, hold)
+    assert do(locks.take, texts.name, texts.code, 30.0)
+    do(locks.now_in_microseconds)
+
+
 def parameters(function: Callable[..., Any]) -> Collection[str]:
     return inspect.signature(function).parameters
 
@@ -297,7 +309,7 @@ def test_each_mark_of_a_statement_has_its_value() -> None:
 
 
 def test_the_names_in_statements_are_those_of_the_models() -> None:
-    models = (Task, WorkerRow)
+    models = (Task, WorkerRow, Lock)
     names = {model._meta.db_table for model in models} | {"savepoint"}
     names |= {field.column for model in models for field in model._meta.concrete_fields}
     with recorded() as statements:

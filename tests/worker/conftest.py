@@ -1,14 +1,12 @@
 """Handlers of one test, and workers that end with it."""
 
 from collections.abc import Callable, Iterator
-from datetime import datetime, timedelta
 from typing import Any
 
 import pytest
 
 from django_tasks import registry
 from django_tasks.handlers import TaskHandler
-from django_tasks.store import dialects
 from django_tasks.worker import embedded, poller
 from django_tasks.worker.coroutines import EventLoop
 from tests.waiting import DEADLINE
@@ -53,17 +51,3 @@ def embedded_workers() -> Iterator[None]:
 def in_one_transaction(monkeypatch: pytest.MonkeyPatch) -> None:
     """The worker's parts share the test's transaction: none may close its connection."""
     monkeypatch.setattr(poller, "keep_connection", lambda *args: None)
-
-
-@pytest.fixture
-def world(monkeypatch: pytest.MonkeyPatch) -> parts.Ticks:
-    """Time that the test pushes forward, for the host and for the database alike."""
-    ticks = parts.Ticks()
-    monkeypatch.setattr(dialects, "monotonic", ticks)
-    for dialect in (dialects.Dialect, dialects.SQLite):
-        monkeypatch.setattr(dialect, "utc", _moved(dialect.utc, ticks))
-    return ticks
-
-
-def _moved(utc: Callable[..., datetime], ticks: parts.Ticks) -> Callable[..., datetime]:
-    return lambda dialect, value: utc(dialect, value) + timedelta(seconds=ticks.ahead)

@@ -1,0 +1,336 @@
+"""Named locks for a project's own sections: at most one process in the cluster is in each.
+
+A lock is a lease in the database. Its holder renews it from a thread of its own, and stops
+believing in itself by the host's monotonic clock before anybody else can take it. No lease can do
+more than that: a process that was stopped between ``check()`` and its next write writes all the
+same. ``term`` is for those writes: see ``lock``.
+"""
+
+import os
+import secrets
+import socket
+import threading
+from asyncio import sleep as asleep
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager
+from random import uniform
+from time import monotonic, sleep
+from typing import NamedTuple
+
+from asgiref.sync import sync_to_async
+from django.db import connections
+
+from django_tasks import logs
+from django_tasks.backoff import Duration, seconds
+from django_tasks.exceptions import (
+    LockInTransaction,
+    LockLost,
+    LockTaken,
+    TaskTypeError,
+    TaskValueError,
+)
+from django_tasks.intake import write_alias
+from django_tasks.keys import LOCK_NAME_LENGTH, check_key
+from django_tasks.store import locks
+from django_tasks.store.connection import close_connections, keep_connection
+from django_tasks.store.locks import Hold
+
+DEFAULT_LEASE = 30.0
+LEASES = 1.0, 86_400.0  # seconds
+WAITS = 0.0, 31_536_000.0
+# Between two looks at a lock that somebody holds, in seconds; doubled each time.
+FIRST_PAUSE = 0.05
+LONGEST_PAUSE = 1.0
+# How long the end of a section that has lost its lock waits for the thread that renewed it.
+SHORTEST_JOIN = 1.0
+
+
+class Held:
+    """A lock that this process has taken. For any thread; nothing here asks the database.
+
+    ``name``; ``term``, a whole number, one more each time anybody takes this lock.
+    """
+
+    def __init__(self, hold: Hold, lease: float, asked: float, using: str) -> None:
+        """``asked`` is the monotonic time *before* the database was asked for the lock."""
+        self.name = hold.name
+        self.term = hold.term
+        self._hold = hold
+        self._lease = lease
+        self._using = using
+        self._mutex = threading.Lock()
+        self._end = asked + lease
+        self._over = False
+        self._leaving = threading.Event()
+        self._renewing = threading.Thread(
+            target=self._main, name=f"django_tasks-lock-{hold.name}", daemon=True
+        )
+
+    def __repr__(self) -> str:
+        return f"<Held {self.name!r} term={self.term}>"
+
+    @property
+    def is_held(self) -> bool:
+        """Whether the lock is still ours. Once False, it stays so.
+
+        False as soon as the lease has passed on the host's monotonic clock since the last renewal
+        that succeeded was *sent*: nobody else can have the lock before.
+        """
+        return self._seconds_left() > 0
+
+    def check(self) -> None:
+        """Raise LockLost unless the lock is still ours."""
+        if not self.is_held:
+            raise LockLost(
+                f"the lock {self.name!r} (term {self.term}) is not held any more:"
+                " somebody else may have it"
+            )
+
+    # What this process believes
+
+    def _seconds_left(self) -> float:
+        with self._mutex:
+            left = self._end - monotonic()
+            # For good: a section that was told so once must not be told otherwise later.
+            self._over = self._over or left <= 0
+            return 0.0 if self._over else left
+
+    def _was_renewed(self, asked: float) -> None:
+        if self._seconds_left() > 0:
+            self._end = asked + self._lease
+
+    def _ends(self) -> None:
+        with self._mutex:
+            self._over = True
+
+    # The thread that renews it
+
+    def _keep(self) -> None:
+        self._renewing.start()
+
+    def _main(self) -> None:
+        pause = self._lease / 3
+        try:
+            while not self._leaving.wait(pause) and self.is_held:
+                pause = self._renew()
+            if not self._leaving.is_set():
+                logs.lock_lost(self.name, self.term)
+        finally:
+            close_connections()
+
+    def _renew(self) -> float:
+        """Try it once; returns the seconds until the next try."""
+        try:
+            keep_connection(self._using, self._lease / 6)
+            asked = monotonic()
+            renewed = locks.renew(self._hold, self._lease, using=self._using)
+        except Exception as error:  # noqa: BLE001 - Django's errors, and the driver's own
+            logs.lock_not_renewed(self.name, error)
+            return self._lease / 12
+        if renewed:
+            self._was_renewed(asked)
+        else:
+            self._ends()
+        return self._lease / 3
+
+    # Its end
+
+    def _leave(self) -> bool:
+        """Free the lock; whether it was held to the end. Raises nothing."""
+        left = self._seconds_left()
+        self._ends()
+        self._leaving.set()
+        if self._renewing.ident is not None:
+            # A renewal that hangs is left alone: after the lock was freed it matches nothing.
+            self._renewing.join(max(left, SHORTEST_JOIN))
+        # What was lost needs no freeing: its lease has passed, or somebody else has it.
+        return left > 0 and _freed(self._hold, self._using)
+
+
+class Wish(NamedTuple):
+    """What a caller asked for, checked; durations are seconds."""
+
+    name: str
+    lease: float
+    wait: float
+    using: str
+
+
+@contextmanager
+def lock(
+    name: str,
+    *,
+    lease: Duration = DEFAULT_LEASE,
+    wait: Duration | None = None,
+    using: str | None = None,
+) -> Iterator[Held]:
+    """Hold the lock ``name`` for the time of the ``with``; in the whole cluster, one at a time.
+
+    ``lease`` (a timedelta or seconds, 1 s to a day) is how long the lock stays taken when its
+    holder dies. A thread with a database connection of its own renews it every third of that, so
+    that a section may take as long as it likes; errors of the database are survived until the
+    lease has passed. ``wait`` (a timedelta or seconds) is how long to wait for somebody else to
+    leave; None, like 0, asks once. Who waits looks again at most every second, in no order.
+
+    Yields a ``Held``: ask ``is_held``, or call ``check()``, before each step that must not be done
+    twice. To be safe even from a process that is stopped between the question and the step, store
+    ``term`` with what the section writes and guard the write by ``term <= %s``: a holder that was
+    overtaken matches no row.
+
+    Leaving frees the lock, whatever was raised. Where that fails, it is free after its lease. The
+    lock is not reentrant: the same name twice, in one thread too, waits for itself.
+
+    Raises LockTaken when somebody else holds it for longer than ``wait``. LockLost when the
+    section has ended well but the lock had been lost before: part of its work was not protected.
+    LockInTransaction inside a transaction on ``using`` (default: what the router says for writes):
+    others would wait for its row until the commit, and would see the section's work only after the
+    lock was freed. TaskValueError or TaskTypeError for a bad name (1 to 100 characters), lease or
+    wait; UnknownDatabase for a bad alias. Database errors while it is being taken pass through: if
+    the answer was lost, the lock may be taken by nobody for one lease.
+    """
+    wish = _checked(name, lease, wait, using)
+    held = _taken_in_time(wish)
+    try:
+        held._keep()
+        yield held
+    except BaseException:
+        held._leave()
+        raise
+    if not held._leave():
+        raise _lost_before_its_end(held)
+
+
+@asynccontextmanager
+async def alock(
+    name: str,
+    *,
+    lease: Duration = DEFAULT_LEASE,
+    wait: Duration | None = None,
+    using: str | None = None,
+) -> AsyncIterator[Held]:
+    """``lock`` for ``async with``: the same arguments, promises and errors."""
+    wish = _checked(name, lease, wait, using)
+    held = await _ataken_in_time(wish)
+    try:
+        held._keep()
+        yield held
+    except BaseException:
+        await sync_to_async(held._leave)()
+        raise
+    if not await sync_to_async(held._leave)():
+        raise _lost_before_its_end(held)
+
+
+# Taking
+
+
+def _taken_in_time(wish: Wish) -> Held:
+    if held := _taken(wish):
+        return held
+    for pause in _pauses(wish.wait):
+        sleep(pause)
+        if held := _taken(wish):
+            return held
+    raise _still_taken(wish)
+
+
+async def _ataken_in_time(wish: Wish) -> Held:
+    take = sync_to_async(_taken)
+    if held := await take(wish):
+        return held
+    for pause in _pauses(wish.wait):
+        await asleep(pause)
+        if held := await take(wish):
+            return held
+    raise _still_taken(wish)
+
+
+def _taken(wish: Wish) -> Held | None:
+    """Ask once."""
+    _refuse_transaction(wish)
+    _mend(wish.using)
+    holder = f"{socket.gethostname()}:{os.getpid()}:{secrets.token_hex(8)}"[-200:]
+    asked = monotonic()
+    hold = locks.take(wish.name, holder, wish.lease, using=wish.using)
+    return Held(hold, wish.lease, asked, wish.using) if hold else None
+
+
+def _pauses(wait: float) -> Iterator[float]:
+    """Seconds before each further try, the last of which comes when ``wait`` is over."""
+    end = monotonic() + wait
+    pause = FIRST_PAUSE
+    while (left := end - monotonic()) > 0:
+        yield min(left, uniform(0.5, 1.0) * pause)
+        pause = min(2 * pause, LONGEST_PAUSE)
+
+
+def _refuse_transaction(wish: Wish) -> None:
+    connection = connections[wish.using]
+    if connection.in_atomic_block or not connection.get_autocommit():
+        raise LockInTransaction(
+            f"the lock {wish.name!r} cannot be taken inside a transaction on {wish.using!r}:"
+            " take it first, and begin the transaction while you hold it"
+        )
+
+
+# Freeing
+
+
+def _freed(hold: Hold, using: str) -> bool:
+    """Free the lock; False if somebody else has it already.
+
+    On the caller's connection, once more if that was broken. Inside a transaction that the caller
+    has left open, it is freed with the commit.
+    """
+    for attempt in range(2):
+        try:
+            _mend(using)
+            # After a lost answer, nothing to free means that the first try has done it.
+            return locks.free(hold, using=using) or attempt > 0
+        except Exception as error:  # noqa: BLE001 - what the section has raised must not be hidden
+            problem = error
+    logs.lock_not_freed(hold.name, problem)
+    return True
+
+
+def _mend(using: str) -> None:
+    """Close this thread's connection if an error has broken it, as Django does after a request."""
+    connection = connections[using]
+    if connection.errors_occurred:
+        connection.close_if_unusable_or_obsolete()
+
+
+# Words and wishes
+
+
+def _still_taken(wish: Wish) -> LockTaken:
+    waited = f" for {wish.wait:g} s" if wish.wait else ""
+    return LockTaken(f"somebody else holds the lock {wish.name!r}{waited}")
+
+
+def _lost_before_its_end(held: Held) -> LockLost:
+    return LockLost(
+        f"the lock {held.name!r} (term {held.term}) was lost before its section ended:"
+        " what it did last was not protected"
+    )
+
+
+def _checked(name: str, lease: Duration, wait: Duration | None, using: str | None) -> Wish:
+    return Wish(
+        check_key("name", name, LOCK_NAME_LENGTH),
+        _duration("lease", lease, *LEASES),
+        0.0 if wait is None else _duration("wait", wait, *WAITS),
+        write_alias(using),
+    )
+
+
+def _duration(field: str, value: Duration, lowest: float, highest: float) -> float:
+    try:
+        duration = seconds(value)
+    except TypeError:
+        raise TaskTypeError(field, value, "must be a timedelta or a number of seconds") from None
+    except (ValueError, OverflowError):
+        duration = -1.0
+    if not lowest <= duration <= highest:
+        raise TaskValueError(field, value, f"must be from {lowest:g} to {highest:g} seconds")
+    return duration

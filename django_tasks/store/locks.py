@@ -1,0 +1,101 @@
+"""Named locks: take, renew, free. A row for each name, which is never deleted.
+
+Each write is one UPDATE that repeats what it relies on and whose row count is the answer, so that
+nobody need believe what was read a moment ago. Who holds a lock, and until when, is judged by the
+database's clock alone; it is read *before* the statement that uses it, so a lock is never taken
+too early, and no lease ends later than its holder believes.
+
+Races:
+
+* Two takers see the lock free. The term that both have read stands in the guard: the first UPDATE
+  moves it, the second one matches nothing.
+* A taker sees the lease passed, and the holder's renewal arrives just then: the guard asks again.
+* A holder that was stopped for longer than its lease wakes up. Its renewal, and its freeing, match
+  nothing once somebody else has taken the lock: the term and the holder are others.
+* A renewal arrives late, after the next one (it hung in the network, or waited for the row): it
+  never sets ``until`` back. After the lock was freed it matches nothing.
+* The answer to a take is lost. The lock is held by a token that nobody knows or renews, and is
+  free again after one lease.
+"""
+
+from datetime import timedelta
+from typing import NamedTuple
+
+from django.db.models import BigIntegerField, F, Q, QuerySet, Value
+from django.db.models.functions import Greatest
+
+from django_tasks.models import Lock
+from django_tasks.store.dialects import EPOCH
+from django_tasks.store.transactions import retried
+from django_tasks.store.workers import read_clock
+
+NOBODY = ""
+MICROSECOND = timedelta(microseconds=1)
+# What others wait for is longer than what the holder believes in, by what two clocks that are
+# slewed (0.05 % each, at most) can gain on each other.
+SLEWING = 1.001
+
+
+class Hold(NamedTuple):
+    """A lock that was taken: the guard of whatever its holder writes to it afterwards."""
+
+    name: str
+    term: int
+    holder: str
+
+
+@retried
+def take(name: str, holder: str, lease: float, *, using: str) -> Hold | None:
+    """Take the lock for ``lease`` seconds; None while somebody holds it.
+
+    ``holder`` must be another one for each call. Nothing is written to a lock that is held: those
+    who wait for it only read.
+    """
+    row = Lock(name=name)
+    found = _rows(using).filter(name=name).values_list("term", "holder", "until").first()
+    if found is None:
+        # Ignored if somebody else has just done it.
+        _rows(using).bulk_create([row], ignore_conflicts=True)
+        found = row.term, row.holder, row.until
+    term, held_by, until = found
+    now = now_in_microseconds(using=using)
+    if held_by != NOBODY and until >= now:
+        return None
+    free = Q(holder=NOBODY) | Q(until__lt=now)
+    taken = _rows(using).filter(free, name=name, term=term)
+    if not taken.update(term=F("term") + 1, holder=holder, until=_after(lease, now)):
+        return None
+    return Hold(name, term + 1, holder)
+
+
+@retried
+def renew(hold: Hold, lease: float, *, using: str) -> bool:
+    """Hold the lock for ``lease`` seconds from now; False if it has been lost.
+
+    Also when the lease has passed already, as long as nobody else has taken the lock.
+    """
+    until = Value(_after(lease, now_in_microseconds(using=using)), output_field=BigIntegerField())
+    return _held(hold, using).update(until=Greatest("until", until)) == 1
+
+
+@retried
+def free(hold: Hold, *, using: str) -> bool:
+    """Let the lock go; False if it had been lost, to somebody else or by being freed before."""
+    return _held(hold, using).update(holder=NOBODY, until=0) == 1
+
+
+def now_in_microseconds(*, using: str) -> int:
+    """The database's clock as ``until`` has it."""
+    return (read_clock(using=using).utc - EPOCH) // MICROSECOND
+
+
+def _after(lease: float, now: int) -> int:
+    return now + int(lease * SLEWING * 1_000_000)
+
+
+def _held(hold: Hold, using: str) -> QuerySet[Lock]:
+    return _rows(using).filter(name=hold.name, term=hold.term, holder=hold.holder)
+
+
+def _rows(using: str) -> QuerySet[Lock]:
+    return Lock._base_manager.using(using)

@@ -1,0 +1,158 @@
+"""One of many machines: a periodic task as a scheduler, a lock as the place of a leader."""
+
+import signal
+from collections.abc import Callable, Iterator
+from itertools import groupby
+from pathlib import Path
+from time import monotonic
+from typing import Any
+
+import pytest
+from django.contrib.auth.models import Group
+
+from django_tasks.models import Lock
+from tests.integration.conftest import Start, url_of
+from tests.integration.process import Journal, StartTask
+from tests.integration.tasks import add, row, workers
+from tests.waiting import eventually
+
+# Heartbeats of a shorter one are missed when the machine is busy.
+LEASE = 2.0
+DEADLY = 5
+
+
+def test_ticks_go_on_within_two_leases_after_the_worker_of_the_last_one_was_killed(
+    start: Start, journal: Journal
+) -> None:
+    running = [start("--lease", str(LEASE), "--threads", "2") for _ in range(2)]
+    eventually(lambda: workers() == 2, "both have joined", log=running[0].log)
+    # Whoever is left may rescue after a whole lease of its own heartbeats.
+    add("tick", 1, seconds=1.5 * LEASE, biz_ext={"ticks": 0, "deadly": DEADLY})
+    eventually(
+        lambda: row("tick/1").biz_ext["ticks"] >= 2 * DEADLY,
+        "ticks before and after the death of a worker",
+        log=running[1].log,
+    )
+    # (machine, tick, when) of each run, accepted or not
+    runs = [(line["pid"], line["payload"]["ticks"], line["now"]) for line in journal.lines("start")]
+    victim = next(worker for worker in running if not worker.is_running())
+    survivor = next(worker for worker in running if worker.is_running())
+    assert survivor.stop() == 0
+
+    died = next(place for place, run in enumerate(runs) if run[1] == DEADLY)
+    assert runs[died][0] == victim.pid
+    assert {pid for pid, _, _ in runs[died + 1 :]} == {survivor.pid}
+    assert runs[died + 1][2] - runs[died][2] < 2 * LEASE
+    # The run that was cut short is the only one that comes twice, and nothing is left out.
+    assert [tick for _, tick, _ in runs[: died + 1]] == [*range(1, DEADLY + 1)]
+    assert [tick for _, tick, _ in runs[died + 1 :]] == [*range(DEADLY, runs[-1][1] + 1)]
+    accepted = Group.objects.filter(name__startswith="tick ").order_by("id")
+    last = row("tick/1").biz_ext["ticks"]
+    assert [group.name for group in accepted] == [f"tick {n}" for n in range(1, last + 1)]
+    assert "Rescued 1 tasks of worker" in survivor.log()
+
+
+Lead = Callable[[], StartTask]
+
+
+@pytest.fixture
+def gate(tmp_path: Path) -> Path:
+    """``touch`` it to let the programs end."""
+    return tmp_path / "gate"
+
+
+@pytest.fixture
+def lead(tmp_path: Path, journal: Journal, gate: Path, transactional_db: None) -> Iterator[Lead]:
+    """Start a program that leads or stands by."""
+    processes: list[StartTask] = []
+
+    def lead() -> StartTask:
+        values = {
+            "DATABASE_URL": url_of(),
+            "DJANGO_SETTINGS_MODULE": "tests.integration.settings",
+            "TEST_JOURNAL": str(journal.path),
+            "TEST_GATE": str(gate),
+        }
+        command = ("-m", "tests.integration.leader")
+        log = tmp_path / f"leader-{len(processes)}.log"
+        processes.append(StartTask(str(LEASE), log=log, environment=values, command=command))
+        return processes[-1]
+
+    yield lead
+    for process in processes:
+        process.end()
+
+
+def leaders(journal: Journal) -> list[tuple[int, int]]:
+    """(process, term) of those that led, one after the other."""
+    lines = sorted(journal.lines("lead"), key=lambda line: line["now"])
+    return [each for each, _ in groupby((line["pid"], line["term"]) for line in lines)]
+
+
+def wait_for_another(journal: Journal, leader: StartTask, *others: StartTask) -> dict[str, Any]:
+    """The first line of whoever leads after ``leader``."""
+    return eventually(
+        lambda: [line for line in journal.lines("lead") if line["pid"] != leader.pid],
+        "another one leads",
+        log=others[0].log,
+    )[0]
+
+
+def test_when_the_leader_is_killed_another_one_leads_after_its_lease(
+    lead: Lead, journal: Journal, gate: Path
+) -> None:
+    first = lead()
+    journal.wait("lead", times=3)
+    second = lead()
+    journal.wait("stand by")
+    first.kill()
+    killed = monotonic()
+    taken = wait_for_another(journal, first, second)
+    assert taken["pid"] == second.pid
+    # A lease, and a second between two looks at the lock.
+    assert taken["now"] - killed < LEASE + 1.5
+    last = max(line["now"] for line in journal.lines("lead") if line["pid"] == first.pid)
+    assert last < taken["now"]
+    assert leaders(journal) == [(first.pid, 1), (second.pid, 2)]
+    gate.touch()
+    assert second.ended() == 0
+    assert Lock.objects.get(name="leader").holder == ""
+
+
+def test_a_leader_that_was_stopped_for_longer_than_its_lease_knows_it_when_it_wakes_up(
+    lead: Lead, journal: Journal, gate: Path
+) -> None:
+    first = lead()
+    journal.wait("lead", times=3)
+    second = lead()
+    journal.wait("stand by")
+    first.send(signal.SIGSTOP)
+    taken = wait_for_another(journal, first, second)
+    first.send(signal.SIGCONT)
+    lost = journal.wait("lost")
+    assert (lost["pid"], taken["pid"]) == (first.pid, second.pid)
+    eventually(
+        lambda: [line for line in journal.lines("stand by") if line["pid"] == first.pid],
+        "it stands by now",
+    )
+    # One step at the most: if it was stopped between the question and that step.
+    late = [line for line in journal.lines("lead") if line["now"] > taken["now"]]
+    assert len([line for line in late if line["pid"] == first.pid]) <= 1
+    gate.touch()
+    for program in (first, second):
+        assert program.ended() == 0
+
+
+def test_one_leads_after_the_other_and_no_two_together(lead: Lead, journal: Journal) -> None:
+    programs = [lead() for _ in range(3)]
+    by_pid = {program.pid: program for program in programs}
+    for turn in range(1, 4):
+        leader = eventually(
+            lambda turn=turn: [line for line in journal.lines("lead") if line["term"] == turn],
+            f"somebody leads in term {turn}",
+            log=programs[0].log,
+        )[0]["pid"]
+        by_pid[leader].kill()
+    terms = leaders(journal)
+    assert [term for _, term in terms] == [1, 2, 3]
+    assert len({pid for pid, _ in terms}) == 3
