@@ -27,6 +27,9 @@ JITTER = 0.005
 # Business of these is written with the end of the run, or by a statement of its own.
 ATOMIC = ("atomic", "atomic_again")
 EFFECTFUL = "effectful"
+# Its tasks have a schedule; it says Stop in the run with this number.
+BEAT = "beat"
+LAST_BEAT = 2
 
 
 class Accusation(NamedTuple):
@@ -95,7 +98,10 @@ def lost(history: History) -> Iterator[Accusation]:
 def _has_run(add: Add, history: History, committed: set[str]) -> bool:
     if add.key[0] in ATOMIC:
         return add.nonce in committed
-    return any(run.is_done for run in history.runs_by_nonce.get(add.nonce, []))
+    runs = history.runs_by_nonce.get(add.nonce, [])
+    # A schedule goes on until its handler stops it, whoever dies meanwhile.
+    last = LAST_BEAT if add.key[0] == BEAT else 0
+    return any(run.is_done and run.hop >= last for run in runs)
 
 
 def _excuses(other: Call, add: Add, history: History) -> bool:
@@ -221,6 +227,19 @@ def duplicates(history: History) -> Iterator[Accusation]:
             yield Accusation("duplicate", f"{run} although {end} had removed the row")
 
 
+def beats_twice(history: History) -> Iterator[Accusation]:
+    """A schedule has at most one accepted run for each of its times."""
+    accepted = {
+        end.claim
+        for end in history.ends
+        if end.verdict == "accepted" and end.outcome in ("Reschedule", "Done")
+    }
+    beats = [run for run in history.runs if run.key[0] == BEAT and run.claim in accepted]
+    for (row, when), runs in grouped(beats, lambda run: (run.id, run.scheduled)).items():
+        if len({run.claim for run in runs}) > 1 and row not in history.reused_ids:
+            yield Accusation("duplicate", f"{[str(run) for run in runs]}, all for {when}")
+
+
 def ids_twice(history: History) -> Iterator[Accusation]:
     """An id belongs to one key for ever: whoever remembers it must not meet another task."""
     for row in sorted(history.reused_ids):
@@ -294,6 +313,7 @@ RULES: tuple[Callable[[History], Iterator[Accusation]], ...] = (
     early,
     after_cancel,
     duplicates,
+    beats_twice,
     ids_twice,
     effects_twice,
     unreleased,

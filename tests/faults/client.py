@@ -25,10 +25,21 @@ import django
 from tests.faults import journal
 
 HOT_KEYS = 100
-CODES = ("plain", "atomic", "effectful", "again", "atomic_again", "flaky", "brittle", "slow")
+CODES = (
+    "plain",
+    "atomic",
+    "effectful",
+    "again",
+    "atomic_again",
+    "flaky",
+    "brittle",
+    "slow",
+    "beat",
+)
 # Of the new keys; the hot ones are of all codes alike. Business rows, tracebacks and waiting cost
 # far more than what is under test.
-WEIGHTS = (80, 4, 4, 4, 3, 2, 2, 1)
+WEIGHTS = (77, 4, 4, 4, 3, 2, 2, 1, 3)
+BEAT = "every 0.1s"
 LATEST = 1.0  # seconds ahead that a task is due at the most
 
 Key = tuple[str, str]
@@ -178,7 +189,10 @@ class Client:
         self._made += 1
         payload = {"nonce": f"{self._name}.{self._made}", "hop": 0, **payload}
         when = self._when()
-        return self._api.Task(biz_code=key[0], biz_num=key[1], when=when, biz_ext=payload)
+        schedule = BEAT if key[0] == "beat" else None
+        return self._api.Task(
+            biz_code=key[0], biz_num=key[1], when=when, biz_ext=payload, schedule=schedule
+        )
 
     def _add(self, key: Key, on_conflict: str = "replace") -> bool:
         self._recent = [*self._recent[-20:], key]

@@ -9,7 +9,7 @@ from random import random
 from threading import Event
 from typing import Any
 
-from django_tasks.api import RunningTask, TaskHandler
+from django_tasks.api import RunningTask, Stop, TaskHandler
 from tests.faults import journal
 from tests.faults.effects.models import Effect
 
@@ -44,6 +44,7 @@ class Journalling(TaskHandler):
             hop=task.biz_ext["hop"],
             attempt=task.attempt,
             when=task.when.timestamp(),
+            scheduled=task.scheduled_time.timestamp(),
             atomic=self.atomic,
         )
         try:
@@ -97,6 +98,16 @@ class Again(Journalling):
     def work(self, task: RunningTask) -> Any:
         self.take_time(task)
         return next_hop(task)
+
+
+class Beat(Journalling):
+    """As ``Again``, but its task has a schedule that says when: it is there until it says Stop."""
+
+    biz_code = "beat"
+
+    def work(self, task: RunningTask) -> Any:
+        self.take_time(task)
+        return None if next_hop(task) else Stop
 
 
 class AtomicAgain(Atomic):

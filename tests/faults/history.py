@@ -71,6 +71,7 @@ class Run:
     end: float | None = None
     how: str = ""
     atomic: bool = False
+    scheduled: float = 0.0
 
     @property
     def claim(self) -> tuple[int, int, int]:
@@ -247,7 +248,7 @@ def _call(sent: dict[str, Any], answer: dict[str, Any] | None) -> Call:
 
 
 def _run(start: dict[str, Any], end: dict[str, Any] | None) -> Run:
-    names = ("id", "version", "worker", "pid", "nonce", "hop", "when", "atomic")
+    names = ("id", "version", "worker", "pid", "nonce", "hop", "when", "atomic", "scheduled")
     return Run(
         key=(start["code"], start["num"]),
         start=start["at"],

@@ -26,7 +26,17 @@ DJANGO_TASKS = {
     "BATCH_SIZE": int(os.environ.get("FAULTS_BATCH", "500")),
 }
 
-_HANDLERS = ("Plain", "Atomic", "Effectful", "Again", "Flaky", "Brittle", "Slow", "AtomicAgain")
+_HANDLERS = (
+    "Plain",
+    "Atomic",
+    "Effectful",
+    "Again",
+    "Beat",
+    "Flaky",
+    "Brittle",
+    "Slow",
+    "AtomicAgain",
+)
 # A worker of the release before does not know these codes.
 _UNKNOWN = os.environ.get("FAULTS_UNKNOWN", "").split(",")
 TASK_HANDLERS = [f"tests.faults.handlers.{name}" for name in _HANDLERS if name not in _UNKNOWN]

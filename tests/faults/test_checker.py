@@ -258,6 +258,26 @@ def test_an_effect_of_an_atomic_handler_is_there_once():
     assert accused(add, moved, run, effects=twice) == []
 
 
+BEAT = ("beat", "1")
+
+
+def test_a_schedule_has_one_accepted_run_for_each_of_its_times():
+    add = an_add(key=BEAT)
+    facts = {"key": BEAT, "hop": 2, "scheduled": 12.0}
+    first, second = a_run(**facts), a_run(start=20, version=3, **facts)
+    ends = [an_end(first, outcome="Reschedule"), an_end(second)]
+    assert accused(add, first, second, *ends) == ["duplicate"]
+    refused = an_end(first, "lost", "Reschedule")
+    assert "duplicate" not in accused(add, first, second, refused, ends[1])
+
+
+def test_a_schedule_that_stops_by_itself_is_lost():
+    add = an_add(key=BEAT)
+    runs = [a_run(key=BEAT, hop=hop, start=12 + 2 * hop, version=1 + 2 * hop) for hop in range(3)]
+    assert accused(add, *runs) == []
+    assert accused(add, *runs[:2]) == ["lost"]
+
+
 def test_an_end_that_was_refused_without_reason_is_an_accusation():
     run = a_run()
     assert accused(an_add(), run, an_end(run, "lost")) == ["unreleased"]
@@ -325,7 +345,7 @@ def test_journals_become_histories():
         | {"id": 1, "version": 0},
         {"kind": "sent", "at": 3, "name": "y", "call": "cancel", **common},
         {"kind": "start", "at": 4, "run": "r", "id": 1, "version": 1, "worker": 7, "pid": 70}
-        | {"nonce": "a", "hop": 0, "when": 2.0, "atomic": False, **common},
+        | {"nonce": "a", "hop": 0, "when": 2.0, "atomic": False, "scheduled": 2.0, **common},
         {"kind": "end", "at": 5, "run": "r", "how": "done"},
         {"kind": "finish", "at": 6, "ends": [[1, 1, 7, "Done", "accepted"]]},
         {"kind": "beat", "at": 7, "asked": 6.5, "worker": 7, "pid": 70, "renewed": True},

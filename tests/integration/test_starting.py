@@ -106,8 +106,23 @@ def test_tables_that_were_not_migrated_are_one_sentence(tmp_path: Path) -> None:
     result = finished(SETTINGS | {"DATABASE_URL": f"sqlite:///{tmp_path / 'empty.sqlite3'}"})
     assert result.returncode == 1
     (line,) = result.stderr.strip().splitlines()
-    assert "The tables of django_tasks are not in database default" in line
-    assert "manage.py migrate" in line
+    assert "(t_task, t_task_worker missing)" in line
+    assert "manage.py migrate --database default" in line
+
+
+def test_tables_of_an_older_version_are_one_sentence(tmp_path: Path) -> None:
+    environment = SETTINGS | {"DATABASE_URL": f"sqlite:///{tmp_path / 'old.sqlite3'}"}
+    subprocess.run(
+        [sys.executable, "manage.py", "migrate", "django_tasks", "0001", "--verbosity", "0"],
+        cwd=ROOT,
+        env={**os.environ, **environment},
+        check=True,
+        timeout=DEADLINE,
+    )
+    result = finished(environment)
+    assert result.returncode == 1
+    (line,) = result.stderr.strip().splitlines()
+    assert "(t_task.scheduled_time missing)" in line
 
 
 def test_it_says_in_one_line_what_it_serves(start: Start, journal: Journal) -> None:

@@ -8,6 +8,7 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 from django.db import Error, connections, router
+from django.db.backends.base.base import BaseDatabaseWrapper
 from django.utils import autoreload
 
 import django_tasks
@@ -171,19 +172,39 @@ def _refuse_missing_handlers(config: WorkerConfig) -> None:
 
 
 def _refuse_missing_tables(configs: list[WorkerConfig]) -> None:
-    wanted = {Task._meta.db_table, WorkerRow._meta.db_table}
     for config in configs:
         try:
-            there = connections[config.using].introspection.table_names()
+            missing = _missing_columns(connections[config.using])
         except Error:
             continue  # the database is down: the worker says so, and starts when it is back
         finally:
             connections[config.using].close()
-        if not wanted <= set(there):
+        if missing:
             raise CommandError(
-                f"The tables of django_tasks are not in database {config.using}: run"
-                f" manage.py migrate --database {config.using}"
+                f"The tables of django_tasks in database {config.using} are not those of this"
+                f" version ({', '.join(missing)} missing): run manage.py migrate --database"
+                f" {config.using}"
             )
+
+
+def _missing_columns(connection: BaseDatabaseWrapper) -> list[str]:
+    """Tables that a worker needs and that are not there, and columns, as ``table.column``."""
+    missing = []
+    with connection.cursor() as cursor:
+        tables = set(connection.introspection.table_names(cursor))
+        for model in (Task, WorkerRow):
+            table = model._meta.db_table
+            if table not in tables:
+                missing.append(table)
+                continue
+            described = connection.introspection.get_table_description(cursor, table)
+            there = {column.name for column in described}
+            missing += [
+                f"{table}.{field.column}"
+                for field in model._meta.concrete_fields
+                if field.column not in there
+            ]
+    return missing
 
 
 # What a person sees
