@@ -39,7 +39,15 @@ from django_tasks.exceptions import (
     UnknownDatabase,
 )
 from django_tasks.handlers import TaskHandler, task_handler
-from django_tasks.models import Task
+from django_tasks.models import Pause, Task
+from django_tasks.pausing import (
+    apause_tasks,
+    apaused,
+    aresume_tasks,
+    pause_tasks,
+    paused,
+    resume_tasks,
+)
 from django_tasks.registry import get_task_handlers, register_task_handler
 from django_tasks.running import RunningTask
 from django_tasks.status import Status
@@ -52,6 +60,7 @@ __all__ = [
     "CancelResult",
     "HandlerError",
     "OnConflict",
+    "Pause",
     "RunningTask",
     "Status",
     "Task",
@@ -70,9 +79,12 @@ __all__ = [
     "aget_task",
     "aget_tasks_by_code",
     "apause_task",
+    "apause_tasks",
+    "apaused",
     "arequeue_task",
     "areschedule_task",
     "aresume_task",
+    "aresume_tasks",
     "arun_task_now",
     "cancel_task",
     "delete_tasks",
@@ -80,10 +92,13 @@ __all__ = [
     "get_task_handlers",
     "get_tasks_by_code",
     "pause_task",
+    "pause_tasks",
+    "paused",
     "register_task_handler",
     "requeue_task",
     "reschedule_task",
     "resume_task",
+    "resume_tasks",
     "run_task_now",
     "shutdown",
     "start",

@@ -57,7 +57,7 @@ def add_task(task: Task, *, on_conflict: Conflict = "replace", using: str | None
     stored, moved = _stored(new, conflict, using=alias)
     if moved:
         signals.task_added.send_robust(Task, task=stored, using=alias)
-        _wake_workers(new.when, alias)
+        wake_workers(new.when, alias)
     return stored
 
 
@@ -85,7 +85,7 @@ def add_tasks(
         signals.task_added.send_robust(Task, task=task, using=alias)
     if moved:
         first = min(item.new.when for item in items if item.new[:2] in moved)
-        _wake_workers(first, alias, len(moved))
+        wake_workers(first, alias, len(moved))
     return len(moved)
 
 
@@ -307,11 +307,11 @@ def _exists(new: NewTask, index: int | None = None) -> TaskExists:
 def _moved(count: int, when: datetime, using: str) -> bool:
     """Whether anything was moved to ``when``; if so, sleeping workers hear of it."""
     if count:
-        _wake_workers(when, using)
+        wake_workers(when, using)
     return count > 0
 
 
-def _wake_workers(first: datetime, using: str, tasks: int = 1) -> None:
+def wake_workers(first: datetime, using: str, tasks: int = 1) -> None:
     """Hint that so many are due from ``first`` on, to this process's workers and to others."""
     if connections[using].in_atomic_block or connections[using].get_autocommit():
         transaction.on_commit(partial(_ring, first, tasks, using), using=using)

@@ -93,3 +93,24 @@ class WorkerRow(models.Model):
 
     def __str__(self) -> str:
         return self.name
+
+
+class Pause(models.Model):
+    """While it is there, no task of ``queue`` and ``biz_code`` starts; an empty one means any."""
+
+    id = models.BigAutoField(primary_key=True)
+    queue = KeyField(_("queue"), max_length=QUEUE_LENGTH, blank=True, default="")
+    biz_code = KeyField(_("code"), max_length=BIZ_CODE_LENGTH, blank=True, default="")
+    since = models.DateTimeField(_("since"), default=timezone.now, editable=False)
+
+    class Meta:
+        db_table = "t_task_pause"
+        default_permissions = ()  # whoever may run tasks may pause them
+        verbose_name = _("pause")
+        verbose_name_plural = _("pauses")
+        constraints: ClassVar[Any] = [
+            models.UniqueConstraint(fields=["queue", "biz_code"], name="t_task_pause_scope"),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.queue or '*'}/{self.biz_code or '*'}"

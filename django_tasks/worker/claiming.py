@@ -8,6 +8,7 @@ from django_tasks.claimed import Claimed
 from django_tasks.registry import get_task_handlers
 from django_tasks.store import claim as store
 from django_tasks.store.claim import Claimer, Lane
+from django_tasks.store.pauses import Scope
 from django_tasks.worker.config import WorkerConfig
 from django_tasks.worker.executor import Executor
 from django_tasks.worker.finisher import Finisher
@@ -49,6 +50,8 @@ class Claiming:
         self._known_lanes: list[Lane] = []
         self._looked = float("-inf")
         self._full = False
+        # What was paused at the last look.
+        self._pauses: frozenset[Scope] = frozenset()
         # How long before a task is due its claim is sent, in seconds.
         self._lead = 0.0
         # How many claims in a row have brought nothing of what was due.
@@ -157,8 +160,9 @@ class Claiming:
         return self._known_lanes
 
     def _lanes(self, now: datetime) -> list[Lane]:
-        """The lanes that this worker serves."""
-        lanes = store.lanes(using=self._config.using)
+        """The lanes that this worker serves and that are not paused."""
+        lanes, pauses = store.look(using=self._config.using)
+        self._tell_pauses(pauses)
         handlers = get_task_handlers()
         for lane in lanes:
             if lane.biz_code not in handlers and lane.first <= now:
@@ -171,6 +175,15 @@ class Claiming:
             and (not queues or lane.queue in queues)
             and (not codes or lane.biz_code in codes)
         ]
+
+    def _tell_pauses(self, pauses: frozenset[Scope]) -> None:
+        """Say what has begun and what has ended since the last look."""
+        if pauses != self._pauses:
+            for scope in sorted(self._pauses - pauses):
+                logs.resumed(self._config.using, *scope)
+            for scope in sorted(pauses - self._pauses):
+                logs.paused(self._config.using, *scope)
+            self._pauses = pauses
 
     def _warn_of_unknown(self, lane: Lane, now: datetime) -> None:
         """Never claimed, never deleted: a newer worker will know the code. Said once."""

@@ -13,12 +13,13 @@ import pytest
 from django.db import connection
 
 from django_tasks import api, store
-from django_tasks.models import Task, WorkerRow
+from django_tasks.models import Pause, Task, WorkerRow
 from django_tasks.outcomes import Again, Done, Fail, GiveBack, Reschedule, Retry, Unsettled
 from django_tasks.status import Status
-from django_tasks.store import claim, finish, hints, rescue, search, steer, upsert, workers
+from django_tasks.store import claim, finish, hints, pauses, rescue, search, steer, upsert, workers
 from django_tasks.store.claim import Claimer
 from django_tasks.store.finish import Ended
+from django_tasks.store.pauses import Scope
 from django_tasks.store.upsert import OnConflict
 from django_tasks.store.workers import Peer, Registration
 from tests.factories import (
@@ -111,7 +112,7 @@ class Caller:
 def everything(texts: Texts) -> set[str]:
     """Call all that the store can do, with these texts; returns the names of what was called."""
     do = Caller()
-    for part in (adding, looking, claiming, finishing, steering, rescuing, working):
+    for part in (adding, looking, claiming, finishing, steering, pausing, rescuing, working):
         Task.objects.all().delete()
         part(do, texts)
     return do.called
@@ -161,6 +162,7 @@ def claiming(do: Caller, texts: Texts) -> None:
     for number in range(4):
         row(texts, str(number), rescues=2 if number == 0 else 0)
     (lane,) = do(claim.lanes)
+    assert do(claim.look) == ([lane], frozenset())
     assert (lane.queue, lane.biz_code) == (texts.queue, texts.code)
     assert do(claim.has_suspects, lane, NOW)
     do(claim.count_due, lane, NOW)
@@ -204,6 +206,15 @@ def steering(do: Caller, texts: Texts) -> None:
     assert do(steer.cancel, match, NOW) == (1, 0)
 
 
+def pausing(do: Caller, texts: Texts) -> None:
+    row(texts)
+    scope = Scope(texts.queue, texts.code)
+    assert do(pauses.set_pause, scope, NOW)
+    assert do(claim.look) == ([], {scope})
+    assert [Scope(pause.queue, pause.biz_code) for pause in do(pauses.pauses)] == [scope]
+    assert do(pauses.unset_pause, scope)
+
+
 def rescuing(do: Caller, texts: Texts) -> None:
     states = (Status.RUNNING, Status.PAUSING, Status.CANCELLING)
     for number, status in enumerate(states):
@@ -242,6 +253,7 @@ def public() -> set[str]:
     return found - {
         "connection.keep_connection",
         "dialects.dialect_of",
+        "dialects.has_one_writer",
         "transactions.is_contention",
         "transactions.write_transaction",
         "transactions.answered_transaction",
@@ -280,7 +292,7 @@ def test_each_mark_of_a_statement_has_its_value() -> None:
 
 
 def test_the_names_in_statements_are_those_of_the_models() -> None:
-    models = (Task, WorkerRow)
+    models = (Task, WorkerRow, Pause)
     names = {model._meta.db_table for model in models} | {"savepoint"}
     names |= {field.column for model in models for field in model._meta.concrete_fields}
     with recorded() as statements:
