@@ -114,3 +114,27 @@ class Pause(models.Model):
 
     def __str__(self) -> str:
         return f"{self.queue or '*'}/{self.biz_code or '*'}"
+
+
+class Gate(models.Model):
+    """What the claims of a limited ``biz_code`` pass one after the other, in the whole cluster."""
+
+    id = models.BigAutoField(primary_key=True)
+    biz_code = KeyField(_("code"), max_length=BIZ_CODE_LENGTH)
+    # Written by every claim that passes: on Galera two nodes then notice each other.
+    passes = models.BigIntegerField(_("passes"), default=0)
+    # The state of a rate limit, in microseconds since 1970 UTC: an hour that comes twice is no
+    # matter for a number.
+    full_until = models.BigIntegerField(_("full until"), default=0)
+
+    class Meta:
+        db_table = "t_task_gate"
+        default_permissions = ()  # nobody edits it
+        verbose_name = _("gate")
+        verbose_name_plural = _("gates")
+        constraints: ClassVar[Any] = [
+            models.UniqueConstraint(fields=["biz_code"], name="t_task_gate_code"),
+        ]
+
+    def __str__(self) -> str:
+        return self.biz_code

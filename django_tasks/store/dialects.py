@@ -1,8 +1,8 @@
 """What differs from database to database. The only vendor tests of the package stand here.
 
-Every statement of the store is one text with ``{task}``, ``{worker}``, ``{pause}`` and ``{when}``
-quoted by the dialect (``when`` is a reserved word), and with ``%s`` for values: nothing else is
-ever put into it.
+Every statement of the store is one text with ``{task}``, the other tables and ``{when}`` quoted by
+the dialect (``when`` is a reserved word), and with ``%s`` for values: nothing else is ever put into
+it.
 """
 
 import json
@@ -18,7 +18,7 @@ from django.db.backends.base.base import BaseDatabaseWrapper
 from django.utils import timezone as django_timezone
 
 from django_tasks.clock import ClockReading
-from django_tasks.models import Pause, Task, WorkerRow
+from django_tasks.models import Gate, Pause, Task, WorkerRow
 from django_tasks.times import for_django
 
 Params = Sequence[Any]
@@ -300,6 +300,7 @@ def _quoted(template: str, quoted_x: str) -> str:
         task=f"{quote}{Task._meta.db_table}{quote}",
         worker=f"{quote}{WorkerRow._meta.db_table}{quote}",
         pause=f"{quote}{Pause._meta.db_table}{quote}",
+        gate=f"{quote}{Gate._meta.db_table}{quote}",
         when=f"{quote}when{quote}",
     )
 

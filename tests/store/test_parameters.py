@@ -13,10 +13,22 @@ import pytest
 from django.db import connection
 
 from django_tasks import api, store
-from django_tasks.models import Pause, Task, WorkerRow
+from django_tasks.models import Gate, Pause, Task, WorkerRow
 from django_tasks.outcomes import Again, Done, Fail, GiveBack, Reschedule, Retry, Unsettled
+from django_tasks.rates import as_limit
 from django_tasks.status import Status
-from django_tasks.store import claim, finish, hints, pauses, rescue, search, steer, upsert, workers
+from django_tasks.store import (
+    claim,
+    finish,
+    gates,
+    hints,
+    pauses,
+    rescue,
+    search,
+    steer,
+    upsert,
+    workers,
+)
 from django_tasks.store.claim import Claimer
 from django_tasks.store.finish import Ended
 from django_tasks.store.pauses import Scope
@@ -112,7 +124,17 @@ class Caller:
 def everything(texts: Texts) -> set[str]:
     """Call all that the store can do, with these texts; returns the names of what was called."""
     do = Caller()
-    for part in (adding, looking, claiming, finishing, steering, pausing, rescuing, working):
+    for part in (
+        adding,
+        looking,
+        claiming,
+        finishing,
+        steering,
+        pausing,
+        limiting,
+        rescuing,
+        working,
+    ):
         Task.objects.all().delete()
         part(do, texts)
     return do.called
@@ -215,6 +237,21 @@ def pausing(do: Caller, texts: Texts) -> None:
     assert do(pauses.unset_pause, scope)
 
 
+def limiting(do: Caller, texts: Texts) -> None:
+    row(texts)
+    limit = as_limit(1, "1/s")
+    assert limit
+    lane = a_lane(biz_code=texts.code, queue=texts.queue)
+    Gate.objects.all().delete()
+
+    def take(free: int) -> Any:
+        return claim.claim(ME, lane, NOW, free, using="default", careful=True)
+
+    assert not do(gates.pass_gate, texts.code, limit, NOW, lambda free: [])[0]
+    assert len(do(gates.pass_gate, texts.code, limit, NOW, take)[0]) == 1
+    assert not do(gates.add_gate, texts.code)
+
+
 def rescuing(do: Caller, texts: Texts) -> None:
     states = (Status.RUNNING, Status.PAUSING, Status.CANCELLING)
     for number, status in enumerate(states):
@@ -292,7 +329,7 @@ def test_each_mark_of_a_statement_has_its_value() -> None:
 
 
 def test_the_names_in_statements_are_those_of_the_models() -> None:
-    models = (Task, WorkerRow, Pause)
+    models = (Task, WorkerRow, Pause, Gate)
     names = {model._meta.db_table for model in models} | {"savepoint"}
     names |= {field.column for model in models for field in model._meta.concrete_fields}
     with recorded() as statements:
