@@ -73,10 +73,12 @@ def test_runs_in_every_owned_status_count_whatever_their_queue():
 
 def test_limits_of_codes_know_nothing_of_each_other():
     rows(range(3))
-    rows(range(3), biz_code="push")
+    others = ["push", CODE.upper(), f"{CODE} 2"]
+    for code in others:
+        rows(range(3), biz_code=code)
 
-    assert len(passing(as_limit(2, None)).claims) == 2
-    assert len(passing(as_limit(2, None), code="push").claims) == 2
+    for code in (CODE, *others):
+        assert len(passing(as_limit(2, None), code=code).claims) == 2
 
 
 def test_rows_of_a_dead_worker_count_until_it_is_rescued():
