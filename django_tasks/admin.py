@@ -1,4 +1,4 @@
-"""The admin's pages for tasks, workers and locks.
+"""The admin's pages for tasks, workers, pauses and locks.
 
 They read the database that the router gives tasks to. Whatever they change goes through
 ``django_tasks.api``: an edit is an add, a deletion is a cancel, and a run under way hears of both.
@@ -33,8 +33,8 @@ from django.utils.translation import gettext_lazy as _
 from django_tasks import api, client
 from django_tasks.api import CancelResult
 from django_tasks.exceptions import TaskExists, TaskValueError
-from django_tasks.intake import checked_task
-from django_tasks.models import Lock, Task, WorkerRow
+from django_tasks.intake import check_code, check_queue, checked_task
+from django_tasks.models import Lock, Pause, Task, WorkerRow
 from django_tasks.registry import get_task_handlers
 from django_tasks.status import Status
 from django_tasks.store.dialects import EPOCH
@@ -44,11 +44,13 @@ if TYPE_CHECKING:
     TaskModelAdmin = admin.ModelAdmin[Task]
     WorkerModelAdmin = admin.ModelAdmin[WorkerRow]
     LockModelAdmin = admin.ModelAdmin[Lock]
+    PauseModelAdmin = admin.ModelAdmin[Pause]
+    PauseModelForm = forms.ModelForm[Pause]
     TaskModelForm = forms.ModelForm[Task]
     TaskPaginator = Paginator[Task]
 else:
-    TaskModelAdmin = WorkerModelAdmin = LockModelAdmin = admin.ModelAdmin
-    TaskModelForm = forms.ModelForm
+    TaskModelAdmin = WorkerModelAdmin = LockModelAdmin = PauseModelAdmin = admin.ModelAdmin
+    TaskModelForm = PauseModelForm = forms.ModelForm
     TaskPaginator = Paginator
 
 # The list counts, pages through and acts on no more than this: counting millions of rows for
@@ -58,6 +60,7 @@ MOST_CHOICES = 100  # of a filter
 # Of a longer text a task's page shows a part, and a longer payload cannot be edited there: as a
 # form it would exceed DATA_UPLOAD_MAX_MEMORY_SIZE, and browsers choke on it.
 LONG_TEXT = 100_000
+MOST_NAMED = 10  # pauses, above the list of tasks
 LONG_CELL = 200  # characters of one cell of a list
 
 _SAVING: dict[int, Any] = {
@@ -418,11 +421,21 @@ class TaskAdmin(TaskModelAdmin):
     def changelist_view(self, request: HttpRequest, extra_context: Any = None) -> Any:
         response = super().changelist_view(request, extra_context)
         context = getattr(response, "context_data", None) or {}
-        if "cl" in context and context["cl"].result_count >= LIST_LIMIT:
-            context["subtitle"] = gettext(
+        if "cl" in context and (notes := list(self._notes(context["cl"].result_count))):
+            context["subtitle"] = " ".join(notes)
+        return response
+
+    def _notes(self, count: int) -> Iterator[str]:
+        """What whoever looks at the list should know about all of it."""
+        if pauses := api.paused(using=alias()):
+            scopes = [_scope(pause) for pause in pauses[:MOST_NAMED]]
+            if len(pauses) > MOST_NAMED:
+                scopes.append(gettext("%(count)d more") % {"count": len(pauses) - MOST_NAMED})
+            yield gettext("Paused now: %(scopes)s.") % {"scopes": "; ".join(scopes)}
+        if count >= LIST_LIMIT:
+            yield gettext(
                 "Only %(count)d tasks are counted and shown; filter or search to see others."
             ) % {"count": LIST_LIMIT}
-        return response
 
     @admin.display(description=_("code, number"), ordering="biz_code")
     def key(self, task: Task) -> str:
@@ -516,14 +529,10 @@ class TaskAdmin(TaskModelAdmin):
         self._steer(request, queryset, REQUEUE)
 
     def has_run_permission(self, request: HttpRequest) -> bool:
-        return self._may(request, "run")
+        return _may(request, "run")
 
     def has_cancel_permission(self, request: HttpRequest) -> bool:
-        return self._may(request, "cancel")
-
-    def _may(self, request: HttpRequest, action: str) -> bool:
-        codename = get_permission_codename(action, self.opts)
-        return request.user.has_perm(f"{self.opts.app_label}.{codename}")
+        return _may(request, "cancel")
 
     def response_action(
         self, request: HttpRequest, queryset: "QuerySet[Task]", *args: Any, **kwargs: Any
@@ -559,6 +568,12 @@ class TaskAdmin(TaskModelAdmin):
             if found[result]:
                 text = _CANCELS[result] % {"count": found[result]}
                 self.message_user(request, text, messages.WARNING)
+
+
+def _may(request: HttpRequest, action: str) -> bool:
+    """Whether somebody may do this to tasks."""
+    codename = get_permission_codename(action, Task._meta)
+    return request.user.has_perm(f"{Task._meta.app_label}.{codename}")
 
 
 def _has_long_payload(task: Task) -> bool:
@@ -623,6 +638,89 @@ class WorkerAdmin(WorkerModelAdmin):
     @admin.display(description=_("counters"))
     def numbers(self, worker: WorkerRow) -> str:
         return _cell(", ".join(f"{name} {count}" for name, count in worker.counters.items()))
+
+
+def _scope(pause: Pause) -> str:
+    """What a pause holds, in words."""
+    names = {"code": pause.biz_code, "queue": pause.queue}
+    if pause.biz_code and pause.queue:
+        return gettext("code %(code)s in queue %(queue)s") % names
+    if pause.biz_code:
+        return gettext("code %(code)s") % names
+    return gettext("queue %(queue)s") % names if pause.queue else gettext("everything")
+
+
+class PauseForm(PauseModelForm):
+    """Checks as ``pause_tasks`` does; the model refuses what is paused already."""
+
+    class Meta:
+        model = Pause
+        fields = ("biz_code", "queue")
+        help_texts = {"biz_code": _("Empty: every code."), "queue": _("Empty: every queue.")}
+
+    def clean_biz_code(self) -> str:
+        return self._checked("biz_code", check_code)
+
+    def clean_queue(self) -> str:
+        return self._checked("queue", check_queue)
+
+    def _checked(self, name: str, check: Callable[[object], str]) -> str:
+        value: str = self.cleaned_data[name]
+        try:
+            return check(value) if value else ""
+        except TaskValueError as error:
+            raise forms.ValidationError(capfirst(f"{error.problem}.")) from error
+
+
+@admin.register(Pause)
+class PauseAdmin(PauseModelAdmin):
+    """What is paused as a whole. A pause is added and deleted; there is nothing to edit.
+
+    Whoever may pause a task may pause them all, and whoever sees tasks sees what is paused.
+    """
+
+    form = PauseForm
+    list_display = ("what", "begun")
+    ordering = ("queue", "biz_code")
+
+    def get_queryset(self, request: HttpRequest) -> "QuerySet[Pause]":
+        return super().get_queryset(request).using(alias())
+
+    def has_module_permission(self, request: HttpRequest) -> bool:
+        return self.has_view_permission(request)
+
+    def has_view_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        return _may(request, "view") or _may(request, "run")
+
+    def has_add_permission(self, request: HttpRequest) -> bool:
+        return _may(request, "run")
+
+    def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        return False
+
+    def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        return _may(request, "run")
+
+    def save_model(self, request: HttpRequest, obj: Pause, form: Any, change: bool) -> None:
+        names = {"biz_code": obj.biz_code, "queue": obj.queue}
+        api.pause_tasks(**names, using=alias())
+        # Also if somebody else was quicker than this form: what was asked for is so.
+        obj.pk = Pause._base_manager.using(alias()).values_list("pk", flat=True).get(**names)
+
+    def delete_model(self, request: HttpRequest, obj: Pause) -> None:
+        api.resume_tasks(biz_code=obj.biz_code, queue=obj.queue, using=alias())
+
+    def delete_queryset(self, request: HttpRequest, queryset: "QuerySet[Pause]") -> None:
+        for pause in list(queryset):
+            self.delete_model(request, pause)
+
+    @admin.display(description=_("paused"))
+    def what(self, pause: Pause) -> str:
+        return capfirst(_scope(pause))
+
+    @admin.display(description=_("since"), ordering="since")
+    def begun(self, pause: Pause) -> str:
+        return _time_and_distance(pause.since)
 
 
 @admin.register(Lock)

@@ -44,7 +44,15 @@ from django_tasks.exceptions import (
 )
 from django_tasks.handlers import Stop, TaskHandler, task_handler
 from django_tasks.locks import Held, alock, lock
-from django_tasks.models import Task
+from django_tasks.models import Pause, Task
+from django_tasks.pausing import (
+    apause_tasks,
+    apaused,
+    aresume_tasks,
+    pause_tasks,
+    paused,
+    resume_tasks,
+)
 from django_tasks.registry import get_task_handlers, register_task_handler
 from django_tasks.running import RunningTask
 from django_tasks.status import Status
@@ -61,6 +69,7 @@ __all__ = [
     "LockLost",
     "LockTaken",
     "OnConflict",
+    "Pause",
     "RetryLater",
     "RunningTask",
     "Status",
@@ -82,9 +91,12 @@ __all__ = [
     "aget_tasks_by_code",
     "alock",
     "apause_task",
+    "apause_tasks",
+    "apaused",
     "arequeue_task",
     "areschedule_task",
     "aresume_task",
+    "aresume_tasks",
     "arun_task_now",
     "cancel_task",
     "delete_tasks",
@@ -93,10 +105,13 @@ __all__ = [
     "get_tasks_by_code",
     "lock",
     "pause_task",
+    "pause_tasks",
+    "paused",
     "register_task_handler",
     "requeue_task",
     "reschedule_task",
     "resume_task",
+    "resume_tasks",
     "run_task_now",
     "shutdown",
     "start",

@@ -77,7 +77,7 @@ def add_task(
     stored, moved = _stored(new, conflict, using=alias)
     if moved:
         signals.task_added.send_robust(Task, task=stored, using=alias)
-        _wake_workers(new.when, alias)
+        wake_workers(new.when, alias)
     return stored
 
 
@@ -105,7 +105,7 @@ def add_tasks(
         signals.task_added.send_robust(Task, task=task, using=alias)
     if moved:
         first = min(item.new.when for item in items if item.new[:2] in moved)
-        _wake_workers(first, alias, len(moved))
+        wake_workers(first, alias, len(moved))
     return len(moved)
 
 
@@ -279,7 +279,7 @@ def _debounced(task: Task, patience: Patience, using: str) -> Task:
 
     stored = _store_debounced(new, patience, merged, moment, using=using)
     signals.task_added.send_robust(Task, task=stored, using=using)
-    _wake_workers(moment + patience.wait, using)
+    wake_workers(moment + patience.wait, using)
     return stored
 
 
@@ -361,11 +361,11 @@ def _changed(
         Task, biz_code=biz_code, biz_num=biz_num, change=change, using=using
     )
     if when is not None:
-        _wake_workers(when, using)
+        wake_workers(when, using)
     return True
 
 
-def _wake_workers(first: datetime, using: str, tasks: int = 1) -> None:
+def wake_workers(first: datetime, using: str, tasks: int = 1) -> None:
     """Hint that so many are due from ``first`` on, to this process's workers and to others."""
     if connections[using].in_atomic_block or connections[using].get_autocommit():
         transaction.on_commit(partial(_ring, first, tasks, using), using=using)

@@ -7,6 +7,7 @@ from typing import Any, ClassVar, Literal
 from django_tasks.backoff import Backoff, Duration, Exponential, as_backoff, seconds
 from django_tasks.conf import options
 from django_tasks.exceptions import HandlerError
+from django_tasks.rates import Limit, as_limit
 from django_tasks.running import RunningTask
 
 OnMisfire = Literal["run", "skip", "fail"]
@@ -27,6 +28,9 @@ class TaskHandler:
                              by default exponential with full jitter, 10 s doubling up to 1 h
     ``timeout``              timedelta or seconds; logged when exceeded, enforced for
                              ``async def handle``; None: no limit
+    ``max_running``          how many of its tasks may run at once in the whole cluster; None: any
+    ``rate_limit``           how many may start in a second, minute, hour or day, in the whole
+                             cluster: "10/s", "100/m", "5000/h", "3/d"; None: any
     ``atomic``               run ``handle`` and write its end in one transaction on the task's
                              database: effects there happen exactly once
     ``retry_on``             exceptions after which a run is tried again; any other fails at once
@@ -51,6 +55,8 @@ class TaskHandler:
     max_attempts: ClassVar[int | None] = None
     backoff: ClassVar[Backoff | Duration | Sequence[Duration]] = Exponential()
     timeout: ClassVar[Duration | None] = None
+    max_running: ClassVar[int | None] = None
+    rate_limit: ClassVar[str | None] = None
     atomic: ClassVar[bool] = False
     retry_on: ClassVar[tuple[type[BaseException], ...]] = (BaseException,)
     fail_on: ClassVar[tuple[type[BaseException], ...]] = ()
@@ -119,7 +125,7 @@ FUNCTION_ATTRIBUTES = frozenset(
     {
         *("queue", "priority", "max_attempts", "backoff", "timeout", "atomic", "on_failure"),
         *("retry_on", "fail_on", "schedule", "misfire_grace_time", "on_misfire", "coalesce"),
-        "catch_up",
+        *("catch_up", "max_running", "rate_limit"),
     }
 )
 
@@ -163,3 +169,8 @@ def retry_delay(handler: TaskHandler, attempt: int) -> float:
 def time_limit(handler: TaskHandler) -> float | None:
     """The handler's ``timeout`` in seconds, or None."""
     return None if handler.timeout is None else seconds(handler.timeout)
+
+
+def cluster_limit(handler: TaskHandler) -> Limit | None:
+    """The handler's ``max_running`` and ``rate_limit``, or None."""
+    return as_limit(handler.max_running, handler.rate_limit)

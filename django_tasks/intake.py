@@ -57,7 +57,7 @@ def checked_task(
         biz_num=check_key("biz_num", task.biz_num, BIZ_NUM_LENGTH),
         when=aware("when", when),
         biz_ext=payload.dump(task.biz_ext, options().payload_limit),
-        queue=check_key("queue", task.queue if task.queue != "" else inherited[0], QUEUE_LENGTH),
+        queue=check_queue(task.queue if task.queue != "" else inherited[0]),
         priority=check_priority(inherited[1] if task.priority is None else task.priority),
         schedule=schedule,
     )
@@ -96,6 +96,10 @@ def checked_match(biz_code: str, fragment: str, match: Match) -> Q:
 
 def check_code(biz_code: object) -> str:
     return check_key("biz_code", biz_code, BIZ_CODE_LENGTH)
+
+
+def check_queue(queue: object) -> str:
+    return check_key("queue", queue, QUEUE_LENGTH)
 
 
 def checked_conflict(value: Conflict) -> OnConflict:

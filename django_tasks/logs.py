@@ -203,6 +203,19 @@ def unknown_code(using: str, biz_code: str, due: str) -> None:
     )
 
 
+def paused(using: str, queue: str, biz_code: str) -> None:
+    logger.info("Paused on %s: %s", using, _scope(queue, biz_code))
+
+
+def resumed(using: str, queue: str, biz_code: str) -> None:
+    logger.info("No longer paused on %s: %s", using, _scope(queue, biz_code))
+
+
+def _scope(queue: str, biz_code: str) -> str:
+    code = f"code {biz_code!r}" if biz_code else "every code"
+    return f"{code} in queue {queue!r}" if queue else f"{code} in every queue"
+
+
 def tally(using: str, counters: dict[str, int], seconds: float) -> None:
     facts = ", ".join(f"{count} {what}" for what, count in counters.items() if count)
     logger.info("In the last %.0f s on %s: %s", seconds, using, facts)

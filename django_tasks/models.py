@@ -123,3 +123,48 @@ class Lock(models.Model):
 
     def __str__(self) -> str:
         return self.name
+
+
+class Pause(models.Model):
+    """While it is there, no task of ``queue`` and ``biz_code`` starts; an empty one means any."""
+
+    id = models.BigAutoField(primary_key=True)
+    queue = KeyField(_("queue"), max_length=QUEUE_LENGTH, blank=True, default="")
+    biz_code = KeyField(_("code"), max_length=BIZ_CODE_LENGTH, blank=True, default="")
+    since = models.DateTimeField(_("since"), default=timezone.now, editable=False)
+
+    class Meta:
+        db_table = "t_task_pause"
+        default_permissions = ()  # whoever may run tasks may pause them
+        verbose_name = _("pause")
+        verbose_name_plural = _("pauses")
+        constraints: ClassVar[Any] = [
+            models.UniqueConstraint(fields=["queue", "biz_code"], name="t_task_pause_scope"),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.queue or '*'}/{self.biz_code or '*'}"
+
+
+class Gate(models.Model):
+    """What the claims of a limited ``biz_code`` pass one after the other, in the whole cluster."""
+
+    id = models.BigAutoField(primary_key=True)
+    biz_code = KeyField(_("code"), max_length=BIZ_CODE_LENGTH)
+    # Written by every claim that passes: on Galera two nodes then notice each other.
+    passes = models.BigIntegerField(_("passes"), default=0)
+    # The state of a rate limit, in microseconds since 1970 UTC: an hour that comes twice is no
+    # matter for a number.
+    full_until = models.BigIntegerField(_("full until"), default=0)
+
+    class Meta:
+        db_table = "t_task_gate"
+        default_permissions = ()  # nobody edits it
+        verbose_name = _("gate")
+        verbose_name_plural = _("gates")
+        constraints: ClassVar[Any] = [
+            models.UniqueConstraint(fields=["biz_code"], name="t_task_gate_code"),
+        ]
+
+    def __str__(self) -> str:
+        return self.biz_code

@@ -19,7 +19,7 @@ from django.utils.module_loading import import_string, module_has_submodule
 from django_tasks import conf
 from django_tasks.backoff import as_backoff, seconds
 from django_tasks.exceptions import HandlerError, TaskException, shortened
-from django_tasks.handlers import TaskHandler, is_async
+from django_tasks.handlers import TaskHandler, cluster_limit, is_async
 from django_tasks.keys import BIZ_CODE_LENGTH, QUEUE_LENGTH, check_key, check_priority
 from django_tasks.schedules import as_schedule
 from django_tasks.sensitive import without_secrets
@@ -154,6 +154,7 @@ def _checked_code(handler: TaskHandler) -> str:
         as_backoff(handler.backoff)
         if handler.timeout is not None:
             seconds(handler.timeout)
+        cluster_limit(handler)
         if handler.max_attempts is not None:
             conf.convert("MAX_ATTEMPTS", handler.max_attempts)
         _check_policies(handler)

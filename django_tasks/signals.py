@@ -11,6 +11,8 @@ task_added         ``Task``       ``task``; sent at the add, inside its transact
 task_cancelled     ``Task``       ``biz_code``, ``biz_num``, ``result``
 task_changed       ``Task``       ``biz_code``, ``biz_num``, ``change``: "rescheduled", "due now",
                                   "paused", "resumed", "requeued"
+tasks_paused       ``Pause``      ``biz_code``, ``queue``; an empty one means any
+tasks_resumed      ``Pause``      ``biz_code``, ``queue``
 task_started       handler class  ``task``
 task_succeeded     handler class  ``task``, ``seconds``: the handler is done, its row goes
 task_rescheduled   handler class  ``task``, ``seconds``, ``when``: the next time, aware UTC
@@ -40,6 +42,8 @@ from django.dispatch import Signal
 task_added = Signal()
 task_cancelled = Signal()
 task_changed = Signal()
+tasks_paused = Signal()
+tasks_resumed = Signal()
 task_started = Signal()
 task_succeeded = Signal()
 task_rescheduled = Signal()

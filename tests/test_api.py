@@ -9,7 +9,7 @@ from asgiref.sync import async_to_sync, iscoroutinefunction
 from django.db import DEFAULT_DB_ALIAS, connection, transaction
 from django.utils import timezone as django_timezone
 
-from django_tasks import api, bell, client, signals
+from django_tasks import api, bell, client, pausing, signals
 from django_tasks.api import (
     CancelResult,
     OnConflict,
@@ -770,11 +770,11 @@ TWINS = [name for name in api.__all__ if f"a{name}" in api.__all__ and name != "
 def test_every_function_that_asks_the_database_has_an_async_twin():
     asking = {
         name
-        for name, function in vars(client).items()
+        for name, function in (vars(client) | vars(pausing)).items()
         if inspect.isfunction(function) and "using" in inspect.signature(function).parameters
     }
     assert {name for name in asking if name in api.__all__} == set(TWINS)
-    assert len(TWINS) == 11
+    assert len(TWINS) == 14
 
 
 @pytest.mark.parametrize("name", TWINS)

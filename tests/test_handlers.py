@@ -58,7 +58,16 @@ def test_the_delay_comes_from_the_handlers_backoff():
 
 
 def test_a_decorated_function_is_a_handler_and_still_a_function():
-    @task_handler("push", queue="mail", priority=3, max_attempts=2, timeout=9, atomic=True)
+    @task_handler(
+        "push",
+        queue="mail",
+        priority=3,
+        max_attempts=2,
+        timeout=9,
+        max_running=4,
+        rate_limit="5/s",
+        atomic=True,
+    )
     def push(task):
         """Pushes."""
         return ("ran", task)
@@ -67,6 +76,7 @@ def test_a_decorated_function_is_a_handler_and_still_a_function():
     assert push.get_biz_code() == "push"
     assert (push.queue, push.priority, push.max_attempts) == ("mail", 3, 2)
     assert (push.timeout, push.atomic) == (9, True)
+    assert (push.max_running, push.rate_limit) == (4, "5/s")
     assert push.handle(1) == push(1) == ("ran", 1)
     assert push.__name__ == "push"
     assert push.__doc__ == "Pushes."

@@ -154,7 +154,7 @@ PIECES = {
         "fence",
         "found",
     ),
-    *("kind", "name", "names", "rows", "source", "which"),
+    *("kind", "lock", "name", "names", "rows", "source", "which"),
 }
 OWNERS = {"dialect", "self", "Status", "', '", "' UNION ALL '"}
 

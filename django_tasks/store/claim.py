@@ -1,6 +1,6 @@
 """Take due tasks for a worker.
 
-``lanes`` finds where tasks wait, ``claim`` takes a batch from one of them. Race: any number of
+``look`` finds where tasks wait, ``claim`` takes a batch from one of them. Race: any number of
 workers claim, and clients move, cancel and pause, at the same time. A row is ours only if it was
 still PENDING and still the version we had read when our own statement changed it.
 """
@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 from django_tasks.claimed import Claimed
 from django_tasks.status import Status
 from django_tasks.store.dialects import Dialect, dialect_of, marks
+from django_tasks.store.pauses import Scope
 from django_tasks.store.transactions import write_transaction
 
 
@@ -38,6 +39,13 @@ class Lane(NamedTuple):
     first: datetime
 
 
+class Look(NamedTuple):
+    """Where tasks wait that may start, in the order to claim them, and what is paused."""
+
+    lanes: list[Lane]
+    pauses: frozenset[Scope]
+
+
 class Claimer(NamedTuple):
     """Who claims, how many workers may be after the same rows (itself included), and how many of
     them are older."""
@@ -54,32 +62,43 @@ class Claimer(NamedTuple):
 # of them only: 590 ms instead of 0.12 with 250,000 rows on SQLite.)
 # The columns are looked up one by one, because PostgreSQL would join with a scan of the whole table
 # as long as its statistics have not noticed that it has grown.
-_GROUPED_LANES = """
-SELECT queue, priority, biz_code, MIN({when}) FROM {task}
-WHERE status = 0 GROUP BY status, queue, priority, biz_code"""
-_HOPPED_LANES = """
+# What is paused comes along, without a priority: a statement of its own would be one more a second
+# in every idle worker.
+_AND_PAUSES = """
+UNION ALL SELECT queue, NULL, biz_code, NULL FROM {pause}"""
+_GROUPED_LANES = f"""
+SELECT queue, priority, biz_code, MIN({{when}}) FROM {{task}}
+WHERE status = 0 GROUP BY status, queue, priority, biz_code{_AND_PAUSES}"""
+_HOPPED_LANES = f"""
 WITH RECURSIVE head(id) AS (
-    SELECT (SELECT id FROM {task} WHERE status = 0
-            ORDER BY queue, priority, biz_code, {when} LIMIT 1)
+    SELECT (SELECT id FROM {{task}} WHERE status = 0
+            ORDER BY queue, priority, biz_code, {{when}} LIMIT 1)
   UNION ALL
     SELECT COALESCE(
-        (SELECT id FROM {task} AS t WHERE t.status = 0 AND t.queue = here.queue
+        (SELECT id FROM {{task}} AS t WHERE t.status = 0 AND t.queue = here.queue
             AND t.priority = here.priority AND t.biz_code > here.biz_code
-         ORDER BY t.biz_code, t.{when} LIMIT 1),
-        (SELECT id FROM {task} AS t WHERE t.status = 0 AND t.queue = here.queue
+         ORDER BY t.biz_code, t.{{when}} LIMIT 1),
+        (SELECT id FROM {{task}} AS t WHERE t.status = 0 AND t.queue = here.queue
             AND t.priority > here.priority
-         ORDER BY t.priority, t.biz_code, t.{when} LIMIT 1),
-        (SELECT id FROM {task} AS t WHERE t.status = 0 AND t.queue > here.queue
-         ORDER BY t.queue, t.priority, t.biz_code, t.{when} LIMIT 1))
-    FROM head CROSS JOIN {task} AS here WHERE here.id = head.id
+         ORDER BY t.priority, t.biz_code, t.{{when}} LIMIT 1),
+        (SELECT id FROM {{task}} AS t WHERE t.status = 0 AND t.queue > here.queue
+         ORDER BY t.queue, t.priority, t.biz_code, t.{{when}} LIMIT 1))
+    FROM head CROSS JOIN {{task}} AS here WHERE here.id = head.id
 )
-SELECT (SELECT queue FROM {task} AS t WHERE t.id = head.id),
-       (SELECT priority FROM {task} AS t WHERE t.id = head.id),
-       (SELECT biz_code FROM {task} AS t WHERE t.id = head.id),
-       (SELECT {when} FROM {task} AS t WHERE t.id = head.id)
-FROM head WHERE id IS NOT NULL"""
+SELECT (SELECT queue FROM {{task}} AS t WHERE t.id = head.id),
+       (SELECT priority FROM {{task}} AS t WHERE t.id = head.id),
+       (SELECT biz_code FROM {{task}} AS t WHERE t.id = head.id),
+       (SELECT {{when}} FROM {{task}} AS t WHERE t.id = head.id)
+FROM head WHERE id IS NOT NULL{_AND_PAUSES}"""
 
 _DUE = "status = 0 AND queue = %s AND priority = %s AND biz_code = %s AND {when} <= %s"
+# Asked for with constants, so once a statement: a worker may claim from a lane that it has found
+# before the pause. No task starts by a claim that was sent after a pause was committed, except that
+# on MariaDB and MySQL candidates are read a moment before they are taken.
+_CLAIMABLE = (
+    f"{_DUE} AND NOT EXISTS"
+    " (SELECT 1 FROM {pause} WHERE queue IN ('', %s) AND biz_code IN ('', %s))"
+)
 _ORDINARY = f" AND rescues < {SUSPICIOUS_RESCUES}"
 _SUSPICIOUS = f" AND rescues >= {SUSPICIOUS_RESCUES}"
 _TAKE = """
@@ -87,18 +106,26 @@ UPDATE {task} AS t SET status = 1, version = version + 1, claimed_by = %s, claim
     update_time = %s """
 
 
-def lanes(using: str) -> list[Lane]:
-    """Every lane that has pending tasks, unknown codes included, in the order to claim them.
+def look(*, using: str) -> Look:
+    """Every lane that has pending tasks and is not paused, unknown codes included; and the pauses.
 
     Higher priorities first, then whoever has waited longest.
     """
     dialect = dialect_of(using)
     template = _GROUPED_LANES if dialect.groups_along_index else _HOPPED_LANES
-    found = [
+    found = dialect.fetch(template)
+    pauses = frozenset(Scope(row[0], row[2]) for row in found if row[1] is None)
+    lanes = [
         Lane(queue, priority, code, dialect.from_column(first))
-        for queue, priority, code, first in dialect.fetch(template)
+        for queue, priority, code, first in found
+        if priority is not None and not any(scope.covers(queue, code) for scope in pauses)
     ]
-    return sorted(found, key=lambda lane: (-lane.priority, lane.first))
+    return Look(sorted(lanes, key=lambda lane: (-lane.priority, lane.first)), pauses)
+
+
+def lanes(using: str) -> list[Lane]:
+    """The lanes of ``look``."""
+    return look(using=using).lanes
 
 
 def claim(
@@ -170,13 +197,13 @@ def _claim_returning(
 ) -> list[Claimed]:
     """One statement: the rows are locked, or the whole file is, between search and change."""
     # ARRAY makes PostgreSQL run the search once; IN may run it again and take more than LIMIT.
-    subquery = f"SELECT id FROM {{task}} WHERE {_DUE}{which} ORDER BY {{when}} LIMIT %s"
+    subquery = f"SELECT id FROM {{task}} WHERE {_CLAIMABLE}{which} ORDER BY {{when}} LIMIT %s"
     subquery += dialect.lock_free_rows
     among = f"= ANY(ARRAY({subquery}))" if dialect.lock else f"IN ({subquery})"
     # The plus keeps SQLite's planner on the ids: with an index on status it would walk all that is
     # pending for each claim, 115 ms with 200,000 rows.
     template = f"{_TAKE} WHERE id {among} AND +status = 0 RETURNING {_claimed_columns(dialect)}"
-    params = [*_take_params(dialect, claimer, now), *_due_params(dialect, lane, now), limit]
+    params = [*_take_params(dialect, claimer, now), *_claimable_params(dialect, lane, now), limit]
     return sorted(_claims(dialect, dialect.fetch(template, params), claimer, now), key=_by_time)
 
 
@@ -249,12 +276,12 @@ def _candidates(
     # entries, not rows; "rescues" is not in the index, so the doubtful rows are left out after it.
     template = (
         f"SELECT {_claimed_columns(dialect)} FROM {{task}} JOIN"
-        f" (SELECT id AS head FROM {{task}} WHERE {_DUE} AND MOD(id, %s) = %s"
+        f" (SELECT id AS head FROM {{task}} WHERE {_CLAIMABLE} AND MOD(id, %s) = %s"
         " ORDER BY {when} LIMIT %s OFFSET %s) AS heads"
         f" ON head = id WHERE status = 0{which} ORDER BY {{when}}"
     )
     window = SUSPECTS_WINDOW if which == _SUSPICIOUS else limit + SPARE_CANDIDATES
-    params = [*_due_params(dialect, lane, now), *share, window, offset]
+    params = [*_claimable_params(dialect, lane, now), *share, window, offset]
     return dialect.fetch(template, params)[:limit]
 
 
@@ -263,10 +290,10 @@ def _behind_suspects(
 ) -> list[tuple[Any, ...]]:
     """Candidates behind a head that is all rows to be claimed alone."""
     template = (
-        f"SELECT {_claimed_columns(dialect)} FROM {{task}} AS t WHERE {_DUE}{_ORDINARY}"
+        f"SELECT {_claimed_columns(dialect)} FROM {{task}} AS t WHERE {_CLAIMABLE}{_ORDINARY}"
         " ORDER BY {when} LIMIT %s"
     )
-    return dialect.fetch(template, [*_due_params(dialect, lane, now), limit])
+    return dialect.fetch(template, [*_claimable_params(dialect, lane, now), limit])
 
 
 def _take(
@@ -339,6 +366,10 @@ def _claims(
 
 def _due_params(dialect: Dialect, lane: Lane, now: datetime) -> list[Any]:
     return [lane.queue, lane.priority, lane.biz_code, dialect.to_column(now)]
+
+
+def _claimable_params(dialect: Dialect, lane: Lane, now: datetime) -> list[Any]:
+    return [*_due_params(dialect, lane, now), lane.queue, lane.biz_code]
 
 
 def _take_params(dialect: Dialect, claimer: Claimer, now: datetime) -> list[Any]:

@@ -1,7 +1,8 @@
 """What differs from database to database. The only vendor tests of the package stand here.
 
-Every statement of the store is one text with ``{task}``, ``{worker}`` and ``{when}`` quoted by the
-dialect (``when`` is a reserved word), and with ``%s`` for values: nothing else is ever put into it.
+Every statement of the store is one text with ``{task}``, the other tables and ``{when}`` quoted by
+the dialect (``when`` is a reserved word), and with ``%s`` for values: nothing else is ever put into
+it.
 """
 
 import json
@@ -17,7 +18,7 @@ from django.db.backends.base.base import BaseDatabaseWrapper
 from django.utils import timezone as django_timezone
 
 from django_tasks.clock import ClockReading
-from django_tasks.models import Task, WorkerRow
+from django_tasks.models import Gate, Pause, Task, WorkerRow
 from django_tasks.times import for_django
 
 Params = Sequence[Any]
@@ -76,6 +77,11 @@ class Dialect:
         with self.connection.cursor() as cursor:
             cursor.execute(self.sql(template), params)
             return cast(list[tuple[Any, ...]], cursor.fetchall())
+
+    def insert_absent(self, names: str, params: Params) -> bool:
+        """Insert a row unless its key is taken; whether it was. ``names``: table and columns."""
+        template = f"INSERT INTO {names} VALUES ({marks(len(params))}) ON CONFLICT DO NOTHING"
+        return self.execute(template, params) == 1
 
     def source(
         self, types: Sequence[str], rows: Sequence[tuple[Any, ...]], constants: str
@@ -251,6 +257,11 @@ class MySQL(Dialect):
     groups_along_index = True
     any_case = "(?i)"
 
+    def insert_absent(self, names: str, params: Params) -> bool:
+        # Not ON DUPLICATE KEY: with FOUND_ROWS its count is 1 for a row that was there already.
+        template = f"INSERT IGNORE INTO {names} VALUES ({marks(len(params))})"
+        return self.execute(template, params) == 1
+
     def row_list(self, width: int, count: int) -> str:
         return _tuples(width, count)
 
@@ -288,6 +299,8 @@ def _quoted(template: str, quoted_x: str) -> str:
     return template.format(
         task=f"{quote}{Task._meta.db_table}{quote}",
         worker=f"{quote}{WorkerRow._meta.db_table}{quote}",
+        pause=f"{quote}{Pause._meta.db_table}{quote}",
+        gate=f"{quote}{Gate._meta.db_table}{quote}",
         when=f"{quote}when{quote}",
     )
 

@@ -1,13 +1,22 @@
 """What to claim next, and how long to sleep when there is nothing."""
 
+from collections.abc import Callable
 from datetime import datetime, timedelta
+from functools import partial
+from math import isinf
 from random import uniform
+from typing import NamedTuple
 
 from django_tasks import logs
 from django_tasks.claimed import Claimed
-from django_tasks.registry import get_task_handlers
+from django_tasks.handlers import cluster_limit
+from django_tasks.rates import Limit
+from django_tasks.registry import get_task_handlers, handler_for
 from django_tasks.store import claim as store
+from django_tasks.store import gates
 from django_tasks.store.claim import Claimer, Lane
+from django_tasks.store.finish import Ended
+from django_tasks.store.pauses import Scope
 from django_tasks.worker.config import WorkerConfig
 from django_tasks.worker.executor import Executor
 from django_tasks.worker.finisher import Finisher
@@ -26,6 +35,13 @@ LEAD_KEPT = 0.9
 # As long as claims come back full, lanes are looked for this often: with a backlog each look costs
 # a twentieth of the work, and a more urgent task can wait for a moment.
 LANES_SECONDS = 0.02
+
+
+class Closed(NamedTuple):
+    """The gate of a limited code: when to come again, and whether an end here is a reason to."""
+
+    until: float
+    by_runs: bool
 
 
 class Claiming:
@@ -49,6 +65,10 @@ class Claiming:
         self._known_lanes: list[Lane] = []
         self._looked = float("-inf")
         self._full = False
+        # What was paused at the last look.
+        self._pauses: frozenset[Scope] = frozenset()
+        # Codes whose limit was reached when we last came.
+        self._closed: dict[str, Closed] = {}
         # How long before a task is due its claim is sent, in seconds.
         self._lead = 0.0
         # How many claims in a row have brought nothing of what was due.
@@ -69,6 +89,13 @@ class Claiming:
         """At the next claim, look whether a lane's head holds rows that must run alone."""
         self._look = True
 
+    def note_ends(self, ended: list[Ended]) -> None:
+        """Come again for a code of which a run has ended here; its end must have been written."""
+        for claimed, _ in ended if self._closed else ():
+            closed = self._closed.get(claimed.biz_code)
+            if closed and closed.by_runs:
+                del self._closed[claimed.biz_code]
+
     def claim(self, *, careful: bool) -> float:
         """Claim what is due and fits; returns the seconds until there may be more to do."""
         self._alone = self._alone and not self._is_idle()
@@ -81,17 +108,21 @@ class Claiming:
         lanes = foreseen or self._recent_lanes(now)
         due = [lane for lane in lanes if lane.first <= now]
         self.nothing_due = not due
+        due = [lane for lane in due if self._is_open(lane)]
         if not due:
-            self._full = False
-            return self._until_first(lanes)
-        if self._suspects and (self._is_idle() or self._must_drain()):
-            return self._claim_alone(self._suspects, now)
+            # Lanes that we have known for a while are no reason to sleep.
+            again, self._full = self._full and not self.nothing_due, False
+            return 0.0 if again else self._until_first(lanes)
+        if (alone := self._suspects) and self._is_open(alone) and self._may_claim_alone():
+            return self._claim_alone(alone, now)
         taken = self._claim_from(due, now, room, careful)
-        # Once is nothing: others were quicker. Twice may be because only suspects are left.
-        self._in_vain = 0 if taken else self._in_vain + 1
-        if self._look or self._in_vain > 1:
+        due = [lane for lane in due if self._is_open(lane)]
+        # Once is nothing: others were quicker. Twice may be because only suspects are left. With
+        # nothing still open nobody was quicker: limits were reached.
+        self._in_vain = 0 if taken else self._in_vain + bool(due)
+        if due and (self._look or self._in_vain > 1):
             self._note_suspects(due, now)
-        if taken or foreseen:
+        if taken or foreseen or not due:
             return 0.0
         return uniform(0.5, 1.5) * CONTESTED_SECONDS + self._step_aside()
 
@@ -101,16 +132,16 @@ class Claiming:
         for lane in due:
             if taken >= room:
                 break
+            if not self._is_open(lane):
+                continue
             limit = min(room - taken, self._config.batch_size)
             begun = self._membership.clock.monotonic()
-            claims = store.claim(
-                claimer, lane, now, limit, using=self._config.using, careful=careful
-            )
+            claims = self._claim_lane(claimer, lane, now, limit, careful)
             took = self._membership.clock.monotonic() - begun
             self._lead = min(LONGEST_LEAD, max(took, LEAD_KEPT * self._lead))
             self._start(claims, now)
             taken += len(claims)
-            if len(claims) < limit:
+            if len(claims) < limit and self._is_open(lane):
                 self._full, self._known_lanes = False, []
         return taken
 
@@ -141,6 +172,53 @@ class Claiming:
         membership = self._membership
         return Claimer(membership.worker_id, max(1, len(membership.living())), membership.rank())
 
+    # Limits of a code in the whole cluster
+
+    def _limit(self, lane: Lane) -> Limit | None:
+        handler = handler_for(lane.biz_code)
+        return cluster_limit(handler) if handler else None
+
+    def _claim_lane(
+        self, claimer: Claimer, lane: Lane, now: datetime, most: int, careful: bool
+    ) -> list[Claimed]:
+        using, limit = self._config.using, self._limit(lane)
+        if limit is None:
+            return store.claim(claimer, lane, now, most, using=using, careful=careful)
+        # What waits in our buffer counts as running: no more than we could run ourselves.
+        most = min(most, self._config.threads)
+        return self._pass_gate(
+            lane,
+            now,
+            limit,
+            # Carefully: whoever waits for a row at the gate holds up everybody.
+            lambda free: store.claim(
+                claimer, lane, now, min(free, most), using=using, careful=True
+            ),
+        )
+
+    def _pass_gate(
+        self, lane: Lane, now: datetime, limit: Limit, take: Callable[[int], list[Claimed]]
+    ) -> list[Claimed]:
+        claims, closed_for = gates.pass_gate(
+            lane.biz_code, limit, now, take, using=self._config.using
+        )
+        self._closed.pop(lane.biz_code, None)
+        if closed_for:
+            by_runs = isinf(closed_for)
+            # Runs of other processes end unheard.
+            seconds = self._config.poll_interval if by_runs else closed_for
+            until = self._membership.clock.monotonic() + seconds
+            self._closed[lane.biz_code] = Closed(until, by_runs)
+        return claims
+
+    def _is_open(self, lane: Lane) -> bool:
+        return not self._closed or self._closed_for(lane) <= 0
+
+    def _closed_for(self, lane: Lane) -> float:
+        """Seconds until it is worth while to come to a lane's gate again; 0 or less: now."""
+        closed = self._closed.get(lane.biz_code)
+        return closed.until - self._membership.clock.monotonic() if closed else 0.0
+
     # Lanes
 
     def _foreseen(self, soon: datetime) -> list[Lane]:
@@ -148,7 +226,7 @@ class Claiming:
         if self._full:
             return []
         known, self._known_lanes = self._known_lanes, []
-        return [lane for lane in known if lane.first <= soon]
+        return [lane for lane in known if lane.first <= soon and self._is_open(lane)]
 
     def _recent_lanes(self, now: datetime) -> list[Lane]:
         tick = self._membership.clock.monotonic()
@@ -157,8 +235,9 @@ class Claiming:
         return self._known_lanes
 
     def _lanes(self, now: datetime) -> list[Lane]:
-        """The lanes that this worker serves."""
-        lanes = store.lanes(using=self._config.using)
+        """The lanes that this worker serves and that are not paused."""
+        lanes, pauses = store.look(using=self._config.using)
+        self._tell_pauses(pauses)
         handlers = get_task_handlers()
         for lane in lanes:
             if lane.biz_code not in handlers and lane.first <= now:
@@ -172,6 +251,15 @@ class Claiming:
             and (not codes or lane.biz_code in codes)
         ]
 
+    def _tell_pauses(self, pauses: frozenset[Scope]) -> None:
+        """Say what has begun and what has ended since the last look."""
+        if pauses != self._pauses:
+            for scope in sorted(self._pauses - pauses):
+                logs.resumed(self._config.using, *scope)
+            for scope in sorted(pauses - self._pauses):
+                logs.paused(self._config.using, *scope)
+            self._pauses = pauses
+
     def _warn_of_unknown(self, lane: Lane, now: datetime) -> None:
         """Never claimed, never deleted: a newer worker will know the code. Said once."""
         if lane.biz_code not in self._known_unknown:
@@ -181,7 +269,10 @@ class Claiming:
 
     def _until_first(self, lanes: list[Lane]) -> float:
         now = self._membership.clock.now()
-        seconds = ((lane.first - now).total_seconds() - self._lead for lane in lanes)
+        seconds = (
+            max((lane.first - now).total_seconds() - self._lead, self._closed_for(lane))
+            for lane in lanes
+        )
         return min(seconds, default=self._config.poll_interval) + self._step_aside()
 
     def _step_aside(self) -> float:
@@ -201,6 +292,9 @@ class Claiming:
             self._suspects_since = self._membership.clock.monotonic()
         self._suspects = lane
 
+    def _may_claim_alone(self) -> bool:
+        return self._is_idle() or self._must_drain()
+
     def _must_drain(self) -> bool:
         """Whether to stop claiming until this process is idle.
 
@@ -213,7 +307,9 @@ class Claiming:
     def _claim_alone(self, lane: Lane, now: datetime) -> float:
         if not self._is_idle():
             return self._config.poll_interval
-        claims = store.claim_alone(self._claimer(), lane, now, using=self._config.using)
+        take = partial(store.claim_alone, self._claimer(), lane, now, using=self._config.using)
+        limit = self._limit(lane)
+        claims = self._pass_gate(lane, now, limit, lambda _: take()) if limit else take()
         self._suspects = None
         self._alone = bool(claims)
         self._start(claims, now)

@@ -59,9 +59,11 @@ class Poller:
         if not self._planned:
             own_rows.keep(self._membership.clock.now(), using=self._config.using)
             self._planned = True
-        self._finisher.add(self._executor.collect())
+        ended = self._executor.collect()
+        self._finisher.add(ended)
         # Careful for as long as somebody holds a row that we want: a plain cycle would wait for it.
         self._careful = self._finisher.write(self._membership.clock.now(), careful=careful)
+        self._claiming.note_ends(ended)
         if self._quiet:
             return self._wind_down()
         if self._executor.is_stale():

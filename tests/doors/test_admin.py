@@ -828,3 +828,86 @@ def test_everything_happens_on_the_database_that_holds_the_tasks(
         assert not Task.objects.using(task_database).exists()
     assert set(clocks) == {task_database}
     assert not any("t_task" in query["sql"] for query in elsewhere)
+
+
+# Pauses
+
+PAUSES = "admin:django_tasks_pause_changelist"
+PAUSE_ADD = "admin:django_tasks_pause_add"
+PAUSE_DELETE = "admin:django_tasks_pause_delete"
+
+
+def scopes() -> list[tuple[str, str]]:
+    return [(pause.queue, pause.biz_code) for pause in api.paused()]
+
+
+def test_a_pause_is_added_and_deleted_by_whoever_may_pause_tasks(staff: Staff) -> None:
+    who = staff("run_task")
+    assert who.post(reverse(PAUSE_ADD), {"biz_code": "order", "queue": ""}).status_code == 302
+    assert scopes() == [("", "order")]
+    assert "Code order" in text(who.get(reverse(PAUSES)))
+
+    (pause,) = api.paused()
+    page = reverse(PAUSE_DELETE, args=[pause.pk])
+    assert who.post(page, {"post": "yes"}).status_code == 302
+    assert scopes() == []
+
+
+def test_selected_pauses_are_deleted_through_the_api(boss: Client) -> None:
+    for queue in ("a", "b", "c"):
+        api.pause_tasks(queue=queue)
+    chosen = [pause.pk for pause in api.paused()][:2]
+    resumed: list[str] = []
+
+    def hear(queue: str, **kwargs: Any) -> None:
+        resumed.append(queue)
+
+    signals.tasks_resumed.connect(hear)
+    try:
+        data = {"action": "delete_selected", "_selected_action": chosen, "post": "yes"}
+        boss.post(reverse(PAUSES), data)
+    finally:
+        signals.tasks_resumed.disconnect(hear)
+    assert scopes() == [("c", "")]
+    assert resumed == ["a", "b"]
+
+
+def test_a_pause_that_is_there_already_and_a_bad_name_are_refused_on_the_form(
+    boss: Client,
+) -> None:
+    api.pause_tasks(queue="mail")
+    assert boss.post(reverse(PAUSE_ADD), {"biz_code": "", "queue": "mail"}).status_code == 200
+    page = boss.post(reverse(PAUSE_ADD), {"biz_code": "x" * 51, "queue": ""})
+    assert page.status_code == 200
+    assert scopes() == [("mail", "")]
+
+
+def test_a_pause_that_somebody_else_was_quicker_with_is_no_error(
+    boss: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pause_tasks = api.pause_tasks
+
+    def overtaken(**scope: Any) -> bool:
+        pause_tasks(**scope)
+        return pause_tasks(**scope)
+
+    monkeypatch.setattr(api, "pause_tasks", overtaken)
+    assert boss.post(reverse(PAUSE_ADD), {"biz_code": "", "queue": ""}).status_code == 302
+    assert scopes() == [("", "")]
+
+
+def test_the_list_of_tasks_says_what_is_paused_now(staff: Staff) -> None:
+    who = staff("view_task")
+    assert "Paused now" not in text(who.get(reverse(LIST)))
+    api.pause_tasks(biz_code="order")
+    api.pause_tasks(biz_code="push", queue="mail")
+    page = text(who.get(reverse(LIST)))
+    assert "Paused now: code order; code push in queue mail." in page
+    api.pause_tasks()
+    assert "Paused now: everything; code order;" in text(who.get(reverse(LIST)))
+
+
+def test_of_many_pauses_the_list_of_tasks_names_some(boss: Client) -> None:
+    for number in range(admin.MOST_NAMED + 3):
+        api.pause_tasks(biz_code=f"code{number:02}")
+    assert "code code09; 3 more." in text(boss.get(reverse(LIST)))

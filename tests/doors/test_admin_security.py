@@ -15,7 +15,7 @@ from django.test import Client
 from django.urls import URLPattern, URLResolver, reverse
 
 from django_tasks import admin
-from django_tasks.models import Task, WorkerRow
+from django_tasks.models import Lock, Pause, Task, WorkerRow
 from django_tasks.status import Status
 from tests.doors.conftest import Staff, logged_in
 from tests.doors.test_admin import (
@@ -140,7 +140,7 @@ def test_a_tasks_own_pages_show_markup_as_text(hostile: Task, boss: Client) -> N
 
 
 def test_who_may_only_view_sees_markup_as_text(hostile: Task, staff: Staff) -> None:
-    who = staff("view_task", "view_workerrow")
+    who = staff("view_task", "view_workerrow", "view_lock")
     page = safe(who.get(reverse(CHANGE, args=[hostile.pk])))
     assert MARKUP in page.text
     safe(who.get(reverse(LIST)))
@@ -305,6 +305,7 @@ ACTIONS = {
 PERMISSIONS = {
     *("add_task", "change_task", "delete_task", "view_task", "run_task", "cancel_task"),
     *("add_workerrow", "change_workerrow", "delete_workerrow", "view_workerrow"),
+    *("add_lock", "change_lock", "delete_lock", "view_lock"),
 }
 
 
@@ -325,19 +326,20 @@ def addresses() -> Iterator[tuple[str, str]]:
 ADDRESSES = sorted(set(addresses()))
 
 
-def test_the_addresses_are_those_of_both_models() -> None:
+def test_the_addresses_are_those_of_our_models() -> None:
     views = {address.partition("django_tasks/")[2] for _model, address in ADDRESSES}
     usual = {"", "add/", "{pk}/history/", "{pk}/delete/", "{pk}/change/", "{pk}/"}
-    assert views == {""} | {f"{model}/{view}" for model in ("task", "workerrow") for view in usual}
+    models = ("task", "workerrow", "pause", "lock")
+    assert views == {""} | {f"{model}/{view}" for model in models for view in usual}
 
 
 def test_every_action_is_known_to_these_tests(boss: Client, rf: Any) -> None:
     request = rf.get("/")
     request.user = User.objects.get()
     assert set(django_admin.site.get_model_admin(Task).get_actions(request)) == set(ACTIONS)
-    assert set(django_admin.site.get_model_admin(WorkerRow).get_actions(request)) <= {
-        "delete_selected"
-    }
+    for model in (WorkerRow, Pause, Lock):
+        actions = django_admin.site.get_model_admin(model).get_actions(request)
+        assert set(actions) <= {"delete_selected"}
 
 
 def test_the_permissions_are_known_to_these_tests(db: None) -> None:
@@ -346,14 +348,21 @@ def test_the_permissions_are_known_to_these_tests(db: None) -> None:
 
 
 @pytest.fixture
-def rows_of_both(db: None) -> dict[str, int]:
+def rows_of_all(db: None) -> dict[str, int]:
     """The id of a row of each model."""
     task = a_row(SECRET, last_error=SECRET, biz_ext=SECRET, status=Status.PAUSED)
-    return {"task": task.pk, "workerrow": a_worker(SECRET).pk, "app": 0}
+    pause = Pause.objects.create(queue=SECRET, biz_code=SECRET)
+    return {
+        "task": task.pk,
+        "workerrow": a_worker(SECRET).pk,
+        "pause": pause.pk,
+        "lock": Lock.objects.create(name=SECRET, holder=SECRET).pk,
+        "app": 0,
+    }
 
 
 def stored() -> list[Any]:
-    return [list(model.objects.order_by("pk").values()) for model in (Task, WorkerRow)]
+    return [list(model.objects.order_by("pk").values()) for model in (Task, WorkerRow, Pause, Lock)]
 
 
 def posts(pk: int) -> Iterator[dict[str, Any]]:
@@ -394,9 +403,9 @@ def gets_nothing(response: Any) -> bool:
 
 @pytest.mark.parametrize(("model", "address"), ADDRESSES)
 def test_without_permission_every_address_gives_and_does_nothing(
-    model: str, address: str, rows_of_both: dict[str, int]
+    model: str, address: str, rows_of_all: dict[str, int]
 ) -> None:
-    pk = rows_of_both[model]
+    pk = rows_of_all[model]
     before, path = stored(), address.format(pk=pk)
     for person, who in everybody().items():
         assert gets_nothing(who.get(path, follow=True)), person
@@ -409,11 +418,11 @@ def test_without_permission_every_address_gives_and_does_nothing(
 
 @pytest.mark.parametrize(("model", "address"), ADDRESSES)
 def test_who_may_only_view_changes_nothing_anywhere(
-    model: str, address: str, rows_of_both: dict[str, int], staff: Staff
+    model: str, address: str, rows_of_all: dict[str, int], staff: Staff
 ) -> None:
-    pk = rows_of_both[model]
+    pk = rows_of_all[model]
     before, path = stored(), address.format(pk=pk)
-    who = staff("view_task", "view_workerrow")
+    who = staff("view_task", "view_workerrow", "view_lock")
     is_for_changes = path.endswith(("/add/", "/delete/"))
     assert who.get(path, follow=True).status_code == (403 if is_for_changes else 200)
     for data in posts(pk):
@@ -442,22 +451,22 @@ def test_an_action_is_taken_with_its_permission_and_refused_without(
 
 @pytest.mark.parametrize(("model", "address"), ADDRESSES)
 def test_a_form_of_another_site_changes_nothing(
-    model: str, address: str, rows_of_both: dict[str, int]
+    model: str, address: str, rows_of_all: dict[str, int]
 ) -> None:
     who = Client(enforce_csrf_checks=True)
     who.force_login(User.objects.create_superuser("boss"))
-    before, path = stored(), address.format(pk=rows_of_both[model])
-    for data in posts(rows_of_both[model]):
+    before, path = stored(), address.format(pk=rows_of_all[model])
+    for data in posts(rows_of_all[model]):
         assert who.post(path, data).status_code == 403
     assert stored() == before
 
 
 @pytest.mark.parametrize(("model", "address"), ADDRESSES)
 def test_looking_changes_nothing(
-    model: str, address: str, rows_of_both: dict[str, int], boss: Client
+    model: str, address: str, rows_of_all: dict[str, int], boss: Client
 ) -> None:
-    before, path = stored(), address.format(pk=rows_of_both[model])
-    for data in posts(rows_of_both[model]):
+    before, path = stored(), address.format(pk=rows_of_all[model])
+    for data in posts(rows_of_all[model]):
         boss.get(path, data, follow=True)
     assert stored() == before
 

@@ -13,12 +13,14 @@ from django.contrib.auth.models import Group
 from django.db import Error
 
 from django_tasks import api, client
-from django_tasks.models import Task, WorkerRow
+from django_tasks.models import Gate, Pause, Task, WorkerRow
 from django_tasks.outcomes import Done, Fail, GiveBack, Outcome, Reschedule, Retry
+from django_tasks.rates import as_limit
 from django_tasks.status import Status
 from django_tasks.store import workers
 from django_tasks.store.claim import Claimer, claim, claim_alone
 from django_tasks.store.finish import Ended, finish, finish_inside
+from django_tasks.store.gates import add_gate, pass_gate
 from django_tasks.store.rescue import give_back_strays, rescue
 from django_tasks.store.transactions import write_transaction
 from tests.factories import (
@@ -111,6 +113,24 @@ def claims(function: Callable[..., Any] = claim, **facts: Any) -> Callable[[Any]
     return lambda _: function(Claimer(WORKER), a_lane(), NOW, *more, using="default", **facts)
 
 
+def before_a_gate() -> None:
+    rows("123")
+    add_gate(CODE, using="default")
+
+
+def through_a_gate(_: Any) -> Any:
+    def take(free: int) -> Any:
+        return claim(Claimer(WORKER), a_lane(), NOW, free, using="default", careful=True)
+
+    limit = as_limit(2, "40/s")
+    assert limit
+    return pass_gate(CODE, limit, NOW, take, using="default")
+
+
+def paused() -> None:
+    api.pause_tasks(biz_code=CODE)
+
+
 def register(_: Any) -> int:
     return workers.register(workers.Registration("host", 30.0, 8), NOW, using="default")
 
@@ -167,6 +187,9 @@ OPERATIONS: dict[str, Operation] = {
     "claim": Operation(three, claims()),
     "claim carefully": Operation(three, claims(careful=True)),
     "claim alone": Operation(lambda: a_row("1", rescues=2), claims(claim_alone)),
+    "claim through a gate": Operation(before_a_gate, through_a_gate),
+    "pause a code": Operation(three, lambda _: api.pause_tasks(biz_code=CODE)),
+    "resume a code": Operation(paused, lambda _: api.resume_tasks(biz_code=CODE)),
     "finish done": Operation(a_claim, ended(Done())),
     "finish reschedule": Operation(a_claim, ended(Reschedule(later(9), '{"b": 1}'))),
     "finish retry": Operation(a_claim, ended(Retry(later(9), "oh"))),
@@ -197,7 +220,7 @@ def stopped_clock(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture
 def clean() -> Iterator[Callable[[], None]]:
     def wipe() -> None:
-        for model in (Task, WorkerRow, Group):
+        for model in (Task, WorkerRow, Pause, Gate, Group):
             model._base_manager.all().delete()
 
     yield wipe
@@ -259,6 +282,8 @@ class State(NamedTuple):
     tasks: list[tuple[Any, ...]]
     versions: list[int]
     workers: list[tuple[Any, ...]]
+    pauses: list[tuple[Any, ...]]
+    gates: list[tuple[Any, ...]]
     business: int
 
 
@@ -275,6 +300,8 @@ def state() -> State:
         ],
         list(tasks.values_list("version", flat=True)),
         list(WorkerRow.objects.values_list("name", "state", "heartbeat")),
+        list(Pause.objects.values_list("queue", "biz_code", "since")),
+        list(Gate.objects.values_list("biz_code", "passes", "full_until")),
         Group.objects.count(),
     )
 

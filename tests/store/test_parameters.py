@@ -14,15 +14,18 @@ import pytest
 from django.db import connection
 
 from django_tasks import api, store
-from django_tasks.models import Lock, Task, WorkerRow
+from django_tasks.models import Gate, Lock, Pause, Task, WorkerRow
 from django_tasks.outcomes import Again, Done, Fail, GiveBack, Reschedule, Retry, Unsettled
+from django_tasks.rates import as_limit
 from django_tasks.status import Status
 from django_tasks.store import (
     claim,
     debounce,
     finish,
+    gates,
     hints,
     locks,
+    pauses,
     rescue,
     search,
     steer,
@@ -31,6 +34,7 @@ from django_tasks.store import (
 )
 from django_tasks.store.claim import Claimer
 from django_tasks.store.finish import Ended
+from django_tasks.store.pauses import Scope
 from django_tasks.store.upsert import OnConflict
 from django_tasks.store.workers import Peer, Registration
 from tests.factories import (
@@ -123,7 +127,18 @@ class Caller:
 def everything(texts: Texts) -> set[str]:
     """Call all that the store can do, with these texts; returns the names of what was called."""
     do = Caller()
-    for part in (adding, looking, claiming, finishing, steering, rescuing, working, locking):
+    for part in (
+        adding,
+        looking,
+        claiming,
+        finishing,
+        steering,
+        pausing,
+        limiting,
+        rescuing,
+        working,
+        locking,
+    ):
         Task.objects.all().delete()
         Lock.objects.all().delete()
         part(do, texts)
@@ -178,6 +193,7 @@ def claiming(do: Caller, texts: Texts) -> None:
     for number in range(4):
         row(texts, str(number), rescues=2 if number == 0 else 0)
     (lane,) = do(claim.lanes)
+    assert do(claim.look) == ([lane], frozenset())
     assert (lane.queue, lane.biz_code) == (texts.queue, texts.code)
     assert do(claim.has_suspects, lane, NOW)
     do(claim.count_due, lane, NOW)
@@ -220,6 +236,30 @@ def steering(do: Caller, texts: Texts) -> None:
         Task.objects.update(status=Status.FAILED)
         assert do(steer.requeue, match, NOW) == 1
     assert do(steer.cancel, match, NOW) == (1, 0)
+
+
+def pausing(do: Caller, texts: Texts) -> None:
+    row(texts)
+    scope = Scope(texts.queue, texts.code)
+    assert do(pauses.set_pause, scope, NOW)
+    assert do(claim.look) == ([], {scope})
+    assert [Scope(pause.queue, pause.biz_code) for pause in do(pauses.pauses)] == [scope]
+    assert do(pauses.unset_pause, scope)
+
+
+def limiting(do: Caller, texts: Texts) -> None:
+    row(texts)
+    limit = as_limit(1, "1/s")
+    assert limit
+    lane = a_lane(biz_code=texts.code, queue=texts.queue)
+    Gate.objects.all().delete()
+
+    def take(free: int) -> Any:
+        return claim.claim(ME, lane, NOW, free, using="default", careful=True)
+
+    assert not do(gates.pass_gate, texts.code, limit, NOW, lambda free: [])[0]
+    assert len(do(gates.pass_gate, texts.code, limit, NOW, take)[0]) == 1
+    assert not do(gates.add_gate, texts.code)
 
 
 def rescuing(do: Caller, texts: Texts) -> None:
@@ -309,7 +349,7 @@ def test_each_mark_of_a_statement_has_its_value() -> None:
 
 
 def test_the_names_in_statements_are_those_of_the_models() -> None:
-    models = (Task, WorkerRow, Lock)
+    models = (Task, WorkerRow, Pause, Gate, Lock)
     names = {model._meta.db_table for model in models} | {"savepoint"}
     names |= {field.column for model in models for field in model._meta.concrete_fields}
     with recorded() as statements:

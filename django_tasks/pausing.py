@@ -1,0 +1,60 @@
+"""Pausing a whole code, a queue, or everything. See ``django_tasks.api``."""
+
+from asgiref.sync import sync_to_async
+
+from django_tasks import client, signals
+from django_tasks.doorbell import MOST
+from django_tasks.intake import check_code, check_queue, read_alias, write_alias
+from django_tasks.models import Pause
+from django_tasks.store import pauses
+from django_tasks.store.pauses import Scope
+
+
+def pause_tasks(*, biz_code: str = "", queue: str = "", using: str | None = None) -> bool:
+    """Start no task of ``biz_code``, of ``queue``, of that code in that queue, or (both empty) any.
+
+    True if it changed something, False if exactly this was paused already. It holds until
+    ``resume_tasks`` for every worker of the database, whenever it starts. Tasks that a worker has
+    claimed go on, as do adds and cancels; the rows stay PENDING. Atomic, and part of the caller's
+    transaction on ``using`` (default: what the router says for writes): it takes effect with the
+    commit. Raises TaskValueError or TaskTypeError for a bad name, UnknownDatabase for a bad alias.
+    """
+    alias = write_alias(using)
+    scope = _scope(queue, biz_code)
+    changed = pauses.set_pause(scope, client.now(alias), using=alias)
+    if changed:
+        signals.tasks_paused.send_robust(Pause, biz_code=biz_code, queue=queue, using=alias)
+    return changed
+
+
+def resume_tasks(*, biz_code: str = "", queue: str = "", using: str | None = None) -> bool:
+    """Undo the ``pause_tasks`` of the same arguments; False if that changed nothing.
+
+    A task that another pause covers as well goes on waiting. Atomic, part of the caller's
+    transaction, and the errors are those of ``pause_tasks``. Workers hear of it and look.
+    """
+    alias = write_alias(using)
+    scope = _scope(queue, biz_code)
+    changed = pauses.unset_pause(scope, using=alias)
+    if changed:
+        signals.tasks_resumed.send_robust(Pause, biz_code=biz_code, queue=queue, using=alias)
+        # Many may be due, and nobody has counted them.
+        client.wake_workers(client.now(alias), alias, MOST)
+    return changed
+
+
+def paused(*, using: str | None = None) -> list[Pause]:
+    """What is paused now, the widest first; empty if nothing."""
+    return pauses.pauses(using=read_alias(using))
+
+
+apause_tasks = sync_to_async(pause_tasks)
+aresume_tasks = sync_to_async(resume_tasks)
+apaused = sync_to_async(paused)
+
+
+def _scope(queue: str, biz_code: str) -> Scope:
+    return Scope(
+        queue if queue == "" else check_queue(queue),
+        biz_code if biz_code == "" else check_code(biz_code),
+    )

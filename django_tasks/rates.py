@@ -1,0 +1,132 @@
+"""How many tasks of a code may run, and start, in the whole cluster. Plain values, no Django.
+
+A rate is kept as one number, the moment up to which all starts have been given out, and starts are
+given out evenly. A bucket that fills up while nothing happens would let through almost twice the
+rate in the time that follows; here no stretch of time as long as the rate's, wherever it begins,
+sees more starts than the rate says.
+"""
+
+import re
+from functools import lru_cache
+from math import inf
+from typing import NamedTuple
+
+from django_tasks.exceptions import TaskTypeError, TaskValueError
+
+SECOND = 1_000_000  # all times here are whole microseconds, since 1970 UTC where they are moments
+PERIODS = {"s": SECOND, "m": 60 * SECOND, "h": 3600 * SECOND, "d": 86_400 * SECOND}
+MOST = 1_000_000  # a number of starts or runs beyond which a limit is a mistake
+# As many as this time allows may start together: with a high rate nobody can look for each.
+TOGETHER = SECOND // 20
+
+_RATE = re.compile(r"([0-9]{1,7})/([smhd])", re.ASCII)
+
+
+class Rate(NamedTuple):
+    """``starts`` in ``period`` microseconds.
+
+    ``together`` of them may come at once. The others are spread so that even with those no period
+    has more than ``starts``: one after each ``period / spread``.
+    """
+
+    starts: int
+    period: int
+
+    @property
+    def together(self) -> int:
+        return max(1, self.starts * TOGETHER // self.period)
+
+    @property
+    def spread(self) -> int:
+        return self.starts - self.together + 1
+
+    def free(self, full_until: int, now: int) -> int:
+        """How many may start at ``now``."""
+        return self.together - _up(self._ahead(full_until, now) * self.spread, self.period)
+
+    def after(self, full_until: int, now: int, started: int) -> int:
+        """``full_until`` once so many have started at ``now``."""
+        return now + self._ahead(full_until, now) + _up(started * self.period, self.spread)
+
+    def wait(self, full_until: int, now: int) -> int:
+        """Microseconds until at least one may start."""
+        room = (self.together - 1) * self.period // self.spread
+        return max(0, self._ahead(full_until, now) - room)
+
+    def _ahead(self, full_until: int, now: int) -> int:
+        # Never more than the rate can have given out: a clock that was set back, or a rate that
+        # has been raised, holds nobody up for longer than that.
+        longest = _up(self.together * self.period, self.spread)
+        return min(max(0, full_until - now), longest)
+
+
+class Opening(NamedTuple):
+    """How many may start now; if none: after how many seconds, infinite until a run has ended."""
+
+    starts: int
+    closed_for: float
+
+
+class Limit(NamedTuple):
+    """What holds for a code in the whole cluster; None: no such limit."""
+
+    max_running: int | None
+    rate: Rate | None
+
+    def opening(self, running: int, full_until: int, now: int) -> Opening:
+        """How wide the gate is with so many ``running``."""
+        slots = MOST if self.max_running is None else self.max_running - running
+        if slots <= 0:
+            return Opening(0, inf)
+        starts = MOST if self.rate is None else self.rate.free(full_until, now)
+        if self.rate is not None and starts <= 0:
+            return Opening(0, max(1, self.rate.wait(full_until, now)) / SECOND)
+        return Opening(min(slots, starts), 0.0)
+
+    def after(self, full_until: int, now: int, started: int) -> int:
+        """``full_until`` once so many have started at ``now``."""
+        return full_until if self.rate is None else self.rate.after(full_until, now, started)
+
+
+def as_limit(max_running: int | None, rate_limit: str | None) -> Limit | None:
+    """What a handler's attributes say; None if they limit nothing.
+
+    Raises TaskTypeError or TaskValueError.
+    """
+    if max_running is None and rate_limit is None:
+        return None
+    return Limit(
+        None if max_running is None else _running(max_running),
+        None if rate_limit is None else _rate(rate_limit),
+    )
+
+
+def _running(value: object) -> int:
+    if not isinstance(value, int) or isinstance(value, bool):
+        raise TaskTypeError("max_running", value, "must be a whole number")
+    if not 1 <= value <= MOST:
+        raise TaskValueError("max_running", value, f"must be from 1 to {MOST}")
+    return value
+
+
+def _rate(value: object) -> Rate:
+    if not isinstance(value, str):
+        raise TaskTypeError("rate_limit", value, 'must be a text such as "100/m"')
+    return _parsed(value)
+
+
+@lru_cache(maxsize=256)
+def _parsed(text: str) -> Rate:
+    match = _RATE.fullmatch(text)
+    if not match:
+        problem = 'must be a number, a slash and one of s, m, h, d, as in "100/m"'
+        raise TaskValueError("rate_limit", text, problem)
+    count = int(match[1])
+    if not 1 <= count <= MOST:
+        raise TaskValueError("rate_limit", text, f"must allow from 1 to {MOST} starts")
+    return Rate(count, PERIODS[match[2]])
+
+
+def _up(value: int, divisor: int) -> int:
+    """Divided and rounded up."""
+    return -(-value // divisor)

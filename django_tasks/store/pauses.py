@@ -1,0 +1,45 @@
+"""What is paused as a whole: a code, a queue, a code in a queue, or everything.
+
+A pause is a row. Whoever claims sees it in the statement that claims, and whoever looks for lanes
+in the one that looks: neither costs a statement more. What was claimed before goes on.
+"""
+
+from datetime import datetime
+from typing import NamedTuple
+
+from django_tasks.models import Pause
+from django_tasks.store.dialects import dialect_of
+from django_tasks.store.transactions import retried
+
+
+class Scope(NamedTuple):
+    """What a pause holds: the tasks of a queue and a code; an empty one means any."""
+
+    queue: str
+    biz_code: str
+
+    def covers(self, queue: str, biz_code: str) -> bool:
+        return self.queue in ("", queue) and self.biz_code in ("", biz_code)
+
+
+@retried
+def set_pause(scope: Scope, now: datetime, *, using: str) -> bool:
+    """Pause ``scope``; False if it was already.
+
+    Race: two clients pause the same. The unique key lets one insert, and the other changes nothing.
+    """
+    dialect = dialect_of(using)
+    params = [*scope, dialect.to_column(now)]
+    return dialect.insert_absent("{pause} (queue, biz_code, since)", params)
+
+
+@retried
+def unset_pause(scope: Scope, *, using: str) -> bool:
+    """End the pause of exactly this ``scope``; False if there was none."""
+    template = "DELETE FROM {pause} WHERE queue = %s AND biz_code = %s"
+    return dialect_of(using).execute(template, scope) == 1
+
+
+def pauses(*, using: str) -> list[Pause]:
+    """All pauses, the widest first."""
+    return list(Pause._base_manager.using(using).order_by("queue", "biz_code"))

@@ -1,0 +1,320 @@
+"""Gates: never more of a code than its limit says, whoever claims at the same time and dies."""
+
+from math import inf
+from random import Random
+
+import pytest
+from django.db import OperationalError, connection, transaction
+
+from django_tasks.models import Gate, Task
+from django_tasks.outcomes import Done, GiveBack
+from django_tasks.rates import as_limit
+from django_tasks.status import OWNED, Status
+from django_tasks.store.claim import Claimer, claim, claim_alone
+from django_tasks.store.finish import Ended, finish
+from django_tasks.store.gates import PASSING_SECONDS, pass_gate
+from django_tasks.store.pauses import Scope, set_pause
+from django_tasks.store.rescue import rescue
+from tests.factories import CODE, NOW, WORKER, a_lane, a_row, later, rows
+from tests.store.test_plans import check_plan, plan_of
+
+pytestmark = pytest.mark.django_db
+
+
+def passing(limit, most=100, worker=WORKER, now=NOW, code=CODE):
+    """Claim through the gate as a worker does."""
+
+    def take(free):
+        lane = a_lane(biz_code=code)
+        return claim(Claimer(worker), lane, now, min(free, most), using="default", careful=True)
+
+    return pass_gate(code, limit, now, take, using="default")
+
+
+def owned(code=CODE):
+    return Task.objects.filter(biz_code=code, status__in=OWNED).count()
+
+
+# Runs
+
+
+def test_no_more_run_than_may_and_it_closes_until_one_ends():
+    rows(range(9))
+    limit = as_limit(4, None)
+
+    claims, closed_for = passing(limit)
+    assert (len(claims), closed_for) == (4, inf)
+    assert passing(limit, worker=8) == ([], inf)
+
+    finish([Ended(claims[0], Done())], NOW, using="default")
+    again, closed_for = passing(limit, worker=8)
+    assert (len(again), closed_for) == (1, inf)
+    assert owned() == 4
+
+
+def test_a_gate_stays_open_as_long_as_more_may_run():
+    rows(range(9))
+    limit = as_limit(4, None)
+
+    assert passing(limit, most=3)[1] == 0
+    assert passing(limit, most=3)[1] == inf
+    assert owned() == 4
+
+
+def test_runs_in_every_owned_status_count_whatever_their_queue():
+    for number, status in enumerate(OWNED):
+        a_row(str(number), status=status, queue=f"q{number}", priority=number)
+    a_row("waits")
+    a_row("of another code", biz_code="other", status=Status.RUNNING)
+
+    assert passing(as_limit(3, None)) == ([], inf)
+    assert len(passing(as_limit(4, None)).claims) == 1
+
+
+def test_limits_of_codes_know_nothing_of_each_other():
+    rows(range(3))
+    others = ["push", CODE.upper(), f"{CODE} 2"]
+    for code in others:
+        rows(range(3), biz_code=code)
+
+    for code in (CODE, *others):
+        assert len(passing(as_limit(2, None), code=code).claims) == 2
+
+
+def test_rows_of_a_dead_worker_count_until_it_is_rescued():
+    rows(range(4))
+    limit = as_limit(2, None)
+    passing(limit, worker=8)
+
+    assert passing(limit) == ([], inf)
+    rescue([8], lambda code: 3, NOW, using="default")
+
+    assert len(passing(limit).claims) == 2
+
+
+def test_a_row_that_must_run_alone_passes_the_gate_too():
+    a_row("1", rescues=2)
+    a_row("2", status=Status.RUNNING)
+
+    def alone(free):
+        return claim_alone(Claimer(WORKER), a_lane(), NOW, using="default")
+
+    assert pass_gate(CODE, as_limit(1, None), NOW, alone, using="default") == ([], inf)
+    assert len(pass_gate(CODE, as_limit(2, None), NOW, alone, using="default").claims) == 1
+
+
+def test_what_is_paused_does_not_pass():
+    rows(range(3))
+    set_pause(Scope("", CODE), NOW, using="default")
+
+    assert passing(as_limit(2, "5/s")) == ([], 0.0)
+
+
+def test_a_claim_that_fails_leaves_the_gate_as_it_was():
+    rows(range(3))
+    limit = as_limit(2, "1/m")
+
+    def dies(free):
+        claim(Claimer(WORKER), a_lane(), NOW, free, using="default", careful=True)
+        raise RuntimeError
+
+    with pytest.raises(RuntimeError):
+        pass_gate(CODE, limit, NOW, dies, using="default")
+
+    assert owned() == 0
+    assert len(passing(limit).claims) == 1
+
+
+# Rates
+
+
+def test_starts_come_as_evenly_as_the_rate_says():
+    rows(range(9))
+    limit = as_limit(None, "6/m")
+
+    assert passing(limit) == (passing_claims(1), pytest.approx(10))
+    assert passing(limit, now=later(9.75)) == ([], pytest.approx(0.25))
+    assert len(passing(limit, now=later(10)).claims) == 1
+    # Nothing is saved up.
+    assert len(passing(limit, now=later(3600)).claims) == 1
+
+
+def passing_claims(count):
+    class Claims:
+        def __eq__(self, other):
+            return len(other) == count
+
+        __hash__ = None
+
+    return Claims()
+
+
+def test_a_high_rate_lets_through_a_few_at_once():
+    rows(range(99))
+    limit = as_limit(None, "1000/s")
+
+    claims, closed_for = passing(limit)
+
+    assert len(claims) == 50
+    assert 0 < closed_for < 0.01
+
+
+def test_a_start_that_was_given_back_is_used_up():
+    rows(range(3))
+    limit = as_limit(None, "1/s")
+    (claimed,), _ = passing(limit)
+
+    finish([Ended(claimed, GiveBack())], NOW, using="default")
+
+    assert passing(limit).claims == []
+
+
+def test_a_gate_that_finds_nothing_to_claim_gives_nothing_out():
+    limit = as_limit(None, "1/m")
+
+    assert passing(limit) == ([], 0.0)
+    rows(range(2))
+
+    assert len(passing(limit).claims) == 1
+
+
+def test_both_limits_hold():
+    rows(range(9))
+    limit = as_limit(2, "6/m")
+
+    assert [len(passing(limit, now=later(seconds)).claims) for seconds in (0, 5, 10, 20)] == [
+        1,
+        0,
+        1,
+        0,
+    ]
+    assert passing(limit, now=later(30)).closed_for == inf
+
+
+# Statements
+
+
+def test_a_closed_gate_is_found_so_without_a_lock(queries):
+    rows(range(3))
+    limit = as_limit(1, "1/s")
+    passing(limit)
+
+    with queries() as captured:
+        passing(limit)
+
+    asked = [query["sql"] for query in captured]
+    assert len(asked) == 2
+    assert all(sql.startswith("SELECT") and "FOR UPDATE" not in sql for sql in asked)
+
+
+def test_what_runs_is_counted_along_the_claim_index(queries):
+    rows(range(2000))
+    rows((f"owned {n}" for n in range(20)), status=Status.RUNNING)
+
+    with queries() as captured:
+        passing(as_limit(1, None))
+
+    (count,) = [query["sql"] for query in captured if "COUNT" in query["sql"]][:1]
+    assert "t_task_claim" in str(plan_of(count))
+    check_plan(count)
+
+
+# Many at once
+
+
+@pytest.mark.django_db(transaction=True)
+@pytest.mark.parametrize("seed", range(3))
+def test_however_many_claim_at_once_no_more_run_than_may(elsewhere, seed):
+    rows(range(150))
+    limit, most_seen = as_limit(5, None), []
+
+    def work(worker):
+        random, done = Random(seed * 100 + worker), 0
+        for _ in range(400):
+            claims, _ = passing(limit, most=random.choice([1, 2, 5]), worker=worker)
+            if claims:
+                most_seen.append(owned())
+                finish([Ended(each, Done()) for each in claims], NOW, using="default")
+                done += len(claims)
+            elif not Task.objects.exists():
+                break
+        return done
+
+    runs = [elsewhere(work, worker) for worker in range(1, 7)]
+
+    assert sum(run.result() for run in runs) == 150
+    assert max(most_seen) <= 5
+
+
+@pytest.mark.django_db(transaction=True)
+def test_however_many_claim_at_once_no_more_start_than_the_rate_says(elsewhere):
+    rows(range(60))
+    limit = as_limit(None, "100/s")
+
+    def work(worker):
+        return sum(len(passing(limit, worker=worker).claims) for _ in range(20))
+
+    runs = [elsewhere(work, worker) for worker in range(1, 7)]
+
+    assert sum(run.result() for run in runs) == 5
+    assert Gate.objects.get().passes <= 5
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_gate_that_somebody_holds_is_stepped_over(elsewhere):
+    if connection.vendor == "sqlite":
+        pytest.skip("SQLite has one lock for all, and waits for it")
+    rows(range(3))
+    limit = as_limit(2, None)
+    passing(limit, most=1)
+
+    with transaction.atomic():
+        Gate.objects.select_for_update().get()
+        claims, closed_for = elsewhere(passing, limit).result()
+
+    assert claims == []
+    assert 0 < closed_for <= 1.5 * PASSING_SECONDS
+    assert len(passing(limit).claims) == 1
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_row_that_somebody_holds_is_stepped_over_too(elsewhere):
+    if connection.vendor == "sqlite":
+        pytest.skip("SQLite has one lock for all, and waits for it")
+    rows(range(3))
+    with transaction.atomic():
+        Task.objects.select_for_update().get(biz_num="0")
+        claims, _ = elsewhere(passing, as_limit(2, None)).result()
+
+    assert {claimed.biz_num for claimed in claims} == {"1", "2"}
+
+
+def test_a_conflict_at_the_commit_is_a_gate_that_somebody_else_has_passed(monkeypatch, dialect):
+    rows(range(3))
+    limit = as_limit(2, "1/s")
+    cause = OperationalError(1213, "Deadlock found")
+    monkeypatch.setattr("django_tasks.store.gates.is_contention", lambda using, error: True)
+
+    def conflicting(free):
+        raise cause
+
+    claims, closed_for = pass_gate(CODE, limit, NOW, conflicting, using="default")
+
+    assert claims == []
+    assert 0 < closed_for <= 1.5 * PASSING_SECONDS
+
+
+def test_a_gate_that_was_written_behind_our_back_lets_nothing_through():
+    rows(range(3))
+    limit = as_limit(2, None)
+    passing(limit, most=1)
+
+    def overtaken(free):
+        Gate.objects.update(passes=99)
+        return claim(Claimer(8), a_lane(), NOW, free, using="default", careful=True)
+
+    claims, closed_for = pass_gate(CODE, limit, NOW, overtaken, using="default")
+
+    assert claims == []
+    assert 0 < closed_for < 1
+    assert owned() == 1

@@ -1,0 +1,107 @@
+"""Pauses: rows that keep lanes from being found and claimed."""
+
+import pytest
+
+from django_tasks.status import Status
+from django_tasks.store.claim import Claimer, claim, claim_alone, look
+from django_tasks.store.pauses import Scope, pauses, set_pause, unset_pause
+from tests.factories import CODE, NOW, WORKER, a_lane, a_row, in_utc, later, rows, state
+from tests.store.test_plans import rows_read
+
+pytestmark = pytest.mark.django_db
+
+ME = Claimer(WORKER)
+SCOPES = [Scope("", ""), Scope("default", ""), Scope("", CODE), Scope("default", CODE)]
+OTHERS = [Scope("mail", ""), Scope("", "push"), Scope("mail", CODE), Scope("default", "Order")]
+
+
+def pause(*scopes):
+    return [set_pause(scope, NOW, using="default") for scope in scopes]
+
+
+def test_a_pause_is_set_once_and_ended_once():
+    scope = Scope("mail", CODE)
+    assert pause(scope, scope) == [True, False]
+    (row,) = pauses(using="default")
+    assert (row.queue, row.biz_code, in_utc(row.since)) == ("mail", CODE, NOW)
+
+    assert unset_pause(scope, using="default")
+    assert not unset_pause(scope, using="default")
+    assert pauses(using="default") == []
+
+
+def test_an_end_ends_exactly_its_own_pause():
+    pause(*SCOPES)
+
+    assert unset_pause(SCOPES[1], using="default")
+
+    assert {Scope(row.queue, row.biz_code) for row in pauses(using="default")} == {
+        *SCOPES[:1],
+        *SCOPES[2:],
+    }
+
+
+@pytest.mark.parametrize("scope", SCOPES)
+def test_a_look_leaves_out_lanes_that_are_paused_and_says_so(scope):
+    a_row()
+
+    pause(scope)
+
+    assert look(using="default") == ([], {scope})
+
+
+@pytest.mark.parametrize("scope", OTHERS)
+def test_a_look_finds_what_another_pause_does_not_hold(scope):
+    a_row()
+
+    pause(scope)
+
+    assert look(using="default") == ([a_lane()], {scope})
+
+
+def test_a_look_at_an_empty_table_tells_of_pauses():
+    pause(Scope("", CODE))
+
+    assert look(using="default") == ([], {Scope("", CODE)})
+
+
+@pytest.mark.parametrize("careful", [False, True], ids=["plain", "careful"])
+@pytest.mark.parametrize("scope", SCOPES)
+def test_a_lane_that_was_found_before_the_pause_is_not_claimed_after_it(scope, careful):
+    a_row()
+    a_row("alone", rescues=2)
+    pause(scope)
+
+    assert claim(ME, a_lane(), NOW, 9, using="default", careful=careful) == []
+    assert claim_alone(ME, a_lane(), NOW, using="default") == []
+    assert state() == (Status.PENDING, 0, None)
+
+
+@pytest.mark.parametrize("careful", [False, True], ids=["plain", "careful"])
+def test_pauses_of_others_keep_nobody_from_claiming(careful):
+    a_row()
+    a_row("alone", rescues=2)
+    pause(*OTHERS)
+
+    assert len(claim(ME, a_lane(), NOW, 9, using="default", careful=careful)) == 1
+    assert len(claim_alone(ME, a_lane(), NOW, using="default")) == 1
+
+
+def test_a_look_with_pauses_reads_no_more_than_one_row_each(dialect):
+    if dialect not in ("mysql", "mariadb"):
+        pytest.skip("only MariaDB and MySQL count what they read")
+    rows(range(50), when=later(-1))
+    free = rows_read(lambda: look(using="default"))
+
+    pause(*OTHERS)
+
+    assert rows_read(lambda: look(using="default")) <= free + len(OTHERS) + 1
+
+
+@pytest.mark.django_db(transaction=True)
+def test_many_who_pause_the_same_at_once_change_it_once(elsewhere):
+    scope = Scope("", CODE)
+    for operation in (lambda: set_pause(scope, NOW, using="default"),
+                      lambda: unset_pause(scope, using="default")):  # fmt: skip
+        answers = [elsewhere(operation) for _ in range(8)]
+        assert sorted(answer.result() for answer in answers) == [False] * 7 + [True]
