@@ -2,15 +2,14 @@
 
 from collections.abc import Callable, Sequence
 from inspect import iscoroutinefunction
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar
 
 from django_tasks.backoff import Backoff, Duration, Exponential, as_backoff, seconds
 from django_tasks.conf import options
 from django_tasks.exceptions import HandlerError
+from django_tasks.plans import OnMisfire
 from django_tasks.rates import Limit, as_limit
 from django_tasks.running import RunningTask
-
-OnMisfire = Literal["run", "skip", "fail"]
 
 
 class Stop:

@@ -22,9 +22,10 @@ from django_tasks.keys import (
     check_text,
 )
 from django_tasks.models import Task
+from django_tasks.plans import as_plan
 from django_tasks.recurrence import first_time
 from django_tasks.registry import handler_for
-from django_tasks.schedules import Foreign, as_schedule
+from django_tasks.schedules import Foreign
 from django_tasks.store import search
 from django_tasks.store.debounce import Patience
 from django_tasks.store.upsert import NewTask, OnConflict
@@ -69,12 +70,12 @@ def checked_task(
 
 def _checked_schedule(task: Task, now: datetime) -> tuple[str, datetime]:
     """The text of a task's schedule, and when it first runs."""
-    schedule = as_schedule(task.schedule)
-    if isinstance(schedule, Foreign):
+    plan = as_plan(task.schedule)
+    if isinstance(plan.schedule, Foreign):
         raise TaskValueError(
             "schedule", task.schedule, "is known to this code alone: give it to a handler"
         )
-    return str(schedule), first_time(schedule, now)
+    return str(plan), first_time(plan.schedule, now)
 
 
 def checked_key(biz_code: str, biz_num: str) -> Q:

@@ -1,27 +1,49 @@
-"""When a task with a schedule runs again, and for which time: its handler's policies applied."""
+"""When a task with a schedule runs again, and for which time."""
 
 from datetime import datetime, timedelta
 from functools import lru_cache
 from random import uniform
+from typing import NamedTuple
 
+from django_tasks.backoff import seconds
 from django_tasks.claimed import Claimed
 from django_tasks.exceptions import TaskValueError
 from django_tasks.handlers import TaskHandler
 from django_tasks.outcomes import Reschedule
-from django_tasks.schedules import Schedule, as_schedule, missed, parse
+from django_tasks.plans import Policy, as_plan
+from django_tasks.schedules import Schedule, as_schedule, missed
 
-parsed = lru_cache(maxsize=1024)(parse)
+_read = lru_cache(maxsize=1024)(as_plan)
 
 
-def schedule_of(claimed: Claimed, handler: TaskHandler) -> Schedule:
-    """The schedule of a task that has one.
+class Recurrence(NamedTuple):
+    """When a task runs, and what becomes of times that have passed."""
 
-    Raises TaskValueError if the row's text says nothing. A trigger that only the code knows stands
-    in its handler.
+    schedule: Schedule
+    policy: Policy
+
+
+def recurrence_of(claimed: Claimed, handler: TaskHandler) -> Recurrence:
+    """What the row of a task with a schedule says, and its handler where the row says nothing.
+
+    Raises TaskValueError if the text cannot be read. A trigger that only the code knows stands in
+    the handler.
     """
+    policy = policy_of(handler)
     if handler.schedule is not None and claimed.schedule == text_of(handler):
-        return as_schedule(handler.schedule)
-    return parsed(claimed.schedule or "")
+        return Recurrence(as_schedule(handler.schedule), policy)
+    schedule, differs = _read(claimed.schedule)
+    return Recurrence(schedule, policy._replace(**differs))
+
+
+def policy_of(handler: TaskHandler) -> Policy:
+    grace = handler.misfire_grace_time
+    return Policy(
+        None if grace is None else seconds(grace),
+        handler.on_misfire,
+        handler.coalesce,
+        handler.catch_up,
+    )
 
 
 def text_of(handler: TaskHandler) -> str | None:
@@ -37,37 +59,34 @@ def first_time(schedule: Schedule, now: datetime) -> datetime:
     return first
 
 
-def next_run(
-    claimed: Claimed, schedule: Schedule, handler: TaskHandler, now: datetime
-) -> Reschedule | None:
+def next_run(claimed: Claimed, recurrence: Recurrence, now: datetime) -> Reschedule | None:
     """What follows a run that ends ``now``; None if it was the last.
 
     What was missed meanwhile is left out (``coalesce``), or run all the same, the last
     ``catch_up`` times of it.
     """
     intended = claimed.intended_time
-    if handler.coalesce:
+    schedule, policy = recurrence
+    if policy.coalesce:
         following = schedule.next_after(intended, now)
-    elif handler.catch_up is None:
+    elif policy.catch_up is None:
         following = schedule.next_after(intended, intended)
     else:
         # The run that ends was one of them.
-        left = missed(schedule, intended, now, handler.catch_up - 1)
+        left = missed(schedule, intended, now, policy.catch_up - 1)
         following = left[0] if left else schedule.next_after(intended, now)
     return None if following is None else _run_for(following, schedule)
 
 
-def for_latest(
-    claimed: Claimed, schedule: Schedule, handler: TaskHandler, now: datetime
-) -> Claimed:
+def for_latest(claimed: Claimed, recurrence: Recurrence, now: datetime) -> Claimed:
     """A claim as one for the last time that has passed, where missed ones count as one.
 
     A run that is tried again stays the run of its time.
     """
     is_first = claimed.attempts == claimed.rescues == 0
-    if not (handler.coalesce and is_first):
+    if not (recurrence.policy.coalesce and is_first):
         return claimed
-    latest = missed(schedule, claimed.intended_time, now, 1)
+    latest = missed(recurrence.schedule, claimed.intended_time, now, 1)
     return claimed._replace(scheduled_time=latest[-1]) if latest else claimed
 
 

@@ -21,6 +21,7 @@ from django_tasks.backoff import as_backoff, seconds
 from django_tasks.exceptions import HandlerError, TaskException, shortened
 from django_tasks.handlers import TaskHandler, cluster_limit, is_async
 from django_tasks.keys import BIZ_CODE_LENGTH, QUEUE_LENGTH, check_key, check_priority
+from django_tasks.plans import MISFIRES
 from django_tasks.schedules import as_schedule
 from django_tasks.sensitive import without_secrets
 
@@ -175,7 +176,7 @@ def _check_policies(handler: TaskHandler) -> None:
         as_schedule(handler.schedule)
     if handler.misfire_grace_time is not None:
         seconds(handler.misfire_grace_time)
-    if handler.on_misfire not in (None, "run", "skip", "fail"):
+    if handler.on_misfire not in (None, *MISFIRES):
         raise ValueError(f"on_misfire must be 'run', 'skip' or 'fail', not {handler.on_misfire!r}")
     if handler.catch_up is not None and (type(handler.catch_up) is not int or handler.catch_up < 1):
         raise ValueError(f"catch_up must be a whole number from 1, not {handler.catch_up!r}")

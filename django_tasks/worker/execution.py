@@ -44,10 +44,9 @@ from django_tasks.outcomes import (
     Settled,
     Unsettled,
 )
-from django_tasks.recurrence import for_latest, next_run, schedule_of
+from django_tasks.recurrence import Recurrence, for_latest, next_run, policy_of, recurrence_of
 from django_tasks.registry import handler_for
 from django_tasks.running import RunningTask
-from django_tasks.schedules import Schedule
 from django_tasks.store.finish import Ended, await_claim, finish_inside, is_cancelled
 from django_tasks.store.transactions import write_transaction
 from django_tasks.times import aware
@@ -71,7 +70,7 @@ class Run(NamedTuple):
     claimed: Claimed
     handler: TaskHandler
     task: RunningTask
-    schedule: Schedule | None = None
+    recurrence: Recurrence | None = None
 
 
 class NotBegun(Exception):
@@ -118,26 +117,26 @@ class Runner:
     def _with_schedule(self, run: Run, started: Tick) -> Run:
         """The run of a task that has a schedule: it is for the last time that has passed."""
         try:
-            schedule = schedule_of(run.claimed, run.handler)
+            recurrence = recurrence_of(run.claimed, run.handler)
         except TaskValueError as error:
             raise UnreadableSchedule(str(error)) from error
-        claimed = for_latest(run.claimed, schedule, run.handler, started.utc)
+        claimed = for_latest(run.claimed, recurrence, started.utc)
         if claimed is not run.claimed:
             run = run._replace(
                 claimed=claimed, task=RunningTask(claimed, self._using, started, is_cancelled)
             )
             self._missed(run, started, "coalesce")
-        return run._replace(schedule=schedule)
+        return run._replace(recurrence=recurrence)
 
     def _misfire(self, run: Run, started: Tick) -> Outcome | None:
         """What becomes of a run that would start too late; None if it is to start."""
-        if run.handler.misfire_grace_time is None or run.claimed.attempts or run.claimed.rescues:
+        if run.recurrence is None and run.handler.misfire_grace_time is None:
             return None
-        grace = seconds(run.handler.misfire_grace_time)
-        late = _lateness(run.claimed, started.utc)
-        if late <= grace:
+        policy = run.recurrence.policy if run.recurrence else policy_of(run.handler)
+        grace, late = policy.grace, _lateness(run.claimed, started.utc)
+        if grace is None or late <= grace or run.claimed.attempts or run.claimed.rescues:
             return None
-        action = run.handler.on_misfire or ("skip" if run.schedule else "fail")
+        action = policy.on_misfire or ("skip" if run.recurrence else "fail")
         self._missed(run, started, action)
         if action == "run":
             return None
@@ -158,10 +157,9 @@ class Runner:
 
     def _next(self, run: Run, **facts: Any) -> Reschedule | None:
         """What the schedule says, if there is one and it is not over."""
-        if run.schedule is None:
+        if run.recurrence is None:
             return None
-        now = self._membership.clock.now()
-        following = next_run(run.claimed, run.schedule, run.handler, now)
+        following = next_run(run.claimed, run.recurrence, self._membership.clock.now())
         return following and replace(following, **facts)
 
     def _may_start(self, claimed: Claimed) -> bool:
@@ -197,7 +195,7 @@ class Runner:
             answer.close()  # its thread would not be in our transaction
             raise TaskTypeError("handle()", answer, "must be no coroutine where atomic is set")
         answer = self._awaited(answer, time_limit(run.handler))
-        if (answer is None and run.schedule is None) or _means_stop(answer):
+        if (answer is None and run.recurrence is None) or _means_stop(answer):
             return DONE
         payload = run.task.changed_payload(options().payload_limit)
         if answer is None:

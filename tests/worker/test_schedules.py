@@ -351,6 +351,14 @@ def test_an_attempt_after_a_failure_is_no_misfire(register: Register) -> None:
     assert runs.run() == Done()
 
 
+def test_a_row_may_differ_from_its_handler(register: Register) -> None:
+    runs = Runs(register, nothing, misfire_grace_time=0.001)
+    added(when=on_the_hour(2), schedule=f"{hourly()} | grace 3h | each")
+    runs.run()
+    runs.run()
+    assert runs.times == [on_the_hour(2), on_the_hour(1)]
+
+
 # Rows of handlers
 
 

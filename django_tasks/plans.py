@@ -1,0 +1,112 @@
+"""A schedule, and what becomes of its times that have passed. Plain values, no Django.
+
+A row may say both, as one text: ``every 30m | grace 10m | catch up 3``.
+"""
+
+import re
+from collections.abc import Callable
+from datetime import timedelta
+from typing import Any, Literal, NamedTuple
+
+from django_tasks.exceptions import TaskValueError
+from django_tasks.schedules import Schedule, as_schedule
+from django_tasks.schedules.words import exactly, is_duration_word, said, units
+
+OnMisfire = Literal["run", "skip", "fail"]
+MISFIRES = ("run", "skip", "fail")
+MOST = 100_000  # times to catch up
+
+
+class Policy(NamedTuple):
+    """What becomes of a run that would start more than ``grace`` seconds late, and of several
+    times that were missed: the attributes of ``TaskHandler``."""
+
+    grace: float | None = None
+    on_misfire: OnMisfire | None = None
+    coalesce: bool = True
+    catch_up: int | None = None
+
+
+class Plan(NamedTuple):
+    """A schedule, and what differs from its handler's policy."""
+
+    schedule: Schedule
+    differs: dict[str, Any]
+
+    def __str__(self) -> str:
+        return " | ".join([str(self.schedule), *_words(self.differs)])
+
+
+def as_plan(value: object) -> Plan:
+    """Whatever may stand in the place of a schedule. Raises TaskTypeError or TaskValueError."""
+    if not isinstance(value, str):
+        return Plan(as_schedule(value), {})
+    text, *clauses = value.split("|")
+    differs: dict[str, Any] = {}
+    for clause in clauses:
+        differs |= _read(clause, value)
+    return Plan(as_schedule(text), differs)
+
+
+def _read(clause: str, whole: str) -> dict[str, Any]:
+    words = " ".join(clause.lower().split())
+    for pattern, meaning in _CLAUSES:
+        if match := pattern.fullmatch(words):
+            try:
+                return meaning(match)
+            except (ValueError, OverflowError):
+                break
+    raise TaskValueError(
+        "schedule",
+        whole,
+        "has behind its '|' what is none of 'grace 10m', 'late run', 'late skip', 'late fail',"
+        " 'coalesce', 'each' and 'catch up 3'",
+    )
+
+
+def _grace(match: re.Match[str]) -> dict[str, Any]:
+    words = match[1].split()
+    if not all(map(is_duration_word, words)):
+        raise ValueError
+    return {"grace": exactly(units(words)).total_seconds()}
+
+
+def _late(match: re.Match[str]) -> dict[str, Any]:
+    return {"on_misfire": match[1]}
+
+
+def _coalesce(match: re.Match[str]) -> dict[str, Any]:
+    return {"coalesce": True, "catch_up": None}
+
+
+def _each(match: re.Match[str]) -> dict[str, Any]:
+    return {"coalesce": False, "catch_up": None}
+
+
+def _catch_up(match: re.Match[str]) -> dict[str, Any]:
+    count = int(match[1])
+    if not 1 <= count <= MOST:
+        raise ValueError
+    return {"coalesce": False, "catch_up": count}
+
+
+_CLAUSES: list[tuple[re.Pattern[str], Callable[[re.Match[str]], dict[str, Any]]]] = [
+    (re.compile(r"grace (.+)"), _grace),
+    (re.compile(r"late (run|skip|fail)"), _late),
+    (re.compile(r"coalesce"), _coalesce),
+    (re.compile(r"each"), _each),
+    (re.compile(r"catch up ([0-9]{1,6})"), _catch_up),
+]
+
+
+def _words(differs: dict[str, Any]) -> list[str]:
+    words = []
+    if "grace" in differs:
+        words.append(f"grace {said(timedelta(seconds=differs['grace']))}")
+    if "on_misfire" in differs:
+        words.append(f"late {differs['on_misfire']}")
+    if differs.get("catch_up"):
+        words.append(f"catch up {differs['catch_up']}")
+    elif "coalesce" in differs:
+        words.append("coalesce" if differs["coalesce"] else "each")
+    return words

@@ -1,0 +1,55 @@
+"""A schedule and the policies of a row, as one text."""
+
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from django_tasks.exceptions import TaskTypeError, TaskValueError
+from django_tasks.plans import as_plan
+from django_tasks.schedules import Every
+
+HALF = Every(minutes=30)
+
+
+@pytest.mark.parametrize(
+    ("text", "differs", "printed"),
+    [
+        ("every 30m", {}, "every 30m"),
+        ("every 30m | grace 10m", {"grace": 600.0}, "every 30m | grace 10m"),
+        ("every 30m|Grace 90 seconds", {"grace": 90.0}, "every 30m | grace 1m30s"),
+        ("every 30m | late fail", {"on_misfire": "fail"}, "every 30m | late fail"),
+        ("every 30m | each", {"coalesce": False, "catch_up": None}, "every 30m | each"),
+        ("every 30m | coalesce", {"coalesce": True, "catch_up": None}, "every 30m | coalesce"),
+        ("every 30m | catch  up 3", {"coalesce": False, "catch_up": 3}, "every 30m | catch up 3"),
+        (
+            "every 30m | each | late skip | grace 0s",
+            {"coalesce": False, "catch_up": None, "on_misfire": "skip", "grace": 0.0},
+            "every 30m | grace 0s | late skip | each",
+        ),
+    ],
+)
+def test_a_text_says_when_and_what_differs(
+    text: str, differs: dict[str, Any], printed: str
+) -> None:
+    plan = as_plan(text)
+    assert (plan.schedule, plan.differs, str(plan)) == (HALF, differs, printed)
+    assert as_plan(printed) == plan
+
+
+@pytest.mark.parametrize("value", [HALF, timedelta(minutes=30), "every 30m"], ids=repr)
+def test_whatever_may_be_a_schedule_is_a_plan(value: Any) -> None:
+    assert as_plan(value).schedule == HALF
+
+
+@pytest.mark.parametrize(
+    "clause", ["", "grace", "grace soon", "grace 5", "late", "late never", "catch up 0", "catch up"]
+)
+def test_what_says_nothing_is_refused(clause: str) -> None:
+    with pytest.raises(TaskValueError, match="schedule has behind its"):
+        as_plan(f"every 30m | {clause}")
+
+
+def test_so_is_what_is_no_schedule_at_all() -> None:
+    with pytest.raises(TaskTypeError):
+        as_plan(7)
