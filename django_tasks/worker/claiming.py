@@ -1,25 +1,18 @@
 """What to claim next, and how long to sleep when there is nothing."""
 
-from collections.abc import Callable
 from datetime import datetime, timedelta
 from functools import partial
-from math import isinf
 from random import uniform
-from typing import NamedTuple
 
-from django_tasks import logs
 from django_tasks.claimed import Claimed
-from django_tasks.handlers import cluster_limit
-from django_tasks.rates import Limit
-from django_tasks.registry import get_task_handlers, handler_for
 from django_tasks.store import claim as store
-from django_tasks.store import gates
 from django_tasks.store.claim import Claimer, Lane
 from django_tasks.store.finish import Ended
-from django_tasks.store.pauses import Scope
 from django_tasks.worker.config import WorkerConfig
 from django_tasks.worker.executor import Executor
 from django_tasks.worker.finisher import Finisher
+from django_tasks.worker.gates import Gates
+from django_tasks.worker.lanes import Lanes
 from django_tasks.worker.membership import Membership
 
 # When due tasks are there and none could be had: somebody else is at them right now.
@@ -37,13 +30,6 @@ LEAD_KEPT = 0.9
 LANES_SECONDS = 0.02
 
 
-class Closed(NamedTuple):
-    """The gate of a limited code: when to come again, and whether an end here is a reason to."""
-
-    until: float
-    by_runs: bool
-
-
 class Claiming:
     """Claims for one worker. Used by the poller thread alone."""
 
@@ -58,17 +44,14 @@ class Claiming:
         self._membership = membership
         self._executor = executor
         self._finisher = finisher
+        self._lanes = Lanes(config)
+        self._gates = Gates(config, membership)
         self._claimed = 0
-        self._known_unknown: set[str] = set()
         # What the last look found and has not been used up, when that was, and whether the last
         # claim was full.
         self._known_lanes: list[Lane] = []
         self._looked = float("-inf")
         self._full = False
-        # What was paused at the last look.
-        self._pauses: frozenset[Scope] = frozenset()
-        # Codes whose limit was reached when we last came.
-        self._closed: dict[str, Closed] = {}
         # How long before a task is due its claim is sent, in seconds.
         self._lead = 0.0
         # How many claims in a row have brought nothing of what was due.
@@ -90,11 +73,8 @@ class Claiming:
         self._look = True
 
     def note_ends(self, ended: list[Ended]) -> None:
-        """Come again for a code of which a run has ended here; its end must have been written."""
-        for claimed, _ in ended if self._closed else ():
-            closed = self._closed.get(claimed.biz_code)
-            if closed and closed.by_runs:
-                del self._closed[claimed.biz_code]
+        """Runs have ended here, and their ends have been written."""
+        self._gates.note_ends(ended)
 
     def claim(self, *, careful: bool) -> float:
         """Claim what is due and fits; returns the seconds until there may be more to do."""
@@ -108,15 +88,15 @@ class Claiming:
         lanes = foreseen or self._recent_lanes(now)
         due = [lane for lane in lanes if lane.first <= now]
         self.nothing_due = not due
-        due = [lane for lane in due if self._is_open(lane)]
+        due = [lane for lane in due if self._gates.is_open(lane)]
         if not due:
             # Lanes that we have known for a while are no reason to sleep.
             again, self._full = self._full and not self.nothing_due, False
             return 0.0 if again else self._until_first(lanes)
-        if (alone := self._suspects) and self._is_open(alone) and self._may_claim_alone():
+        if (alone := self._suspects) and self._gates.is_open(alone) and self._may_claim_alone():
             return self._claim_alone(alone, now)
         taken = self._claim_from(due, now, room, careful)
-        due = [lane for lane in due if self._is_open(lane)]
+        due = [lane for lane in due if self._gates.is_open(lane)]
         # Once is nothing: others were quicker. Twice may be because only suspects are left. With
         # nothing still open nobody was quicker: limits were reached.
         self._in_vain = 0 if taken else self._in_vain + bool(due)
@@ -132,7 +112,7 @@ class Claiming:
         for lane in due:
             if taken >= room:
                 break
-            if not self._is_open(lane):
+            if not self._gates.is_open(lane):
                 continue
             limit = min(room - taken, self._config.batch_size)
             begun = self._membership.clock.monotonic()
@@ -141,9 +121,26 @@ class Claiming:
             self._lead = min(LONGEST_LEAD, max(took, LEAD_KEPT * self._lead))
             self._start(claims, now)
             taken += len(claims)
-            if len(claims) < limit and self._is_open(lane):
+            if len(claims) < limit and self._gates.is_open(lane):
                 self._full, self._known_lanes = False, []
         return taken
+
+    def _claim_lane(
+        self, claimer: Claimer, lane: Lane, now: datetime, most: int, careful: bool
+    ) -> list[Claimed]:
+        using = self._config.using
+        if not self._gates.has_limit(lane):
+            return store.claim(claimer, lane, now, most, using=using, careful=careful)
+        # What waits in our buffer counts as running: no more than we could run ourselves. And
+        # carefully: whoever waits for a row at the gate holds up everybody.
+        most = min(most, self._config.threads)
+        return self._gates.claim(
+            lane,
+            now,
+            lambda free: store.claim(
+                claimer, lane, now, min(free, most), using=using, careful=True
+            ),
+        )
 
     def _start(self, claims: list[Claimed], now: datetime) -> None:
         """Start what was claimed as due at ``now``, once it is."""
@@ -172,53 +169,6 @@ class Claiming:
         membership = self._membership
         return Claimer(membership.worker_id, max(1, len(membership.living())), membership.rank())
 
-    # Limits of a code in the whole cluster
-
-    def _limit(self, lane: Lane) -> Limit | None:
-        handler = handler_for(lane.biz_code)
-        return cluster_limit(handler) if handler else None
-
-    def _claim_lane(
-        self, claimer: Claimer, lane: Lane, now: datetime, most: int, careful: bool
-    ) -> list[Claimed]:
-        using, limit = self._config.using, self._limit(lane)
-        if limit is None:
-            return store.claim(claimer, lane, now, most, using=using, careful=careful)
-        # What waits in our buffer counts as running: no more than we could run ourselves.
-        most = min(most, self._config.threads)
-        return self._pass_gate(
-            lane,
-            now,
-            limit,
-            # Carefully: whoever waits for a row at the gate holds up everybody.
-            lambda free: store.claim(
-                claimer, lane, now, min(free, most), using=using, careful=True
-            ),
-        )
-
-    def _pass_gate(
-        self, lane: Lane, now: datetime, limit: Limit, take: Callable[[int], list[Claimed]]
-    ) -> list[Claimed]:
-        claims, closed_for = gates.pass_gate(
-            lane.biz_code, limit, now, take, using=self._config.using
-        )
-        self._closed.pop(lane.biz_code, None)
-        if closed_for:
-            by_runs = isinf(closed_for)
-            # Runs of other processes end unheard.
-            seconds = self._config.poll_interval if by_runs else closed_for
-            until = self._membership.clock.monotonic() + seconds
-            self._closed[lane.biz_code] = Closed(until, by_runs)
-        return claims
-
-    def _is_open(self, lane: Lane) -> bool:
-        return not self._closed or self._closed_for(lane) <= 0
-
-    def _closed_for(self, lane: Lane) -> float:
-        """Seconds until it is worth while to come to a lane's gate again; 0 or less: now."""
-        closed = self._closed.get(lane.biz_code)
-        return closed.until - self._membership.clock.monotonic() if closed else 0.0
-
     # Lanes
 
     def _foreseen(self, soon: datetime) -> list[Lane]:
@@ -226,51 +176,18 @@ class Claiming:
         if self._full:
             return []
         known, self._known_lanes = self._known_lanes, []
-        return [lane for lane in known if lane.first <= soon and self._is_open(lane)]
+        return [lane for lane in known if lane.first <= soon and self._gates.is_open(lane)]
 
     def _recent_lanes(self, now: datetime) -> list[Lane]:
         tick = self._membership.clock.monotonic()
         if not self._full or tick - self._looked > LANES_SECONDS:
-            self._known_lanes, self._looked = self._lanes(now), tick
+            self._known_lanes, self._looked = self._lanes.look(now), tick
         return self._known_lanes
-
-    def _lanes(self, now: datetime) -> list[Lane]:
-        """The lanes that this worker serves and that are not paused."""
-        lanes, pauses = store.look(using=self._config.using)
-        self._tell_pauses(pauses)
-        handlers = get_task_handlers()
-        for lane in lanes:
-            if lane.biz_code not in handlers and lane.first <= now:
-                self._warn_of_unknown(lane, now)
-        queues, codes = self._config.queues, self._config.codes
-        return [
-            lane
-            for lane in lanes
-            if lane.biz_code in handlers
-            and (not queues or lane.queue in queues)
-            and (not codes or lane.biz_code in codes)
-        ]
-
-    def _tell_pauses(self, pauses: frozenset[Scope]) -> None:
-        """Say what has begun and what has ended since the last look."""
-        if pauses != self._pauses:
-            for scope in sorted(self._pauses - pauses):
-                logs.resumed(self._config.using, *scope)
-            for scope in sorted(pauses - self._pauses):
-                logs.paused(self._config.using, *scope)
-            self._pauses = pauses
-
-    def _warn_of_unknown(self, lane: Lane, now: datetime) -> None:
-        """Never claimed, never deleted: a newer worker will know the code. Said once."""
-        if lane.biz_code not in self._known_unknown:
-            self._known_unknown.add(lane.biz_code)
-            due = store.count_due(lane, now, using=self._config.using)
-            logs.unknown_code(self._config.using, lane.biz_code, due)
 
     def _until_first(self, lanes: list[Lane]) -> float:
         now = self._membership.clock.now()
         seconds = (
-            max((lane.first - now).total_seconds() - self._lead, self._closed_for(lane))
+            max((lane.first - now).total_seconds() - self._lead, self._gates.closed_for(lane))
             for lane in lanes
         )
         return min(seconds, default=self._config.poll_interval) + self._step_aside()
@@ -308,8 +225,8 @@ class Claiming:
         if not self._is_idle():
             return self._config.poll_interval
         take = partial(store.claim_alone, self._claimer(), lane, now, using=self._config.using)
-        limit = self._limit(lane)
-        claims = self._pass_gate(lane, now, limit, lambda _: take()) if limit else take()
+        has_limit = self._gates.has_limit(lane)
+        claims = self._gates.claim(lane, now, lambda _: take()) if has_limit else take()
         self._suspects = None
         self._alone = bool(claims)
         self._start(claims, now)

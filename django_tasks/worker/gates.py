@@ -1,0 +1,75 @@
+"""Codes that are limited in the whole cluster: when it is worth while to come to their gate."""
+
+from collections.abc import Callable
+from datetime import datetime
+from math import isinf
+from typing import NamedTuple
+
+from django_tasks.claimed import Claimed
+from django_tasks.handlers import cluster_limit
+from django_tasks.rates import Limit
+from django_tasks.registry import handler_for
+from django_tasks.store import gates as store
+from django_tasks.store.claim import Lane
+from django_tasks.store.finish import Ended
+from django_tasks.worker.config import WorkerConfig
+from django_tasks.worker.membership import Membership
+
+
+class Closed(NamedTuple):
+    """When to come again, by the monotonic clock, and whether an end here is a reason to."""
+
+    until: float
+    by_runs: bool
+
+
+class Gates:
+    """Used by the poller thread alone."""
+
+    def __init__(self, config: WorkerConfig, membership: Membership) -> None:
+        self._config = config
+        self._membership = membership
+        # Codes whose limit was reached when we last came.
+        self._closed: dict[str, Closed] = {}
+
+    def has_limit(self, lane: Lane) -> bool:
+        return _limit(lane) is not None
+
+    def claim(
+        self, lane: Lane, now: datetime, take: Callable[[int], list[Claimed]]
+    ) -> list[Claimed]:
+        """Have ``take`` claim as many as the limit of this lane's code lets start."""
+        limit = _limit(lane)
+        if limit is None:
+            raise ValueError(f"{lane.biz_code} has no limit")
+        claims, closed_for = store.pass_gate(
+            lane.biz_code, limit, now, take, using=self._config.using
+        )
+        self._closed.pop(lane.biz_code, None)
+        if closed_for:
+            by_runs = isinf(closed_for)
+            # Runs of other processes end unheard.
+            seconds = self._config.poll_interval if by_runs else closed_for
+            until = self._membership.clock.monotonic() + seconds
+            self._closed[lane.biz_code] = Closed(until, by_runs)
+        return claims
+
+    def is_open(self, lane: Lane) -> bool:
+        return not self._closed or self.closed_for(lane) <= 0
+
+    def closed_for(self, lane: Lane) -> float:
+        """Seconds until it is worth while to come again; 0 or less: now."""
+        closed = self._closed.get(lane.biz_code)
+        return closed.until - self._membership.clock.monotonic() if closed else 0.0
+
+    def note_ends(self, ended: list[Ended]) -> None:
+        """Come again for a code of which a run has ended here; its end must have been written."""
+        for claimed, _ in ended if self._closed else ():
+            closed = self._closed.get(claimed.biz_code)
+            if closed and closed.by_runs:
+                del self._closed[claimed.biz_code]
+
+
+def _limit(lane: Lane) -> Limit | None:
+    handler = handler_for(lane.biz_code)
+    return cluster_limit(handler) if handler else None

@@ -1,0 +1,50 @@
+"""The lanes that a worker serves, and a word in the log where others find none."""
+
+from datetime import datetime
+
+from django_tasks import logs
+from django_tasks.registry import get_task_handlers
+from django_tasks.store import claim as store
+from django_tasks.store.claim import Lane
+from django_tasks.store.pauses import Scope
+from django_tasks.worker.config import WorkerConfig
+
+
+class Lanes:
+    """Used by the poller thread alone."""
+
+    def __init__(self, config: WorkerConfig) -> None:
+        self._config = config
+        self._known_unknown: set[str] = set()
+        # What was paused at the last look.
+        self._pauses: frozenset[Scope] = frozenset()
+
+    def look(self, now: datetime) -> list[Lane]:
+        """The lanes that have pending tasks, are not paused, and are for this worker."""
+        lanes, pauses = store.look(using=self._config.using)
+        self._tell_pauses(pauses)
+        handlers = get_task_handlers()
+        for lane in lanes:
+            if lane.biz_code not in handlers and lane.first <= now:
+                self._warn_of_unknown(lane, now)
+        return [lane for lane in lanes if lane.biz_code in handlers and self._serves(lane)]
+
+    def _serves(self, lane: Lane) -> bool:
+        queues, codes = self._config.queues, self._config.codes
+        return (not queues or lane.queue in queues) and (not codes or lane.biz_code in codes)
+
+    def _tell_pauses(self, pauses: frozenset[Scope]) -> None:
+        """Say what has begun and what has ended since the last look."""
+        if pauses != self._pauses:
+            for scope in sorted(self._pauses - pauses):
+                logs.resumed(self._config.using, *scope)
+            for scope in sorted(pauses - self._pauses):
+                logs.paused(self._config.using, *scope)
+            self._pauses = pauses
+
+    def _warn_of_unknown(self, lane: Lane, now: datetime) -> None:
+        """Never claimed, never deleted: a newer worker will know the code. Said once."""
+        if lane.biz_code not in self._known_unknown:
+            self._known_unknown.add(lane.biz_code)
+            due = store.count_due(lane, now, using=self._config.using)
+            logs.unknown_code(self._config.using, lane.biz_code, due)
