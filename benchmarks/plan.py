@@ -62,7 +62,7 @@ PLAN = (
         rounds=3,
     ),
     Item("waste", 100_000, ("ours:4",), rounds=3, databases=("mariadb",)),
-    Item("handlers", 20_000, ("alone", "ours", "ours:2")),
+    Item("handlers", 20_000, ("alone", "ours")),
     Item("blocking", 2_000, seconds=60.0, rounds=1),
     Item("claim", 10_000_000, rounds=1, least=10_000),
     Item("long", 1_000_000, besides=("ours:2",), rounds=1),
