@@ -168,10 +168,10 @@ class Tick(TaskHandler):
     max_attempts = 100
     backoff = 0.01
 
-    def handle(self, task: RunningTask) -> timedelta:
+    def handle(self, task: RunningTask) -> timedelta | None:
         task.biz_ext["ticks"] += 1
         note("start", task, monotonic())
         if task.biz_ext["ticks"] == task.biz_ext["deadly"] and task.attempt == 1:
             os.kill(os.getpid(), signal.SIGKILL)
         Group.objects.using(task.using).create(name=f"tick {task.biz_ext['ticks']}")
-        return timedelta(seconds=0.05)
+        return None if task.schedule else timedelta(seconds=0.05)

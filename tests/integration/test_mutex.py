@@ -21,13 +21,15 @@ LEASE = 2.0
 DEADLY = 5
 
 
+@pytest.mark.parametrize("schedule", ["every 0.05s", None])
 def test_ticks_go_on_within_two_leases_after_the_worker_of_the_last_one_was_killed(
-    start: Start, journal: Journal
+    schedule: str | None, start: Start, journal: Journal
 ) -> None:
     running = [start("--lease", str(LEASE), "--threads", "2") for _ in range(2)]
     eventually(lambda: workers() == 2, "both have joined", log=running[0].log)
     # Whoever is left may rescue after a whole lease of its own heartbeats.
-    add("tick", 1, seconds=1.5 * LEASE, biz_ext={"ticks": 0, "deadly": DEADLY})
+    payload = {"ticks": 0, "deadly": DEADLY}
+    add("tick", 1, seconds=1.5 * LEASE, biz_ext=payload, schedule=schedule)
     eventually(
         lambda: row("tick/1").biz_ext["ticks"] >= 2 * DEADLY,
         "ticks before and after the death of a worker",
