@@ -7,7 +7,7 @@ from functools import lru_cache
 from typing import NamedTuple, TypedDict
 
 from django_tasks.exceptions import TaskValueError
-from django_tasks.schedules.checks import EARLIEST, LATEST, TICK, UTC, duration, moment, utc, whole
+from django_tasks.schedules.checks import LATEST, TICK, UTC, duration, moment, utc, whole
 from django_tasks.schedules.words import said
 
 # A schedule is a short text in a row, and reading it takes a stack frame a level.
@@ -214,5 +214,3 @@ def window(options: Options) -> Options:
         )
     return checked
 
-
-__all__ = ["EARLIEST", "LATEST", "Asked", "Options", "Schedule", "window"]
