@@ -199,7 +199,7 @@ def _counted(schedule: Schedule) -> datetime | None:
 
 def window(options: Options) -> Options:
     """The options of a schedule, checked, with those that were not given."""
-    if unknown := options.keys() - Options.__annotations__.keys():
+    if unknown := options.keys() - Options.__optional_keys__:
         raise TypeError(f"a schedule has no option {', '.join(sorted(unknown))}")
     start, end, count = options.get("start"), options.get("end"), options.get("count")
     checked = Options(
@@ -213,4 +213,3 @@ def window(options: Options) -> Options:
             "end", checked["end"].isoformat(), f"is before start, {checked['start'].isoformat()}"
         )
     return checked
-

@@ -115,10 +115,13 @@ def _wrong_with(expression: str) -> str | None:
 
 
 def _is_impossible_date(expression: str) -> bool:
-    """Whether there would be a time if it were for other months."""
+    """Whether there would be a time on other days, and in other months."""
     fields = expression.split()
-    fields[-2:-1] = "*"
-    return len(fields) in (5, 6) and _wrong_with(" ".join(fields)) is None
+    if len(fields) not in (5, 6):
+        return False
+    *clock, day, month, weekday = fields
+    others = ((*clock, "*", month, weekday), (*clock, day, "*", weekday))
+    return all(_wrong_with(" ".join(other)) is None for other in others)
 
 
 def _usual(expression: str) -> tuple[Gap, Fold]:

