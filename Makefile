@@ -1,7 +1,7 @@
 # The work is done by the programs in scripts/; this file only gives it short names.
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-matrix faults soak benchmark benchmark-quick simulate lint servers stop clean
+.PHONY: help demo test test-matrix dst faults soak benchmark benchmark-quick simulate lint servers stop clean
 
 VENV ?= .venv
 HOURS ?= 2
@@ -20,6 +20,10 @@ test: ## all checks and tests on SQLite, MariaDB and PostgreSQL (ARGS="..." goes
 
 test-matrix: ## the same, and the tests with the other versions of Python and Django
 	@MATRIX=1 scripts/test $(ARGS)
+
+dst: ## schedules around every change of clocks of all zones, 2000 to 2037, in some minutes
+	@scripts/setup lint
+	@exec $(VENV)/bin/python -m tests.schedules.daylight $(ARGS)
 
 faults: ## faults against real servers on all databases and clusters, ten minutes (ARGS="--seed 7")
 	@scripts/setup faults

@@ -7,7 +7,7 @@ from functools import lru_cache
 from typing import NamedTuple, TypedDict
 
 from django_tasks.exceptions import TaskValueError
-from django_tasks.schedules.checks import EARLIEST, LATEST, TICK, UTC, duration, moment, utc, whole
+from django_tasks.schedules.checks import LATEST, TICK, UTC, duration, moment, utc, whole
 from django_tasks.schedules.words import said
 
 # A schedule is a short text in a row, and reading it takes a stack frame a level.
@@ -199,7 +199,7 @@ def _counted(schedule: Schedule) -> datetime | None:
 
 def window(options: Options) -> Options:
     """The options of a schedule, checked, with those that were not given."""
-    if unknown := options.keys() - Options.__annotations__.keys():
+    if unknown := options.keys() - Options.__optional_keys__:
         raise TypeError(f"a schedule has no option {', '.join(sorted(unknown))}")
     start, end, count = options.get("start"), options.get("end"), options.get("count")
     checked = Options(
@@ -213,6 +213,3 @@ def window(options: Options) -> Options:
             "end", checked["end"].isoformat(), f"is before start, {checked['start'].isoformat()}"
         )
     return checked
-
-
-__all__ = ["EARLIEST", "LATEST", "Asked", "Options", "Schedule", "window"]

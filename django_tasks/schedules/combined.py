@@ -77,8 +77,9 @@ class AnyOf(Several):
 class AllOf(Several):
     """``AllOf(a, b, ...)``: whenever all of them fire at the same time.
 
-    The search ends, with None, 50 years ahead or after 10,000 rounds of asking each. Intervals
-    without a start are refused: they would agree with others by chance only.
+    The search ends, with None, 50 years ahead or after 10,000 rounds of asking each; an ``AllOf``
+    inside another would multiply the rounds and is refused. So are intervals without a start: they
+    would agree with others by chance only.
     """
 
     NAME = "all of"
@@ -94,6 +95,11 @@ class AllOf(Several):
                 return latest
             asked = asked._replace(after=latest - TICK)
         return None
+
+    def _check_part(self, part: object) -> None:
+        super()._check_part(part)
+        if isinstance(part, Schedule) and _has_all_of(part):
+            raise TaskValueError(self.NAME, str(part), "must not stand inside of all of: write one")
 
     def _check_that_it_fires(self) -> None:
         for each in self.schedules:
@@ -112,3 +118,9 @@ class AllOf(Several):
     def _shortest(self) -> timedelta | None:
         known = (each._shortest() for each in self.schedules)
         return max((each for each in known if each is not None), default=None)
+
+
+def _has_all_of(schedule: Schedule) -> bool:
+    if isinstance(schedule, AllOf):
+        return True
+    return isinstance(schedule, Several) and any(map(_has_all_of, schedule.schedules))

@@ -89,25 +89,39 @@ def _cronsim(expression: str, wall: datetime) -> "CronSim":
 
 
 def _checked(expression: object) -> str:
+    """An expression in its canonical spelling, of which there is a wall time."""
     if not isinstance(expression, str):
         raise TaskTypeError("cron", expression, "must be a text of five or six fields")
     if len(expression) > LONGEST:
         raise TaskValueError("cron", expression, f"is longer than {LONGEST:,} characters")
     canonical = " ".join(expression.upper().split())
+    reason = _wrong_with(canonical)
+    if reason is None:
+        return canonical
+    if _is_impossible_date(canonical):
+        raise TaskValueError("cron", expression, f"is a schedule that never fires ({reason})")
+    raise TaskValueError("cron", expression, f"is no cron expression ({reason})")
+
+
+def _wrong_with(expression: str) -> str | None:
+    """The library's reason why there is no time for an expression."""
     try:
-        first = next(_cronsim(canonical, SOMEWHERE.replace(tzinfo=None)), None)
+        first = next(_cronsim(expression, SOMEWHERE.replace(tzinfo=None)), None)
     except TaskException:
         raise
-    except Exception as error:  # noqa: BLE001 - CronSimError, whose module may not be there
-        raise TaskValueError("cron", expression, _reason(error)) from None
-    if first is None:
-        raise TaskValueError("cron", expression, "is a schedule that never fires")
-    return canonical
+    except Exception as error:  # noqa: BLE001 - CronSimError, which is there if cronsim is
+        return str(error)
+    return "no such date" if first is None else None
 
 
-def _reason(error: Exception) -> str:
-    # A day that none of its months has is all that cronsim itself finds never to fire.
-    return f"is no cron expression, or is a schedule that never fires ({error})"
+def _is_impossible_date(expression: str) -> bool:
+    """Whether there would be a time on other days, and in other months."""
+    fields = expression.split()
+    if len(fields) not in (5, 6):
+        return False
+    *clock, day, month, weekday = fields
+    others = ((*clock, "*", month, weekday), (*clock, day, "*", weekday))
+    return all(_wrong_with(" ".join(other)) is None for other in others)
 
 
 def _usual(expression: str) -> tuple[Gap, Fold]:

@@ -36,8 +36,8 @@ _DATETIME = re.compile(
     r"(?:[Tt]([0-9]{1,2}:[0-9]{2})(:[0-9]{2})?(?:\.([0-9]{1,6}))?)?"
     r"(?:([Zz])|([+-][0-9]{2}):?([0-9]{2})(:[0-9]{2})?)?"
 )
-_NUMBER = re.compile(r"[0-9]{1,12}")
-_SECONDS = re.compile(r"[0-9]{1,12}(?:\.[0-9]{1,6})?")
+_NUMBER = re.compile(r"[0-9]{1,20}")
+_SECONDS = re.compile(r"[0-9]{1,20}(?:\.[0-9]{1,6})?")
 
 
 class Nonsense(Exception):

@@ -23,7 +23,7 @@ _SPELLINGS = {
 }
 _UNITS = {spelling: unit for unit, spellings in _SPELLINGS.items() for spelling in spellings}
 _LONGEST_FIRST = "|".join(sorted(_UNITS, key=len, reverse=True))
-_NUMBER = r"[0-9]{1,12}(?:\.[0-9]{1,6})?"
+_NUMBER = r"[0-9]{1,20}(?:\.[0-9]{1,6})?"
 _PIECE = re.compile(rf"({_NUMBER})({_LONGEST_FIRST})?|({_LONGEST_FIRST})", re.IGNORECASE)
 _WORD = re.compile(rf"(?:{_NUMBER}(?:{_LONGEST_FIRST}))+|{_NUMBER}|{_LONGEST_FIRST}", re.IGNORECASE)
 

@@ -1,0 +1,201 @@
+"""Schedules as text: what is printed can be read, and so can what people write."""
+
+from datetime import datetime, timedelta, timezone
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from django_tasks.exceptions import TaskTypeError, TaskValueError
+from django_tasks.schedules import AllOf, AnyOf, At, Cron, Every, parse
+from tests.schedules.strategies import possible, schedules
+
+UTC = timezone.utc
+YEAR = datetime(2026, 1, 1, tzinfo=UTC)
+CHINA = timezone(timedelta(hours=8))
+
+
+@given(schedules)
+def test_what_is_printed_is_read_as_the_same_value(schedule):
+    again = parse(str(schedule))
+
+    assert again == schedule
+    assert hash(again) == hash(schedule)
+    assert str(again) == str(schedule)
+
+
+@given(schedules)
+def test_case_and_blanks_are_free(schedule):
+    text = str(schedule)
+    spaced = text.replace(" ", " \t ").replace("(", " ( ").replace(";", " ; ")
+    for word in ("every", "cron", "any of", "all of", "from", "until", "jitter", "count", "fold"):
+        spaced = spaced.replace(word.replace(" ", " \t "), word.replace(" ", "  ").title())
+    if len(spaced) <= 1000:
+        assert parse(f"  {spaced}\n") == schedule
+
+
+CANONICAL = {
+    "every 30m": Every(minutes=30),
+    "every 1h30m": Every(hours=1, minutes=30),
+    "every 2w": Every(weeks=2),
+    "every 1w1d": Every(days=8),
+    "every 0.5s": Every(seconds=0.5),
+    "every 1m0.000001s": Every(minutes=1, seconds=0.000001),
+    "every 1 month on day 31 at 09:00 Asia/Shanghai": Every(
+        months=1, day=31, at="09:00", tz="Asia/Shanghai"
+    ),
+    "every 2 years on day 1 at 00:00 UTC": Every(years=2, tz="UTC"),
+    "every 1 day at 09:00:30 Europe/Berlin": Every(days=1, at="9:00:30", tz="Europe/Berlin"),
+    "every 2 weeks at 02:30 Europe/Berlin gap shift fold both": Every(
+        weeks=2, at="02:30", tz="Europe/Berlin", gap="shift", fold="both"
+    ),
+    "cron */5 9-18 * * 1-5 Asia/Shanghai": Cron("*/5 9-18 * * 1-5", tz="Asia/Shanghai"),
+    "cron 0 9 * * *": Cron("0 9 * * *"),
+    "cron 30 0 9 * * MON#1 Etc/GMT+5": Cron("30 0 9 * * mon#1", tz="Etc/GMT+5"),
+    "cron 0 9 L * 5L EST gap skip": Cron("0 9 L * 5L", tz="EST", gap="skip"),
+    "cron 0 * * * * fold first": Cron("0 * * * *", fold="first"),
+    "at 2026-12-24T18:00:00+08:00": At(datetime(2026, 12, 24, 18, tzinfo=CHINA)),
+    "any of (every 30m; cron 0 9 * * *)": AnyOf(Every(minutes=30), Cron("0 9 * * *")),
+    "all of (cron 0 9 * * *; cron 0 * * * 1-5) jitter 5s": AllOf(
+        Cron("0 9 * * *"), Cron("0 * * * 1-5"), jitter=5
+    ),
+    "any of (any of (every 1d; every 1w count 3 from 2026-01-01T00:00:00+00:00))": AnyOf(
+        AnyOf(Every(days=1), Every(weeks=1, start=YEAR, count=3))
+    ),
+    "every 30m from 2026-01-01T00:00:00+00:00 until 2026-02-01T00:00:00+08:00 jitter 5s count 5": (
+        Every(
+            minutes=30,
+            start=YEAR,
+            end=datetime(2026, 2, 1, tzinfo=CHINA),
+            jitter=5,
+            count=5,
+        )
+    ),
+}
+
+
+@pytest.mark.parametrize(("text", "schedule"), CANONICAL.items())
+def test_texts_are_what_a_person_would_write(text, schedule):
+    assert parse(text) == schedule
+    if "count 3 from" not in text:
+        assert str(schedule) == text
+
+
+@pytest.mark.parametrize(
+    ("text", "canonical"),
+    [
+        ("every 30 minutes", "every 30m"),
+        ("EVERY 30 Min", "every 30m"),
+        ("every hour", "every 1h"),
+        ("every 1 hour and 30 minutes", "every 1h30m"),
+        ("every 1h 30m", "every 1h30m"),
+        ("every 90m", "every 1h30m"),
+        ("every 1.5 hours", "every 1h30m"),
+        ("every day", "every 1d"),
+        ("every 7 days", "every 1w"),
+        ("every 30m jitter 5", "every 30m jitter 5s"),
+        ("every 1h jitter 1 minute 30 s", "every 1h jitter 1m30s"),
+        ("every month utc", "every 1 month on day 1 at 00:00 UTC"),
+        ("every 12 months at 9:00 UTC", "every 1 year on day 1 at 09:00 UTC"),
+        ("every month on the last day at 9:00 in UTC", "every 1 month on day 31 at 09:00 UTC"),
+        ("every 14 days at 09:00 UTC", "every 2 weeks at 09:00 UTC"),
+        ("every day at 09:00:00 UTC gap Next", "every 1 day at 09:00 UTC"),
+        ("every 1 day utc", "every 1 day at 00:00 UTC"),
+        ("cron 0 9 * * mon-fri utc", "cron 0 9 * * MON-FRI"),
+        ("cron 0 9 * * * in Europe/Berlin", "cron 0 9 * * * Europe/Berlin"),
+        ("at 2026-12-24 18:00+08:00", "at 2026-12-24T18:00:00+08:00"),
+        ("at 2026-12-24T18:00+0800", "at 2026-12-24T18:00:00+08:00"),
+        ("at 2026-12-24T10:00:00Z", "at 2026-12-24T10:00:00+00:00"),
+        ("at 2026-12-24T10:00:00.5z", "at 2026-12-24T10:00:00.500000+00:00"),
+        ("at 2026-12-24 18:00 Asia/Shanghai", "at 2026-12-24T18:00:00+08:00"),
+        ("at 2026-12-24 in Asia/Shanghai", "at 2026-12-24T00:00:00+08:00"),
+        ("any of(every 30m;every 1h)", "any of (every 30m; every 1h)"),
+        (
+            "every 1h count 2 from 2026-01-01 Asia/Shanghai",
+            "every 1h from 2026-01-01T00:00:00+08:00 count 2",
+        ),
+    ],
+)
+def test_reading_is_lenient_and_printing_is_not(text, canonical):
+    assert str(parse(text)) == canonical
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("", "is none that can be read; possible are 'every 30m'"),
+        ("tomorrow", "is none that can be read; possible are"),
+        ("30m", "is none that can be read"),
+        ("every", "says 'every' without how often; possible are"),
+        ("every blue moon", "says 'every' without how often"),
+        ("every 3", "has a number without a unit, 3"),
+        ("every 3 4 hours", "has two numbers, 3 and 4, without a unit between"),
+        ("every 1h 2h", "says hours twice"),
+        ("every 0m", "is impossible: every must be longer than nothing"),
+        ("every 99999999999999999999w", "has a duration that is too long"),
+        ("every month", "is impossible: tz is missing"),
+        ("every day at 09:00", "is impossible: tz is missing"),
+        ("every day at 09:00 Mars/Olympus", "is impossible: tz is no known time zone"),
+        ("every day at noon UTC", "is impossible: at must be a time of day"),
+        ("every 1.5 days at 09:00 UTC", "has 1.5 days, which must be a whole number"),
+        ("every month on day 32 UTC", "is impossible: day must be between 1 and 31"),
+        ("every month on day x UTC", "needs a whole number after 'day'"),
+        ("every 30m at 09:00 UTC", "is impossible: every must be of whole days"),
+        ("every 30m gap skip", "is impossible: every must be of whole days"),
+        ("every 1h jitter", "needs a duration like 30s or 1h30m after 'jitter'"),
+        ("every 1h jitter 1 month", "needs a duration like 30s"),
+        ("every 1h jitter 1h", "is impossible: jitter must be shorter than the interval, 1h"),
+        ("every 1h count two", "needs a whole number after 'count'"),
+        ("every 1h count 2", "is impossible: count needs a start"),
+        ("every 1h from 2026-01-01Z from 2026-01-01Z", "says 'from' twice"),
+        ("every 1h from soon", "needs a time like 2026-12-24T18:00:00+08:00 after 'from'"),
+        ("every 1h from 2026-01-01", "needs an offset or a time zone behind 2026-01-01"),
+        ("every 1h until 2026-02-30Z", "has no time after 'until' (day is out of range"),
+        ("every 1h from 2026-01-02Z until 2026-01-01Z", "is impossible: end is before start"),
+        ("every 1h please", "is impossible: tz is no known time zone"),
+        ("every 1h from 2026-01-01Z please", "has 'please' where it should end; possible are"),
+        ("cron", "is impossible: cron is no cron expression (Wrong number of fields)"),
+        ("cron 0 0 30 2 *", "is impossible: cron is a schedule that never fires"),
+        ("cron 0 9 * * * Asia/Shangai", "is impossible: tz is no known time zone"),
+        ("cron 0 9 * * * gap jump", "is impossible: gap must be one of skip, next, shift"),
+        ("at 2026-12-24T18:00:00", "needs an offset or a time zone behind"),
+        ("at 2026-12-24T18:00:00Z fold both", "has a fold, which only times on a wall clock"),
+        ("any of", "is none that can be read"),
+        ("any of ()", "is none that can be read"),
+        ("any of (every 1h", "has 'nothing' where ';' or ')' is expected"),
+        ("any of (every 1h, every 2h)", "says 'every' without how often"),
+        ("any of (every 1h jitter 5s)", "is impossible: jitter stands outside"),
+        ("every 1h)", "has ')' where it should end"),
+        ("any of (" * 6, "is nested more than 5 levels deep"),
+        ("trigger <IntervalTrigger>", "is that of a trigger object, which only the code knows"),
+        ("every 1h" + " " * 1000, "is 1,008 characters long, more than 1,000"),
+        ("at 2026-12-24T18:00:00\u0665", "needs a time like"),
+    ],
+)
+def test_nonsense_is_refused_with_a_sentence(text, reason):
+    with pytest.raises(TaskValueError) as caught:
+        parse(text)
+    assert caught.value.field == "schedule"
+    assert caught.value.value == text
+    assert caught.value.problem.startswith(reason)
+
+
+@pytest.mark.parametrize("value", [None, 5, b"every 30m", timedelta(1), Every(hours=1)])
+def test_only_texts_are_read(value):
+    with pytest.raises(TaskTypeError, match="schedule must be a text"):
+        parse(value)
+
+
+WORDS = (
+    *("every", "cron", "at", "any", "all", "of", "(", ")", ";", "trigger", "* * * * *", "*/5", "L"),
+    *("from", "until", "jitter", "count", "gap", "fold", "skip", "both"),
+    *("on", "day", "the", "last", "in", "and", "5", "31", "1h", "30m", "month", "09:00"),
+    *("UTC", "Europe/Berlin", "2026-01-01", "2026-01-01T00:00Z"),
+)
+
+
+@given(st.lists(st.sampled_from(WORDS) | st.text(max_size=3), max_size=12).map(" ".join))
+def test_any_text_is_a_schedule_or_refused(text):
+    schedule = possible(parse, text)
+
+    assert schedule is None or parse(str(schedule)) == schedule
