@@ -105,7 +105,7 @@ class Runner:
             run = Run(claimed, handler, RunningTask(claimed, self._using, started, is_cancelled))
             if claimed.schedule is not None:
                 run = self._with_schedule(run, started)
-            return Ended(claimed, self._misfire(run, started) or self._run(run))
+            return Ended(run.claimed, self._misfire(run, started) or self._run(run))
         except UnreadableSchedule as error:
             return Ended(claimed, self._parked(run, error))
         except BaseException as error:  # noqa: BLE001 - a defect of ours must not end the thread

@@ -7,13 +7,13 @@ from typing import Any
 import pytest
 from django.test import override_settings
 
-from django_tasks import signals
+from django_tasks import registry, signals
 from django_tasks.client import add_task, cancel_task, pause_task, reschedule_task
 from django_tasks.exceptions import RetryLater, TaskValueError
-from django_tasks.handlers import Stop
+from django_tasks.handlers import Stop, task_handler
 from django_tasks.keys import SCHEDULE_NUM
 from django_tasks.models import Task
-from django_tasks.outcomes import Done, Fail, Outcome, Reschedule, Retry
+from django_tasks.outcomes import Done, Fail, GiveBack, Outcome, Reschedule, Retry
 from django_tasks.schedules import At, Every
 from django_tasks.status import Status
 from django_tasks.store.finish import Ended, finish
@@ -270,6 +270,14 @@ def test_of_several_missed_times_the_last_one_runs(register: Register) -> None:
     assert stored().when == on_the_hour() + HOUR
 
 
+def test_its_retry_is_for_that_time_too(register: Register) -> None:
+    runs = Runs(register, fail, backoff=0)
+    added(when=on_the_hour(5), schedule=hourly())
+    runs.run()
+    runs.run()
+    assert runs.times == [on_the_hour(), on_the_hour()]
+
+
 def test_without_coalesce_each_of_them_runs(register: Register) -> None:
     runs = Runs(register, nothing, coalesce=False)
     added(when=on_the_hour(3), schedule=hourly())
@@ -363,12 +371,17 @@ def test_a_row_may_differ_from_its_handler(register: Register) -> None:
 
 
 def kept(register: Register, schedule: Any, **attributes: Any) -> Task | None:
-    from django_tasks import registry
-
     registry.forget()
     register(nothing, schedule=schedule, **attributes)
     own_rows.keep(now(), using=USING)
     return row(SCHEDULE_NUM)
+
+
+def test_a_function_may_have_a_schedule(register: Register) -> None:
+    handler = task_handler(CODE, schedule="every 5m", coalesce=False, catch_up=2)(nothing)
+    registry.register_task_handler(handler)
+    own_rows.keep(now(), using=USING)
+    assert stored(SCHEDULE_NUM).schedule == "every 5m"
 
 
 def test_a_handlers_schedule_has_one_row(register: Register) -> None:
@@ -399,8 +412,6 @@ def test_without_its_schedule_the_row_goes(register: Register) -> None:
 
 def test_a_row_of_a_code_that_is_not_known_here_stays(register: Register) -> None:
     kept(register, "every 30m")
-    from django_tasks import registry
-
     registry.forget()
     register(nothing, "other")
     own_rows.keep(now(), using=USING)
@@ -473,8 +484,6 @@ def test_a_cancel_ends_a_schedule(register: Register) -> None:
 
 
 def test_given_back_it_is_as_it_was(register: Register) -> None:
-    from django_tasks.outcomes import GiveBack
-
     Runs(register, nothing)
     added(when=ago(5), schedule="every 1h")
     Task.objects.update(scheduled_time=ago(9))
