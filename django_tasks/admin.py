@@ -32,7 +32,7 @@ from django.utils.translation import gettext_lazy as _
 
 from django_tasks import api, client
 from django_tasks.api import CancelResult
-from django_tasks.exceptions import TaskExists, TaskValueError
+from django_tasks.exceptions import TaskException, TaskExists, TaskValueError
 from django_tasks.intake import check_code, check_queue, checked_task
 from django_tasks.models import Lock, Pause, Task, WorkerRow
 from django_tasks.registry import get_task_handlers
@@ -164,6 +164,8 @@ class TaskForm(TaskModelForm):
             except TaskValueError as error:
                 field = error.field if error.field in self.fields else None
                 self.add_error(field, capfirst(f"{error.problem}."))
+            except TaskException as error:  # a schedule whose library is not installed here
+                self.add_error("schedule", str(error))
 
 
 # The list

@@ -66,6 +66,7 @@ def next_run(claimed: Claimed, recurrence: Recurrence, now: datetime) -> Resched
     ``catch_up`` times of it.
     """
     intended = claimed.intended_time
+    now = max(now, intended)
     schedule, policy = recurrence
     if policy.coalesce:
         following = schedule.next_after(intended, now)

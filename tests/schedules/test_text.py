@@ -1,6 +1,8 @@
 """Schedules as text: what is printed can be read, and so can what people write."""
 
+import re
 from datetime import datetime, timedelta, timezone
+from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -199,3 +201,28 @@ def test_any_text_is_a_schedule_or_refused(text):
     schedule = possible(parse, text)
 
     assert schedule is None or parse(str(schedule)) == schedule
+
+
+def written(place: str) -> list[str]:
+    """The texts of schedules in a part of the documentation."""
+    page = (Path(__file__).parents[2] / "docs" / "schedules.rst").read_text(encoding="utf-8")
+    part = page.partition(f"\n{place}\n===")[2].partition("\n===")[0]
+    return re.findall(r"``((?:every|cron|at|any of|all of) \S[^`]*)``", part, re.IGNORECASE)
+
+
+def test_what_the_documentation_writes_can_be_read():
+    as_text, clocks = written("As text"), written("When clocks are changed")
+
+    assert len(as_text) > 20
+    assert len(clocks) > 10
+    for text in as_text + clocks:
+        assert parse(str(parse(text))) == parse(text)
+
+
+def test_the_documentation_says_what_is_printed():
+    page = (Path(__file__).parents[2] / "docs" / "schedules.rst").read_text(encoding="utf-8")
+    rows = re.findall(r"\* - ``(.+)``\n +- ``(.+)``", page.partition("- read\n")[2])
+
+    assert len(rows) > 6
+    for text, printed in rows[:7]:
+        assert str(parse(text)) == printed
