@@ -279,7 +279,7 @@ def _debounced(task: Task, patience: Patience, using: str) -> Task:
 
     stored = _store_debounced(new, patience, merged, moment, using=using)
     signals.task_added.send_robust(Task, task=stored, using=using)
-    wake_workers(moment + patience.wait, using)
+    wake_workers(aware("when", stored.when), using)
     return stored
 
 

@@ -6,7 +6,7 @@ from typing import Any, ClassVar
 
 from django_tasks.backoff import Backoff, Duration, Exponential, as_backoff, seconds
 from django_tasks.conf import options
-from django_tasks.exceptions import HandlerError
+from django_tasks.exceptions import HandlerError, RetryLater
 from django_tasks.plans import OnMisfire
 from django_tasks.rates import Limit, as_limit
 from django_tasks.running import RunningTask
@@ -45,7 +45,8 @@ class TaskHandler:
     ``on_misfire``           "run", "skip" or "fail"; by default "skip" with a schedule, which goes
                              on, and "fail" without: the task is parked as FAILED
     ``coalesce``             of several times that were missed only the last one runs
-    ``catch_up``             without ``coalesce``: the last so many of them run; None: all
+    ``catch_up``             without ``coalesce``: at most so many of them run, the one that waits
+                             and the last ones; None: all
     """
 
     biz_code: ClassVar[str] = ""
@@ -157,7 +158,8 @@ def attempts_allowed(handler: TaskHandler | None) -> int:
 
 def may_retry(handler: TaskHandler, error: BaseException) -> bool:
     """Whether a run that raised ``error`` may be tried again."""
-    return isinstance(error, handler.retry_on) and not isinstance(error, handler.fail_on)
+    wanted = isinstance(error, handler.retry_on) and not isinstance(error, handler.fail_on)
+    return wanted or isinstance(error, RetryLater)
 
 
 def retry_delay(handler: TaskHandler, attempt: int) -> float:

@@ -133,8 +133,13 @@ def schedule_over(biz_code: str, error: Exception) -> None:
     logger.warning("The handler of %s does not run by itself: %s", biz_code, error)
 
 
+def unknown_trigger(task: Any) -> None:
+    logger.warning("%s has a trigger that its handler here does not have; it waits", task)
+
+
 _MISSED = {
     "coalesce": "missed more than one of its times; it runs once, for the last of them",
+    "overrun": "left out times of its schedule that passed meanwhile",
     "run": "is a misfire, and runs all the same",
     "skip": "is a misfire: this time it is skipped",
     "fail": "is a misfire: it is parked as FAILED",

@@ -7,13 +7,18 @@ from typing import NamedTuple
 
 from django_tasks.backoff import seconds
 from django_tasks.claimed import Claimed
-from django_tasks.exceptions import TaskValueError
+from django_tasks.exceptions import TaskException, TaskValueError
 from django_tasks.handlers import TaskHandler
 from django_tasks.outcomes import Reschedule
 from django_tasks.plans import Policy, as_plan
-from django_tasks.schedules import Schedule, as_schedule, missed
+from django_tasks.schedules import Foreign, Schedule, as_schedule, missed
 
+TRIGGER = "trigger "
 _read = lru_cache(maxsize=1024)(as_plan)
+
+
+class UnknownTrigger(TaskException):
+    """The schedule of a row is a trigger that this process does not have: another one may."""
 
 
 class Recurrence(NamedTuple):
@@ -29,10 +34,14 @@ def recurrence_of(claimed: Claimed, handler: TaskHandler) -> Recurrence:
     Raises TaskValueError if the text cannot be read. A trigger that only the code knows stands in
     the handler.
     """
-    policy = policy_of(handler)
-    if handler.schedule is not None and claimed.schedule == text_of(handler):
-        return Recurrence(as_schedule(handler.schedule), policy)
-    schedule, differs = _read(claimed.schedule)
+    policy, text = policy_of(handler), claimed.schedule or ""
+    if text.startswith(TRIGGER):
+        # Whatever it was in the process that wrote it: ours is the one to ask.
+        own = None if handler.schedule is None else as_schedule(handler.schedule)
+        if not isinstance(own, Foreign):
+            raise UnknownTrigger(text)
+        return Recurrence(own, policy)
+    schedule, differs = _read(text)
     return Recurrence(schedule, policy._replace(**differs))
 
 
@@ -52,11 +61,11 @@ def text_of(handler: TaskHandler) -> str | None:
 
 
 def first_time(schedule: Schedule, now: datetime) -> datetime:
-    """When a new task first runs. Raises TaskValueError if that is never."""
+    """When a new task first runs, with jitter. Raises TaskValueError if that is never."""
     first = schedule.next_after(None, now)
     if first is None:
         raise TaskValueError("schedule", str(schedule), "never fires again")
-    return first
+    return _run_for(first, schedule).when
 
 
 def next_run(claimed: Claimed, recurrence: Recurrence, now: datetime) -> Reschedule | None:
@@ -79,13 +88,19 @@ def next_run(claimed: Claimed, recurrence: Recurrence, now: datetime) -> Resched
     return None if following is None else _run_for(following, schedule)
 
 
+def leaves_out(claimed: Claimed, recurrence: Recurrence, following: datetime) -> bool:
+    """Whether times between this run's and the ``following`` one are not run."""
+    intended = claimed.intended_time
+    passed = recurrence.schedule.next_after(intended, intended)
+    return passed is not None and passed < following
+
+
 def for_latest(claimed: Claimed, recurrence: Recurrence, now: datetime) -> Claimed:
     """A claim as one for the last time that has passed, where missed ones count as one.
 
     A run that is tried again stays the run of its time.
     """
-    is_first = claimed.attempts == claimed.rescues == 0
-    if not (recurrence.policy.coalesce and is_first):
+    if claimed.attempts or not recurrence.policy.coalesce:
         return claimed
     latest = missed(recurrence.schedule, claimed.intended_time, now, 1)
     return claimed._replace(scheduled_time=latest[-1]) if latest else claimed

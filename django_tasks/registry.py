@@ -21,7 +21,7 @@ from django_tasks.backoff import as_backoff, seconds
 from django_tasks.exceptions import HandlerError, TaskException, shortened
 from django_tasks.handlers import TaskHandler, cluster_limit, is_async
 from django_tasks.keys import BIZ_CODE_LENGTH, QUEUE_LENGTH, check_key, check_priority
-from django_tasks.plans import MISFIRES
+from django_tasks.plans import MISFIRES, MOST
 from django_tasks.schedules import as_schedule
 from django_tasks.sensitive import without_secrets
 
@@ -178,8 +178,9 @@ def _check_policies(handler: TaskHandler) -> None:
         seconds(handler.misfire_grace_time)
     if handler.on_misfire not in (None, *MISFIRES):
         raise ValueError(f"on_misfire must be 'run', 'skip' or 'fail', not {handler.on_misfire!r}")
-    if handler.catch_up is not None and (type(handler.catch_up) is not int or handler.catch_up < 1):
-        raise ValueError(f"catch_up must be a whole number from 1, not {handler.catch_up!r}")
+    most = handler.catch_up
+    if most is not None and (type(most) is not int or not 1 <= most <= MOST):
+        raise ValueError(f"catch_up must be a whole number from 1 to {MOST}, not {most!r}")
     for name in ("retry_on", "fail_on"):
         kinds = getattr(handler, name)
         if not isinstance(kinds, tuple) or not all(_is_exception(kind) for kind in kinds):

@@ -41,3 +41,26 @@ def for_django(moment: datetime) -> datetime:
     if settings.USE_TZ:
         return moment
     return django_timezone.make_naive(moment, django_timezone.get_default_timezone())
+
+
+def storable(moment: datetime) -> datetime:
+    """``moment``, or the first one after it that Django's models tell from all others.
+
+    Without ``USE_TZ`` they hold local times, and the hour that comes twice in autumn reads back as
+    the first one. A time in the second would come an hour early, and a task that repeats would
+    run without end until it has passed: so it is moved behind it.
+    """
+    if settings.USE_TZ:
+        return moment
+    zone = django_timezone.get_default_timezone()
+    local = moment.astimezone(zone)
+    if not local.fold:
+        return moment
+    # As long as the clock was set back by; by what is left of it, found to the microsecond.
+    late = local.replace(fold=0).utcoffset() or timedelta()
+    early = local.utcoffset() or timedelta()
+    low, high = moment, moment + (late - early)
+    while high - low > timedelta.resolution:
+        middle = low + (high - low) / 2
+        low, high = (middle, high) if middle.astimezone(zone).fold else (low, middle)
+    return high

@@ -118,6 +118,14 @@ def test_one_that_has_failed_waits_again(clock: Clock) -> None:
     assert (row.status, row.attempts) == (Status.PENDING, 0)
 
 
+def test_and_then_as_long_as_any(clock: Clock) -> None:
+    debounced(at_most=AT_MOST)
+    Task.objects.update(status=Status.FAILED)
+    clock.push(1000)
+    debounced(at_most=AT_MOST)
+    assert seconds_until(clock) == 30
+
+
 def test_after_a_cancel_the_wait_begins_anew(clock: Clock) -> None:
     debounced(at_most=AT_MOST)
     clock.push(100)

@@ -1,10 +1,12 @@
 """Triggers of APScheduler, and whatever answers the same question."""
 
+import re
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
-from django_tasks.exceptions import TaskTypeError, TaskValueError, shortened
+from django_tasks.exceptions import TaskTypeError, TaskValueError
 from django_tasks.schedules.base import Asked, Options, Schedule
 from django_tasks.schedules.checks import TICK, utc
 
@@ -14,7 +16,17 @@ if TYPE_CHECKING:
 # How many missed fires a trigger may go through one by one.
 TRIES = 100
 
-LONGEST_REPR = 200
+LONGEST_TEXT = 200
+_ADDRESS = re.compile(r"\b0x[0-9a-fA-F]+")
+
+
+def _text(trigger: Any) -> str:
+    """What it says of itself, if that is the same in every process; else what it is."""
+    with suppress(Exception):  # a stranger's may raise anything
+        if not _ADDRESS.search(text := str(trigger)):
+            return text[:LONGEST_TEXT]
+    kind = type(trigger)
+    return f"{kind.__module__}.{kind.__qualname__}"
 
 
 @dataclass(frozen=True, repr=False, init=False)
@@ -55,7 +67,7 @@ class Foreign(Schedule):
         return None if fire is None else utc("trigger", fire)
 
     def _said(self) -> str:
-        return f"trigger {' '.join(shortened(self.trigger, LONGEST_REPR).split())}"
+        return f"trigger {' '.join(_text(self.trigger).split())}"
 
     def _shortest(self) -> None:
         return None

@@ -141,15 +141,26 @@ def claim(
         return _claim_returning(dialect, claimer, lane, now, limit, _ORDINARY)
     if careful:
         with write_transaction(using):
-            return _claim_unlocked(dialect, claimer, lane, now, limit)
+            rows = _candidates(dialect, lane, now, limit * 2, _ORDINARY)
+            rows = rows or _behind_suspects(dialect, lane, now, limit * 2)
+            return _take_unlocked(dialect, claimer, rows, now, limit)
     return _claim_optimistic(dialect, claimer, lane, now, limit, _ORDINARY)
 
 
-def claim_alone(claimer: Claimer, lane: Lane, now: datetime, *, using: str) -> list[Claimed]:
-    """Claim one task of ``lane`` that was rescued twice; the caller must hold no other claim."""
+def claim_alone(
+    claimer: Claimer, lane: Lane, now: datetime, *, using: str, careful: bool = False
+) -> list[Claimed]:
+    """Claim one task of ``lane`` that was rescued twice; the caller must hold no other claim.
+
+    ``careful`` steps over rows that somebody holds locked, as in ``claim``.
+    """
     dialect = dialect_of(using)
     if dialect.returns_updates:
         return _claim_returning(dialect, claimer, lane, now, 1, _SUSPICIOUS)
+    if careful:
+        with write_transaction(using):
+            rows = _candidates(dialect, lane, now, SPARE_CANDIDATES, _SUSPICIOUS)
+            return _take_unlocked(dialect, claimer, rows, now, 1)
     return _claim_optimistic(dialect, claimer._replace(workers=1), lane, now, 1, _SUSPICIOUS)
 
 
@@ -230,12 +241,9 @@ def _claim_optimistic(
     return _take(dialect, claimer, rows, now)
 
 
-def _claim_unlocked(
-    dialect: Dialect, claimer: Claimer, lane: Lane, now: datetime, limit: int
+def _take_unlocked(
+    dialect: Dialect, claimer: Claimer, rows: list[tuple[Any, ...]], now: datetime, limit: int
 ) -> list[Claimed]:
-    rows = _candidates(dialect, lane, now, limit * 2, _ORDINARY) or _behind_suspects(
-        dialect, lane, now, limit * 2
-    )
     if not rows:
         return []
     template = f"SELECT id FROM {{task}} WHERE id IN ({marks(len(rows))}){dialect.lock_free_rows}"

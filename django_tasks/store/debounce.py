@@ -10,7 +10,7 @@ from datetime import datetime, timedelta
 from typing import NamedTuple
 
 from django_tasks.models import Task
-from django_tasks.status import OWNED
+from django_tasks.status import OWNED, Status
 from django_tasks.store import search
 from django_tasks.store.dialects import Dialect, dialect_of
 from django_tasks.store.transactions import write_transaction
@@ -61,7 +61,8 @@ def debounce(
                 break
             if there := _locked(dialect, new):
                 if not there.begins_anew:
-                    latest = there.latest or latest
+                    if there.status != Status.FAILED:
+                        latest = there.latest or latest
                     due = due if latest is None else max(now, min(due, latest))
                     new = new._replace(biz_ext=merged(there.biz_ext))
                 upsert([new._replace(when=due)], OnConflict.REPLACE, now, using=using)
@@ -86,7 +87,7 @@ def _stored(dialect: Dialect, new: NewTask, latest: datetime | None) -> Task:
     if latest is not None:
         dialect.execute(
             "UPDATE {task} SET scheduled_time = %s WHERE biz_code = %s AND biz_num = %s",
-            [dialect.to_column(latest), *key],
+            [dialect.to_due(latest), *key],
         )
     (row,) = search.with_keys([key], using=dialect.connection.alias)
     return row

@@ -19,7 +19,7 @@ from django.utils import timezone as django_timezone
 
 from django_tasks.clock import ClockReading
 from django_tasks.models import Gate, Pause, Task, WorkerRow
-from django_tasks.times import for_django
+from django_tasks.times import for_django, storable
 
 Params = Sequence[Any]
 
@@ -127,6 +127,10 @@ class Dialect:
     def to_column(self, moment: datetime) -> Any:
         """An aware datetime as a parameter that stores what Django would store."""
         return self.connection.ops.adapt_datetimefield_value(for_django(moment))
+
+    def to_due(self, moment: datetime) -> Any:
+        """An aware datetime at which a task is to run, never earlier: see ``storable``."""
+        return self.to_column(storable(moment))
 
     def readable(self, column: str) -> str:
         """A datetime column as something that drivers read quickly, for ``from_column``.

@@ -148,7 +148,7 @@ WHERE t.status IN {FINISHABLE_SQL}"""
 
 
 def _values(dialect: Dialect, rows: Sequence[Leaving]) -> list[Any]:
-    time = dialect.to_column
+    time = dialect.to_due
     return flat(
         (
             *row[:3],

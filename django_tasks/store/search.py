@@ -3,6 +3,7 @@
 import re
 from collections import defaultdict
 from collections.abc import Collection
+from typing import NamedTuple
 
 from django.db.models import Q, QuerySet, Value
 from django.db.models.functions import StrIndex
@@ -30,10 +31,20 @@ def with_keys(keys: Collection[tuple[str, str]], *, using: str) -> list[Task]:
     return found
 
 
-def schedules(biz_num: str, codes: Collection[str], *, using: str) -> dict[str, str | None]:
-    """The schedules of the rows with this number, by code."""
+class Planned(NamedTuple):
+    """What a handler's own row says."""
+
+    schedule: str | None
+    queue: str
+    priority: int
+
+
+def planned(biz_num: str, codes: Collection[str], *, using: str) -> dict[str, Planned]:
+    """The rows with this number, by code; those that are being cancelled count as absent."""
     rows = Task._base_manager.using(using).filter(biz_code__in=codes, biz_num=biz_num)
-    return dict(rows.values_list("biz_code", "schedule"))
+    alive = rows.exclude(status=Status.CANCELLING)
+    columns = ("biz_code", *Planned._fields)
+    return {code: Planned(*facts) for code, *facts in alive.values_list(*columns)}
 
 
 def containing(biz_code: str, fragment: str, *, at_start: bool) -> Q:

@@ -16,8 +16,9 @@ from django.db.models import Case, F, Q, SmallIntegerField, TextField, Value, Wh
 
 from django_tasks.models import Task
 from django_tasks.status import OWNED, UNOWNED, Status
+from django_tasks.store.search import Planned
 from django_tasks.store.transactions import retried, write_transaction
-from django_tasks.times import for_django
+from django_tasks.times import for_django, storable
 
 
 class Cancelled(NamedTuple):
@@ -85,9 +86,9 @@ def requeue(matching: Q, now: datetime, *, using: str) -> int:
     return _move(failed, now, now, _AS_ADDED, using=using)
 
 
-def replan(matching: Q, schedule: str, when: datetime, now: datetime, *, using: str) -> int:
-    """Give tasks another schedule and the time of their next run; otherwise as ``reschedule``."""
-    return _move(matching, when, now, _AS_ADDED, using=using, schedule=schedule)
+def replan(matching: Q, plan: Planned, when: datetime, now: datetime, *, using: str) -> int:
+    """Give tasks another plan and the time of their next run; otherwise as ``reschedule``."""
+    return _move(matching, when, now, _AS_ADDED, using=using, **plan._asdict())
 
 
 _AS_ADDED = {Status.FAILED: Status.PENDING, Status.CANCELLING: Status.RUNNING}
@@ -122,7 +123,7 @@ def _move(
         attempts=_when(owned, F("attempts"), Value(0)),
         rescues=_when(owned, F("rescues"), Value(0)),
         last_error=_when(owned, F("last_error"), Value("", output_field=TextField())),
-        when=for_django(when),
+        when=for_django(storable(when)),
         scheduled_time=None,
         **others,
         version=F("version") + 1,

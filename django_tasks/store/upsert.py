@@ -125,7 +125,7 @@ def _inserting(
 ) -> tuple[str, Sequence[Any]]:
     """An INSERT as far as its rows, and its parameters."""
     moment = dialect.to_column(now)
-    rows = [(*task[:2], dialect.to_column(task.when), *task[3:], moment, moment) for task in tasks]
+    rows = [(*task[:2], dialect.to_due(task.when), *task[3:], moment, moment) for task in tasks]
     source, params = dialect.source(_TYPES, rows, _CONSTANTS)
     return f"INSERT INTO {{task}} ({_COLUMNS}) {source}", params
 

@@ -225,8 +225,10 @@ class Claiming:
         if not self._is_idle():
             return self._config.poll_interval
         take = partial(store.claim_alone, self._claimer(), lane, now, using=self._config.using)
-        has_limit = self._gates.has_limit(lane)
-        claims = self._gates.claim(lane, now, lambda _: take()) if has_limit else take()
+        if self._gates.has_limit(lane):
+            claims = self._gates.claim(lane, now, lambda _: take(careful=True))
+        else:
+            claims = take()
         self._suspects = None
         self._alone = bool(claims)
         self._start(claims, now)

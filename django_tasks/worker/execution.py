@@ -44,7 +44,15 @@ from django_tasks.outcomes import (
     Settled,
     Unsettled,
 )
-from django_tasks.recurrence import Recurrence, for_latest, next_run, policy_of, recurrence_of
+from django_tasks.recurrence import (
+    Recurrence,
+    UnknownTrigger,
+    for_latest,
+    leaves_out,
+    next_run,
+    policy_of,
+    recurrence_of,
+)
 from django_tasks.registry import handler_for
 from django_tasks.running import RunningTask
 from django_tasks.store.finish import Ended, await_claim, finish_inside, is_cancelled
@@ -108,6 +116,9 @@ class Runner:
             return Ended(run.claimed, self._misfire(run, started) or self._run(run))
         except UnreadableSchedule as error:
             return Ended(claimed, self._parked(run, error))
+        except UnknownTrigger:
+            logs.unknown_trigger(claimed)
+            return Ended(claimed, Again(self._membership.clock.now() + AFTER_DEFECT))
         except BaseException as error:  # noqa: BLE001 - a defect of ours must not end the thread
             logs.run_failed(claimed)
             return Ended(
@@ -125,7 +136,7 @@ class Runner:
             run = run._replace(
                 claimed=claimed, task=RunningTask(claimed, self._using, started, is_cancelled)
             )
-            self._missed(run, started, "coalesce")
+            self._missed(run, started.utc, "coalesce")
         return run._replace(recurrence=recurrence)
 
     def _misfire(self, run: Run, started: Tick) -> Outcome | None:
@@ -134,10 +145,10 @@ class Runner:
             return None
         policy = run.recurrence.policy if run.recurrence else policy_of(run.handler)
         grace, late = policy.grace, _lateness(run.claimed, started.utc)
-        if grace is None or late <= grace or run.claimed.attempts or run.claimed.rescues:
+        if grace is None or late <= grace or run.claimed.attempts:
             return None
         action = policy.on_misfire or ("skip" if run.recurrence else "fail")
-        self._missed(run, started, action)
+        self._missed(run, started.utc, action)
         if action == "run":
             return None
         if action == "skip":
@@ -145,8 +156,8 @@ class Runner:
         reason = f"It would have started {late:.0f} s late; its misfire_grace_time is {grace:g} s."
         return self._parked(run, Misfired(reason))
 
-    def _missed(self, run: Run, started: Tick, action: str) -> None:
-        late = _lateness(run.claimed, started.utc)
+    def _missed(self, run: Run, now: datetime, action: str) -> None:
+        late = _lateness(run.claimed, now)
         logs.missed(run.task, late, action)
         self._tell(signals.task_missed, run, lateness=late, action=action)
 
@@ -159,8 +170,13 @@ class Runner:
         """What the schedule says, if there is one and it is not over."""
         if run.recurrence is None:
             return None
-        following = next_run(run.claimed, run.recurrence, self._membership.clock.now())
-        return following and replace(following, **facts)
+        now = self._membership.clock.now()
+        following = next_run(run.claimed, run.recurrence, now)
+        if following is None:
+            return None
+        if leaves_out(run.claimed, run.recurrence, following.scheduled_time or following.when):
+            self._missed(run, now, "overrun")
+        return replace(following, **facts)
 
     def _may_start(self, claimed: Claimed) -> bool:
         """Whether the claim is this worker's: not of a life before, nor past its lease."""
@@ -199,8 +215,15 @@ class Runner:
             return DONE
         payload = run.task.changed_payload(options().payload_limit)
         if answer is None:
-            return self._next(run, biz_ext=payload) or DONE
+            return self._next_after_success(run, payload)
         return Reschedule(self._moment("handle()", answer), payload)
+
+    def _next_after_success(self, run: Run, payload: str | None) -> Good:
+        """The work is done: an error of the schedule must not have it done again."""
+        try:
+            return self._next(run, biz_ext=payload) or DONE
+        except Exception as error:
+            raise UnreadableSchedule(str(error)) from error
 
     def _moment(self, field: str, answer: Any) -> datetime:
         """A time that a handler gave, as aware UTC."""
@@ -269,7 +292,8 @@ class Runner:
     def _after_failure(self, run: Run, error: BaseException) -> Bad:
         """Try again, or was that the last attempt? A schedule goes on all the same."""
         attempt = run.claimed.attempts + 1
-        if attempt < attempts_allowed(run.handler) and may_retry(run.handler, error):
+        is_left = attempt < attempts_allowed(run.handler)
+        if is_left and not isinstance(error, UnreadableSchedule) and may_retry(run.handler, error):
             return Retry(self._time_to_retry(run, error, attempt), error_text(error))
         text = error_text(error)
         try:
@@ -281,7 +305,7 @@ class Runner:
         if isinstance(error, RetryLater):
             try:
                 return self._moment("RetryLater", error.when)
-            except TaskValueError:
+            except (TaskValueError, OverflowError):
                 logs.backoff_failed(run.task)
         return self._membership.clock.now() + _delay(run, attempt)
 

@@ -7,7 +7,7 @@ is all the batching there is, and it adds no waiting.
 from random import uniform
 from time import monotonic
 
-from django_tasks import logs
+from django_tasks import logs, own_rows
 from django_tasks.claimed import Claimed
 from django_tasks.clock import Tick
 from django_tasks.handlers import time_limit
@@ -15,7 +15,7 @@ from django_tasks.registry import handler_for
 from django_tasks.running import RunningTask
 from django_tasks.store.connection import keep_connection
 from django_tasks.store.finish import is_cancelled
-from django_tasks.worker import own_rows, rescuer, stuck
+from django_tasks.worker import rescuer, stuck
 from django_tasks.worker.claiming import Claiming
 from django_tasks.worker.config import WorkerConfig
 from django_tasks.worker.executor import STALE_SECONDS, Executor

@@ -1,6 +1,10 @@
 """Tell a handler, once, that a run of it takes longer than its timeout."""
 
+import asyncio
+from collections.abc import Callable
+from inspect import iscoroutine
 from threading import Thread
+from typing import Any
 
 from django_tasks import logs, signals
 from django_tasks.handlers import TaskHandler
@@ -19,7 +23,9 @@ def report(handler: TaskHandler, task: RunningTask, seconds: float) -> None:
 
 def _tell(handler: TaskHandler, task: RunningTask, seconds: float) -> None:
     try:
-        handler.on_stuck(task, seconds)
+        hook: Callable[..., Any] = handler.on_stuck  # it may be async
+        if iscoroutine(answer := hook(task, seconds)):
+            asyncio.run(answer)
     except BaseException:  # noqa: BLE001 - the hook's failure changes nothing
         logs.hook_failed("on_stuck", task)
     signals.tell(signals.task_stuck, type(handler), task=task, seconds=seconds, using=task.using)

@@ -181,7 +181,8 @@ def adding(do: Caller, texts: Texts) -> None:
 def looking(do: Caller, texts: Texts) -> None:
     row(texts)
     assert len(do(search.with_keys, {(texts.code, texts.number)})) == 1
-    assert do(search.schedules, texts.number, [texts.code]) == {texts.code: texts.error}
+    (plan,) = do(search.planned, texts.number, [texts.code]).values()
+    assert (plan.schedule, plan.queue) == (texts.error, texts.queue)
     assert len(do(search.pending_like, texts.code, texts.number)) == 1
     for at_start in (True, False):
         match = search.containing(texts.code, texts.number, at_start=at_start)
@@ -232,7 +233,10 @@ def steering(do: Caller, texts: Texts) -> None:
         assert do(steer.resume, match, NOW) == 1
         assert do(steer.reschedule, match, later(60), NOW) == 1
         assert do(steer.run_now, match, NOW) == 1
-        assert do(steer.replan, match, texts.error, later(60), NOW) == 1
+        assert (
+            do(steer.replan, match, search.Planned(texts.error, texts.queue, 1), later(60), NOW)
+            == 1
+        )
         Task.objects.update(status=Status.FAILED)
         assert do(steer.requeue, match, NOW) == 1
     assert do(steer.cancel, match, NOW) == (1, 0)

@@ -7,18 +7,17 @@ from typing import Any
 import pytest
 from django.test import override_settings
 
-from django_tasks import registry, signals
+from django_tasks import own_rows, registry, signals
 from django_tasks.client import add_task, cancel_task, pause_task, reschedule_task
 from django_tasks.exceptions import RetryLater, TaskValueError
 from django_tasks.handlers import Stop, task_handler
 from django_tasks.keys import SCHEDULE_NUM
 from django_tasks.models import Task
-from django_tasks.outcomes import Done, Fail, GiveBack, Outcome, Reschedule, Retry
+from django_tasks.outcomes import Again, Done, Fail, GiveBack, Outcome, Reschedule, Retry
 from django_tasks.schedules import At, Every
 from django_tasks.status import Status
 from django_tasks.store.finish import Ended, finish
 from django_tasks.times import aware
-from django_tasks.worker import own_rows
 from django_tasks.worker.membership import Membership
 from tests.worker.conftest import Register
 from tests.worker.parts import (
@@ -238,6 +237,17 @@ def test_a_bad_time_to_retry_becomes_the_backoff(register: Register) -> None:
     assert SOON < outcome.when - now() <= MINUTE
 
 
+def test_retry_later_is_always_tried_again(register: Register) -> None:
+    def later(task: Any) -> None:
+        raise RetryLater(timedelta.max)
+
+    runs = Runs(register, later, retry_on=(LookupError,), fail_on=(Exception,), backoff=60)
+    added()
+    outcome = runs.run()
+    assert isinstance(outcome, Retry)
+    assert SOON < outcome.when - now() <= MINUTE
+
+
 @pytest.mark.parametrize(
     ("attributes", "kind"),
     [
@@ -345,6 +355,25 @@ def test_or_dropped_if_it_is_to_be_skipped(register: Register) -> None:
     assert row() is None
 
 
+def test_a_task_that_was_rescued_may_be_a_misfire(register: Register) -> None:
+    runs = Runs(register, nothing, misfire_grace_time=10)
+    added(when=ago(3600), schedule="every 2h")
+    Task.objects.update(rescues=1)
+    with heard(signals.task_missed) as missed:
+        runs.run()
+    assert [message["action"] for message in missed] == ["skip"]
+
+
+def test_times_that_pass_during_a_run_are_told(register: Register) -> None:
+    runs = Runs(register, nothing, backoff=0)
+    added(when=on_the_hour(3), schedule=hourly())
+    Task.objects.update(attempts=1)
+    with heard(signals.task_missed) as missed:
+        runs.run()
+    assert [message["action"] for message in missed] == ["overrun"]
+    assert stored().when == on_the_hour() + HOUR
+
+
 def test_an_attempt_after_a_failure_is_no_misfire(register: Register) -> None:
     answers = [ValueError("once"), None]
 
@@ -389,7 +418,7 @@ def test_a_handlers_schedule_has_one_row(register: Register) -> None:
     assert first is not None
     assert (first.schedule, first.queue, first.priority) == ("every 30m", "mail", 3)
     assert timedelta(minutes=29) < first.when - now() <= timedelta(minutes=30)
-    again = kept(register, Every(minutes=30))
+    again = kept(register, Every(minutes=30), queue="mail", priority=3)
     assert again is not None
     assert (again.pk, again.version, again.when) == (first.pk, 0, first.when)
 
@@ -439,20 +468,107 @@ class Trigger:
     def get_next_fire_time(self, previous: datetime | None, now: datetime) -> datetime:
         return now.replace(minute=0, second=0, microsecond=0) + HOUR
 
-    def __repr__(self) -> str:
-        return "<on the hour>"
+    def __str__(self) -> str:
+        return "on the hour"
 
 
 def test_a_trigger_of_another_library_serves_a_handler(register: Register) -> None:
     first = kept(register, Trigger())
     assert first is not None
-    assert first.schedule == "trigger <on the hour>"
+    assert first.schedule == "trigger on the hour"
     assert first.when == on_the_hour() + HOUR
     reschedule_task(CODE, SCHEDULE_NUM, ago(1))
     membership = joined()
     (claim,) = claimed(membership.worker_id)
     finish([runner(membership)(claim)], now(), using=USING)
     assert stored(SCHEDULE_NUM).when == on_the_hour() + HOUR
+
+
+class Anonymous(Trigger):
+    """Two of them have two texts, were those of Python."""
+
+    __str__ = object.__str__
+
+
+def test_a_trigger_without_a_text_of_its_own_is_the_same_on_every_host(register: Register) -> None:
+    first = kept(register, Anonymous())
+    again = kept(register, Anonymous())
+    assert first is not None
+    assert again is not None
+    assert first.schedule == f"trigger {__name__}.Anonymous"
+    assert again.version == first.version
+
+
+def test_a_trigger_that_this_host_does_not_have_is_left_for_another(
+    register: Register, caplog: pytest.LogCaptureFixture
+) -> None:
+    kept(register, Trigger())
+    registry.forget()
+    runs = Runs(register, nothing)
+    reschedule_task(CODE, SCHEDULE_NUM, ago(1))
+    assert isinstance(runs.run(SCHEDULE_NUM), Again)
+    assert not runs.times
+    assert stored(SCHEDULE_NUM).attempts == 0
+    assert "it waits" in caplog.text
+
+
+class Broken(Trigger):
+    def get_next_fire_time(self, previous: datetime | None, now: datetime) -> datetime:
+        if previous is None:
+            raise ZeroDivisionError("no time")
+        raise LookupError("no next time")
+
+
+def test_a_trigger_that_raises_harms_its_own_row_only(
+    register: Register, caplog: pytest.LogCaptureFixture
+) -> None:
+    registry.forget()
+    register(nothing, schedule=Broken())
+    register(nothing, "other", schedule="every 30m")
+    own_rows.keep(now(), using=USING)
+    assert "no time" in caplog.text
+    assert row(SCHEDULE_NUM) is None
+    assert row(SCHEDULE_NUM, "other") is not None
+
+
+def test_work_that_is_done_is_not_done_again_because_the_schedule_fails(register: Register) -> None:
+    trigger = Trigger()
+    kept(register, trigger)
+    registry.forget()
+    trigger.get_next_fire_time = Broken().get_next_fire_time  # type: ignore[method-assign]
+    runs = Runs(register, nothing, schedule=trigger, coalesce=False)
+    reschedule_task(CODE, SCHEDULE_NUM, ago(1))
+    outcome = runs.run(SCHEDULE_NUM)
+    assert isinstance(outcome, Fail)
+    assert "no next time" in outcome.error
+    assert len(runs.times) == 1
+
+
+def test_a_row_that_is_being_cancelled_counts_as_absent(register: Register) -> None:
+    kept(register, "every 30m")
+    owned = {"claimed_by": 7, "claim_time": now()}
+    Task.objects.update(status=Status.CANCELLING, **owned)
+    again = kept(register, "every 30m")
+    assert again is not None
+    assert again.status == Status.RUNNING
+
+
+def test_another_queue_or_priority_moves_the_row(register: Register) -> None:
+    kept(register, "every 30m")
+    moved = kept(register, "every 30m", queue="mail", priority=2)
+    assert moved is not None
+    assert (moved.queue, moved.priority, moved.version) == ("mail", 2, 1)
+
+
+def test_what_happens_to_such_rows_is_told(register: Register) -> None:
+    with heard(signals.task_added) as added_:
+        kept(register, "every 30m")
+        kept(register, "every 30m")
+    with heard(signals.task_changed) as changed:
+        kept(register, "every 1h")
+    with heard(signals.task_cancelled) as cancelled:
+        kept(register, None)
+    assert [len(each) for each in (added_, changed, cancelled)] == [1, 1, 1]
 
 
 def test_the_number_of_such_rows_is_taken() -> None:

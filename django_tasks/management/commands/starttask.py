@@ -6,6 +6,7 @@ import sys
 from collections.abc import Callable
 from typing import Any
 
+from django.apps import apps
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 from django.db import Error, connections, router
 from django.db.backends.base.base import BaseDatabaseWrapper
@@ -13,7 +14,7 @@ from django.utils import autoreload
 
 import django_tasks
 from django_tasks import conf, installation, registry
-from django_tasks.models import Task, WorkerRow
+from django_tasks.models import Task
 from django_tasks.worker.config import WorkerConfig, worker_config
 from django_tasks.worker.embedded import start_worker, wait_for_workers
 from django_tasks.worker.limits import Limits
@@ -192,7 +193,7 @@ def _missing_columns(connection: BaseDatabaseWrapper) -> list[str]:
     missing = []
     with connection.cursor() as cursor:
         tables = set(connection.introspection.table_names(cursor))
-        for model in (Task, WorkerRow):
+        for model in apps.get_app_config("django_tasks").get_models():
             table = model._meta.db_table
             if table not in tables:
                 missing.append(table)
