@@ -9,6 +9,7 @@ from django_tasks.backoff import seconds
 from django_tasks.claimed import Claimed
 from django_tasks.exceptions import TaskException, TaskValueError
 from django_tasks.handlers import TaskHandler
+from django_tasks.keys import SCHEDULE_NUM
 from django_tasks.outcomes import Reschedule
 from django_tasks.plans import Policy, as_plan
 from django_tasks.schedules import Foreign, Schedule, as_schedule, missed
@@ -35,7 +36,7 @@ def recurrence_of(claimed: Claimed, handler: TaskHandler) -> Recurrence:
     the handler.
     """
     policy, text = policy_of(handler), claimed.schedule or ""
-    if text.startswith(TRIGGER):
+    if text.startswith(TRIGGER) and claimed.biz_num == SCHEDULE_NUM:
         # Whatever it was in the process that wrote it: ours is the one to ask.
         own = None if handler.schedule is None else as_schedule(handler.schedule)
         if not isinstance(own, Foreign):
