@@ -103,7 +103,7 @@ class TaskForm(TaskModelForm):
         model = Task
         fields = ("biz_code", "biz_num", "when", "schedule", "biz_ext", "queue", "priority")
         field_classes = {"biz_ext": PayloadField, "schedule": forms.CharField}
-        widgets: ClassVar[Any] = {"schedule": forms.TextInput(attrs={"class": "vTextField"})}
+        widgets: ClassVar[Any] = {"schedule": forms.TextInput(attrs={"size": 60})}
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
