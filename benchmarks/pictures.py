@@ -113,7 +113,8 @@ def _late(measure: str) -> Callable[[Results, Path], None]:
                     shares = [100 * (place + 1) / len(pooled) for place in range(len(pooled))]
                     width = 2.4 if who.contender == "ours" else 1.2
                     colour = _colour(results, who.contender)
-                    axis.plot(pooled, shares, label=who.title, color=colour, linewidth=width)
+                    dash = "--" if who.processes > 1 else "-"
+                    axis.plot(pooled, shares, dash, label=who.title, color=colour, linewidth=width)
                 _logarithmic(axis, TITLES[database], "milliseconds")
                 axis.legend(fontsize=7, loc="lower right")
             axes[0].set_ylabel("% of the tasks had started")
