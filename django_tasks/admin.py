@@ -42,14 +42,13 @@ from django_tasks.times import aware
 
 if TYPE_CHECKING:
     TaskModelAdmin = admin.ModelAdmin[Task]
-    WorkerModelAdmin = admin.ModelAdmin[WorkerRow]
-    LockModelAdmin = admin.ModelAdmin[Lock]
+    ModelAdminOfAny = admin.ModelAdmin[Any]
     PauseModelAdmin = admin.ModelAdmin[Pause]
     PauseModelForm = forms.ModelForm[Pause]
     TaskModelForm = forms.ModelForm[Task]
     TaskPaginator = Paginator[Task]
 else:
-    TaskModelAdmin = WorkerModelAdmin = LockModelAdmin = PauseModelAdmin = admin.ModelAdmin
+    TaskModelAdmin = ModelAdminOfAny = PauseModelAdmin = admin.ModelAdmin
     TaskModelForm = PauseModelForm = forms.ModelForm
     TaskPaginator = Paginator
 
@@ -596,8 +595,24 @@ def _log(request: HttpRequest, tasks: list[Task], flag: int, message: str) -> No
         LogEntry.objects.log_actions(str(request.user.pk), tasks, flag, message)
 
 
+class OnlyShown(ModelAdminOfAny):
+    """Rows that are written by whoever they are about: nobody edits them here."""
+
+    def get_queryset(self, request: HttpRequest) -> "QuerySet[Any]":
+        return super().get_queryset(request).using(alias())
+
+    def has_add_permission(self, request: HttpRequest) -> bool:
+        return False
+
+    def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        return False
+
+    def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        return False
+
+
 @admin.register(WorkerRow)
-class WorkerAdmin(WorkerModelAdmin):
+class WorkerAdmin(OnlyShown):
     """Who polls the database. Workers write their rows themselves; there is nothing to edit."""
 
     list_display = fields = (
@@ -611,18 +626,6 @@ class WorkerAdmin(WorkerModelAdmin):
         "started",
     )
     ordering = ("id",)
-
-    def get_queryset(self, request: HttpRequest) -> "QuerySet[WorkerRow]":
-        return super().get_queryset(request).using(alias())
-
-    def has_add_permission(self, request: HttpRequest) -> bool:
-        return False
-
-    def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        return False
-
-    def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        return False
 
     @admin.display(description=_("alive"), boolean=True)
     def alive(self, worker: WorkerRow) -> bool:
@@ -726,7 +729,7 @@ class PauseAdmin(PauseModelAdmin):
 
 
 @admin.register(Lock)
-class LockAdmin(LockModelAdmin):
+class LockAdmin(OnlyShown):
     """Who holds which lock. Nothing to edit: a row that is written or deleted here would let two
     in at once, or begin its terms anew.
     """
@@ -736,18 +739,6 @@ class LockAdmin(LockModelAdmin):
     search_fields = ("name__startswith",)
     paginator = LimitedPaginator
     show_full_result_count = False
-
-    def get_queryset(self, request: HttpRequest) -> "QuerySet[Lock]":
-        return super().get_queryset(request).using(alias())
-
-    def has_add_permission(self, request: HttpRequest) -> bool:
-        return False
-
-    def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        return False
-
-    def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        return False
 
     @admin.display(description=_("held"), boolean=True)
     def held(self, lock: Lock) -> bool:

@@ -272,31 +272,28 @@ def test_a_lock_that_cannot_be_freed_is_left_to_its_lease(time, monkeypatch, cap
         pass
 
 
-def test_a_free_whose_answer_was_lost_is_repeated_and_counts(monkeypatch):
-    free, failures = rows.free, iter(range(1))
+def lose_an_answer(monkeypatch, name):
+    """The next call of a function of the store is carried out, and its answer does not come."""
+    function, failures = getattr(rows, name), iter(range(1))
 
     def failing_once(*args, **kwargs):
-        done = free(*args, **kwargs)
+        done = function(*args, **kwargs)
         if next(failures, None) is not None:
             raise OperationalError("gone away")
         return done
 
-    monkeypatch.setattr(rows, "free", failing_once)
+    monkeypatch.setattr(rows, name, failing_once)
+
+
+def test_a_free_whose_answer_was_lost_is_repeated_and_counts(monkeypatch):
+    lose_an_answer(monkeypatch, "free")
     with lock("report"):
         pass
     assert row().holder == ""
 
 
 def test_a_take_whose_answer_was_lost_holds_the_lock_for_one_lease(time, monkeypatch):
-    take, failures = rows.take, iter(range(1))
-
-    def failing_once(*args, **kwargs):
-        done = take(*args, **kwargs)
-        if next(failures, None) is not None:
-            raise OperationalError("gone away")
-        return done
-
-    monkeypatch.setattr(rows, "take", failing_once)
+    lose_an_answer(monkeypatch, "take")
     with pytest.raises(OperationalError), lock("report"):
         pass
     with pytest.raises(LockTaken), lock("report"):

@@ -13,6 +13,7 @@ from django_tasks.models import Task
 from django_tasks.status import OWNED, Status
 from django_tasks.store import search
 from django_tasks.store.dialects import Dialect, dialect_of
+from django_tasks.store.leave import expect_count
 from django_tasks.store.transactions import write_transaction
 from django_tasks.store.upsert import NewTask, OnConflict, upsert
 
@@ -85,9 +86,7 @@ def _stored(dialect: Dialect, new: NewTask, latest: datetime | None) -> Task:
     """Note until when it waits at the latest, in the row that is locked, and read it."""
     key = new[:2]
     if latest is not None:
-        dialect.execute(
-            "UPDATE {task} SET scheduled_time = %s WHERE biz_code = %s AND biz_num = %s",
-            [dialect.to_due(latest), *key],
-        )
+        template = "UPDATE {task} SET scheduled_time = %s WHERE biz_code = %s AND biz_num = %s"
+        expect_count(dialect.execute(template, [dialect.to_due(latest), *key]), 1)
     (row,) = search.with_keys([key], using=dialect.connection.alias)
     return row

@@ -71,7 +71,7 @@ def leave(dialect: Dialect, rows: Sequence[Leaving], now: datetime) -> set[int]:
     matched = _locked(dialect, [row[:3] for row in rows], FINISHABLE_SQL)
     if rows := [row for row in rows if row.id in matched]:
         changed = dialect.execute(*_leave_joined(dialect, rows, now))
-        _expect(changed, len(rows))
+        expect_count(changed, len(rows))
     return matched
 
 
@@ -91,7 +91,7 @@ def remove(
         gone = dialect.execute(
             f"DELETE FROM {{task}} WHERE id IN ({marks(len(matched))})", sorted(matched)
         )
-        _expect(gone, len(matched))
+        expect_count(gone, len(matched))
     return matched
 
 
@@ -175,7 +175,7 @@ def _locked(dialect: Dialect, keys: Sequence[tuple[int, int, int]], statuses: st
     return {key[0] for key in keys if key in found}
 
 
-def _expect(count: int, expected: int) -> None:
+def expect_count(count: int, expected: int) -> None:
     """Rows locked in this very transaction cannot have changed; anything else is a defect."""
     if count != expected:
         raise AssertionError(f"{count} rows changed where {expected} were locked")

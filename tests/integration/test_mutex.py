@@ -91,6 +91,15 @@ def leaders(journal: Journal) -> list[tuple[int, int]]:
     return [each for each, _ in groupby((line["pid"], line["term"]) for line in lines)]
 
 
+def leader_and_other(lead: Lead, journal: Journal) -> tuple[StartTask, StartTask]:
+    """Two programs, of which the first leads and the second stands by."""
+    first = lead()
+    journal.wait("lead", times=3)
+    second = lead()
+    journal.wait("stand by")
+    return first, second
+
+
 def wait_for_another(journal: Journal, leader: StartTask, *others: StartTask) -> dict[str, Any]:
     """The first line of whoever leads after ``leader``."""
     return eventually(
@@ -103,10 +112,7 @@ def wait_for_another(journal: Journal, leader: StartTask, *others: StartTask) ->
 def test_when_the_leader_is_killed_another_one_leads_after_its_lease(
     lead: Lead, journal: Journal, gate: Path
 ) -> None:
-    first = lead()
-    journal.wait("lead", times=3)
-    second = lead()
-    journal.wait("stand by")
+    first, second = leader_and_other(lead, journal)
     first.kill()
     killed = monotonic()
     taken = wait_for_another(journal, first, second)
@@ -124,10 +130,7 @@ def test_when_the_leader_is_killed_another_one_leads_after_its_lease(
 def test_a_leader_that_was_stopped_for_longer_than_its_lease_knows_it_when_it_wakes_up(
     lead: Lead, journal: Journal, gate: Path
 ) -> None:
-    first = lead()
-    journal.wait("lead", times=3)
-    second = lead()
-    journal.wait("stand by")
+    first, second = leader_and_other(lead, journal)
     first.send(signal.SIGSTOP)
     taken = wait_for_another(journal, first, second)
     first.send(signal.SIGCONT)
