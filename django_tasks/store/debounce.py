@@ -54,21 +54,31 @@ def debounce(
     ``merged`` makes the new payload (JSON text) of the one that waits.
     """
     dialect = dialect_of(using)
-    due = now + patience.wait
+    new = new._replace(when=now + patience.wait)
     latest = None if patience.at_most is None else now + patience.at_most
     with write_transaction(using):
-        while True:
-            if upsert([new._replace(when=due)], OnConflict.KEEP, now, using=using):
-                break
+        while not upsert([new], OnConflict.KEEP, now, using=using):
             if there := _locked(dialect, new):
-                if not there.begins_anew:
-                    if there.status != Status.FAILED:
-                        latest = there.latest or latest
-                    due = due if latest is None else max(now, min(due, latest))
-                    new = new._replace(biz_ext=merged(there.biz_ext))
-                upsert([new._replace(when=due)], OnConflict.REPLACE, now, using=using)
+                new, latest = _joined(there, new, latest, merged, now)
+                upsert([new], OnConflict.REPLACE, now, using=using)
                 break
         return _stored(dialect, new, latest)
+
+
+def _joined(
+    there: There,
+    new: NewTask,
+    latest: datetime | None,
+    merged: Callable[[str | None], str | None],
+    now: datetime,
+) -> tuple[NewTask, datetime | None]:
+    """What is added to a row that is there, and until when that waits at the latest."""
+    if there.begins_anew:
+        return new, latest
+    if there.status != Status.FAILED:
+        latest = there.latest or latest
+    when = new.when if latest is None else max(now, min(new.when, latest))
+    return new._replace(when=when, biz_ext=merged(there.biz_ext)), latest
 
 
 def _locked(dialect: Dialect, new: NewTask) -> There | None:
