@@ -24,11 +24,13 @@ from tests.waiting import DEADLINE, eventually, never
 
 
 def test_two_workers_run_each_of_5000_tasks_exactly_once(start: Start, journal: Journal) -> None:
-    add("run", *range(5000))
-    running = [start("--until-empty") for _ in range(2)]
+    running = [start() for _ in range(2)]
+    # Both are up before anything is due: one alone needs a tenth of a second for all of it.
+    eventually(lambda: workers() == 2, "both have joined", log=running[0].log)
+    add("run", *range(5000), seconds=1.0)
     eventually(lambda: count() == 0, "all are done", deadline=60)
     for worker in running:
-        assert worker.ended() == 0, worker.log()
+        assert worker.stop() == 0, worker.log()
     keys = journal.keys("end")
     assert len(keys) == 5000
     assert len(set(keys)) == 5000
