@@ -35,11 +35,16 @@ class Item(NamedTuple):
     besides: tuple[str, ...] = ()  # and these
     seconds: float = 0.0
     rounds: int = 0  # fewer than the others, where one takes long
+    neighbours_rounds: int = 0  # in how many of them neighbours take part; all, if 0
     least: int = 10  # tasks
     databases: tuple[str, ...] = PLACES
 
     def how_often(self, size: Size) -> int:
         return min(size.rounds, self.rounds or size.rounds)
+
+    def takes_part(self, number: int, *, neighbour: bool) -> bool:
+        """Whether a contender has a turn in this round, the first of which is 0."""
+        return not neighbour or number < (self.neighbours_rounds or number + 1)
 
     def how_many(self, size: Size) -> int:
         return max(self.least, int(self.tasks * size.tasks))
@@ -52,9 +57,16 @@ class Item(NamedTuple):
 PLAN = (
     Item("drain", 100_000, besides=("floor:2", "ours:2")),
     Item("enqueue", 100_000),
-    Item("lateness", 1_000, besides=("ours:2",), seconds=15.0),
-    Item("pickup", 100, besides=("ours:2",), seconds=15.0),
+    # Each round is a distribution already, and neighbours may be half a minute late.
+    Item("lateness", 1_000, besides=("ours:2",), seconds=15.0, neighbours_rounds=1),
+    Item("pickup", 100, besides=("ours:2",), seconds=15.0, neighbours_rounds=1),
     Item("idle", 1, seconds=60.0, rounds=1),
+    Item(
+        "history",
+        100_000,
+        ("ours:1", "ours-history:1", "ours:2", "ours-history:2"),
+        rounds=3,
+    ),
     Item(
         "processes",
         100_000,

@@ -36,7 +36,7 @@ NEIGHBOURS = CHECKOUT / ".venv-benchmark-neighbours"
 PATIENCE_SECONDS = 7200
 
 # Where a slow contender gets fewer tasks; everything else goes by time.
-PACED = ("drain", "enqueue", "processes")
+PACED = ("drain", "enqueue", "processes", "history")
 
 
 class Turn(NamedTuple):
@@ -121,6 +121,8 @@ def _round(
         if name not in options.contender and contender not in options.contender:
             continue
         entry = CATALOGUE[contender]
+        if not item.takes_part(number, neighbour=entry.neighbour):
+            continue
         if database in {*entry.databases} & {*item.databases} and item.measure in entry.measures:
             yield Turn(
                 database,

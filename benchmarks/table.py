@@ -36,6 +36,7 @@ COLUMNS: dict[str, tuple[Column, ...]] = {
         Column("statements", "statements a minute", up=False),
         Column("cpu_seconds", "CPU seconds a minute", up=False),
     ),
+    "history": (_RATE, Column("cpu_us", "CPU a task, µs", up=False)),
     "processes": (_RATE,),
     "waste": (Column("wasted", "wasted share of what was read", up=False), _RATE),
     "handlers": (_RATE,),

@@ -13,6 +13,7 @@ from django_tasks.client import (
     add_task,
     add_tasks,
     adelete_tasks,
+    aget_runs,
     aget_task,
     aget_tasks_by_code,
     apause_task,
@@ -22,6 +23,7 @@ from django_tasks.client import (
     arun_task_now,
     cancel_task,
     delete_tasks,
+    get_runs,
     get_task,
     get_tasks_by_code,
     pause_task,
@@ -44,7 +46,7 @@ from django_tasks.exceptions import (
 )
 from django_tasks.handlers import Stop, TaskHandler, task_handler
 from django_tasks.locks import Held, alock, lock
-from django_tasks.models import Pause, Task
+from django_tasks.models import Pause, Task, TaskRun
 from django_tasks.pausing import (
     apause_tasks,
     apaused,
@@ -78,6 +80,7 @@ __all__ = [
     "TaskException",
     "TaskExists",
     "TaskHandler",
+    "TaskRun",
     "TaskTypeError",
     "TaskValueError",
     "UnknownDatabase",
@@ -87,6 +90,7 @@ __all__ = [
     "add_task",
     "add_tasks",
     "adelete_tasks",
+    "aget_runs",
     "aget_task",
     "aget_tasks_by_code",
     "alock",
@@ -100,6 +104,7 @@ __all__ = [
     "arun_task_now",
     "cancel_task",
     "delete_tasks",
+    "get_runs",
     "get_task",
     "get_task_handlers",
     "get_tasks_by_code",

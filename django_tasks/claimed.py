@@ -35,6 +35,11 @@ class Claimed(NamedTuple):
         return Status.RUNNING
 
     @property
+    def attempt(self) -> int:
+        """1 for the first run, one more after every failure and every rescue."""
+        return 1 + self.attempts + self.rescues
+
+    @property
     def intended_time(self) -> datetime:
         """For which time this run is: of a schedule's task, without its jitter and retries."""
         return self.scheduled_time if self.schedule and self.scheduled_time else self.when

@@ -29,7 +29,7 @@ from django_tasks.intake import (
     write_alias,
 )
 from django_tasks.keys import BIZ_NUM_LENGTH, check_text
-from django_tasks.models import Task
+from django_tasks.models import Task, TaskRun
 from django_tasks.registry import handler_for
 from django_tasks.store import hints, search, steer, workers
 from django_tasks.store.batches import batches
@@ -156,6 +156,20 @@ def get_task(biz_code: str, biz_num: str, *, using: str | None = None) -> Task |
     )
 
 
+def get_runs(
+    biz_code: str, biz_num: str, limit: int = 100, *, using: str | None = None
+) -> list[TaskRun]:
+    """Runs of a key that have ended, the last one first, also when its task is gone.
+
+    Those that the history keeps: see ``TaskHandler.history`` and the settings HISTORY and
+    HISTORY_AGE. At most ``limit`` of them.
+    """
+    if type(limit) is not int or limit < 0:
+        raise TaskValueError("limit", limit, "must be a whole number, 0 or more")
+    runs = TaskRun._base_manager.using(read_alias(using)).filter(checked_key(biz_code, biz_num))
+    return list(runs.order_by("-id")[:limit])
+
+
 def get_tasks_by_code(
     biz_code: str,
     biz_num: str = "",
@@ -232,6 +246,7 @@ aadd_tasks = sync_to_async(add_tasks)
 acancel_task = sync_to_async(cancel_task)
 adelete_tasks = sync_to_async(delete_tasks)
 aget_task = sync_to_async(get_task)
+aget_runs = sync_to_async(get_runs)
 aget_tasks_by_code = sync_to_async(get_tasks_by_code)
 areschedule_task = sync_to_async(reschedule_task)
 arun_task_now = sync_to_async(run_task_now)

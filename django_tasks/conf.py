@@ -16,6 +16,7 @@ from django.core.signals import setting_changed
 
 from django_tasks.backoff import seconds
 from django_tasks.exceptions import TaskException, shortened
+from django_tasks.history import KINDS
 
 
 class ConfigurationError(TaskException, ImproperlyConfigured):
@@ -46,6 +47,12 @@ def _duration(lowest: float, highest: float) -> Callable[[Any], float]:
     return convert
 
 
+def _history(value: Any) -> str:
+    if value not in KINDS:
+        raise ValueError(f"must be {', '.join(map(repr, KINDS[:-1]))} or {KINDS[-1]!r}")
+    return str(value)
+
+
 def _address(value: Any) -> str:
     if not isinstance(value, str):
         raise TypeError("must be a text")
@@ -73,6 +80,8 @@ class Options:
     ``max_attempts``   failed runs before a task is FAILED, unless its handler says otherwise
     ``shutdown_timeout``  how long a stopping worker waits for running handlers
     ``payload_limit``  the largest ``biz_ext``, in bytes of JSON
+    ``history``        which runs leave a line in the history: "all", "problems", "none"
+    ``history_age``    how long the history keeps a line
     ``doorbell``       the address of this host at which workers can be woken; empty: nowhere
     """
 
@@ -84,6 +93,8 @@ class Options:
     max_attempts: int = _option(5, _whole(1, 10_000))
     shutdown_timeout: float = _option(30.0, _duration(0, 86_400))
     payload_limit: int = _option(1_000_000, _whole(1, 100_000_000))
+    history: str = _option("problems", _history)
+    history_age: float = _option(30 * 86_400.0, _duration(1, 30 * 365 * 86_400))
     doorbell: str = _option("127.0.0.1", _address)
 
 

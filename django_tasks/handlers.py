@@ -7,6 +7,7 @@ from typing import Any, ClassVar
 from django_tasks.backoff import Backoff, Duration, Exponential, as_backoff, seconds
 from django_tasks.conf import options
 from django_tasks.exceptions import HandlerError, RetryLater
+from django_tasks.history import History
 from django_tasks.plans import OnMisfire
 from django_tasks.rates import Limit, as_limit
 from django_tasks.running import RunningTask
@@ -34,6 +35,8 @@ class TaskHandler:
                              database: effects there happen exactly once
     ``retry_on``             exceptions after which a run is tried again; any other fails at once
     ``fail_on``              exceptions that fail at once all the same
+    ``history``              which of its runs the history keeps: "all", "problems" (those that did
+                             not simply go well) or "none"; None: the setting HISTORY
     ``schedule``             when it runs by itself: a value of ``django_tasks.schedules``, its
                              text, a timedelta, or a trigger with APScheduler's
                              ``get_next_fire_time``; workers keep one row for it
@@ -60,6 +63,7 @@ class TaskHandler:
     atomic: ClassVar[bool] = False
     retry_on: ClassVar[tuple[type[BaseException], ...]] = (BaseException,)
     fail_on: ClassVar[tuple[type[BaseException], ...]] = ()
+    history: ClassVar[History | None] = None
     schedule: ClassVar[Any] = None
     misfire_grace_time: ClassVar[Duration | None] = None
     on_misfire: ClassVar[OnMisfire | None] = None
@@ -125,7 +129,7 @@ FUNCTION_ATTRIBUTES = frozenset(
     {
         *("queue", "priority", "max_attempts", "backoff", "timeout", "atomic", "on_failure"),
         *("retry_on", "fail_on", "schedule", "misfire_grace_time", "on_misfire", "coalesce"),
-        *("catch_up", "max_running", "rate_limit"),
+        *("catch_up", "max_running", "rate_limit", "history"),
     }
 )
 
@@ -170,6 +174,11 @@ def retry_delay(handler: TaskHandler, attempt: int) -> float:
 def time_limit(handler: TaskHandler) -> float | None:
     """The handler's ``timeout`` in seconds, or None."""
     return None if handler.timeout is None else seconds(handler.timeout)
+
+
+def history_of(handler: TaskHandler | None) -> str:
+    """Which runs the history keeps."""
+    return (handler.history if handler is not None else None) or options().history
 
 
 def cluster_limit(handler: TaskHandler) -> Limit | None:

@@ -6,6 +6,7 @@ from django_tasks.installation import require_own_package
 
 require_own_package()
 
+from datetime import datetime
 from typing import Any, ClassVar
 
 from django.db import models
@@ -14,7 +15,8 @@ from django.utils.translation import gettext_lazy as _
 
 from django_tasks.fields import KeyField
 from django_tasks.keys import BIZ_CODE_LENGTH, BIZ_NUM_LENGTH, LOCK_NAME_LENGTH, QUEUE_LENGTH
-from django_tasks.status import Status
+from django_tasks.status import RunOutcome, Status
+from django_tasks.times import aware
 
 
 class Task(models.Model):
@@ -70,6 +72,51 @@ class Task(models.Model):
 
     def __str__(self) -> str:
         return f"{self.biz_code}/{self.biz_num}"
+
+
+class TaskRun(models.Model):
+    """One run that has ended; the names say what ``history.Line`` says."""
+
+    id = models.BigAutoField(primary_key=True)
+    biz_code = KeyField(_("code"), max_length=BIZ_CODE_LENGTH)
+    biz_num = KeyField(_("number"), max_length=BIZ_NUM_LENGTH)
+    when = models.DateTimeField(_("when"))
+    scheduled_time = models.DateTimeField(_("scheduled time"), null=True)
+    started = models.DateTimeField(_("started"))
+    ended = models.DateTimeField(_("ended"))
+    outcome = models.CharField(_("outcome"), max_length=20, choices=RunOutcome.choices)
+    missed = models.CharField(_("missed times"), max_length=50)
+    attempt = models.IntegerField(_("attempt"))
+    worker = models.CharField(_("worker"), max_length=200)
+    error = models.TextField(_("error"))
+
+    class Meta:
+        db_table = "t_task_run"
+        default_permissions = ("view",)  # nobody edits it
+        verbose_name = _("run")
+        verbose_name_plural = _("runs")
+        indexes: ClassVar[Any] = [
+            # All that the history is asked for; each further one costs every run its time.
+            models.Index(fields=["biz_code", "biz_num"], name="t_task_run_key"),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.biz_code}/{self.biz_num}"
+
+    @property
+    def lateness(self) -> float:
+        """Seconds from ``when`` to the start."""
+        return _seconds(self.when, self.started)
+
+    @property
+    def duration(self) -> float:
+        """Seconds from the start to the end."""
+        return _seconds(self.started, self.ended)
+
+
+def _seconds(start: datetime, end: datetime) -> float:
+    # Not end - start: without USE_TZ both are local times, and a change of clocks may lie between.
+    return (aware("end", end) - aware("start", start)).total_seconds()
 
 
 class WorkerRow(models.Model):

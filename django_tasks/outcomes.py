@@ -8,7 +8,7 @@ from datetime import datetime
 class Done:
     """The task is finished and its row goes."""
 
-    counts_as: str = "done"
+    counts_as: str = "done"  # or "skipped"
 
 
 DONE = Done()
@@ -26,7 +26,7 @@ class Reschedule:
     biz_ext: str | None = None
     scheduled_time: datetime | None = None
     error: str = ""
-    counts_as: str = "rescheduled"
+    counts_as: str = "rescheduled"  # or "skipped", "failed"
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +66,9 @@ class Lost:
     """An ``atomic`` run that found its row taken over, and rolled everything back."""
 
 
+LOST = Lost()
+
+
 @dataclass(frozen=True, slots=True)
 class Unsettled:
     """An ``atomic`` run whose end the database refused or never answered.
@@ -78,3 +81,28 @@ class Unsettled:
 
 
 Outcome = Done | Reschedule | Retry | Fail | Again | GiveBack | Settled | Lost | Unsettled
+
+_NAMES = {
+    Settled: "done",
+    Retry: "retried",
+    Again: "retried",
+    Unsettled: "retried",
+    Fail: "failed",
+    GiveBack: "given back",
+    Lost: "lost",
+}
+
+
+def name_of(outcome: Outcome) -> str:
+    """The word under which runs that end so are counted, and found in the history."""
+    if isinstance(outcome, Done | Reschedule):
+        return outcome.counts_as
+    return _NAMES[type(outcome)]
+
+
+def error_of(outcome: Outcome) -> str:
+    """The error that it tells of, or nothing."""
+    match outcome:
+        case Reschedule(error=text) | Retry(error=text) | Fail(error=text):
+            return text
+    return ""

@@ -158,6 +158,8 @@ def _checked_code(handler: TaskHandler) -> str:
         cluster_limit(handler)
         if handler.max_attempts is not None:
             conf.convert("MAX_ATTEMPTS", handler.max_attempts)
+        if handler.history is not None:
+            conf.convert("HISTORY", handler.history)
         _check_policies(handler)
     except (TypeError, ValueError) as error:
         raise HandlerError(f"{describe(handler)}: {error}") from error

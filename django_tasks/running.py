@@ -124,7 +124,7 @@ class RunningTask:
     @property
     def attempt(self) -> int:
         """1 for the first run, one more after every failure and every rescue."""
-        return 1 + self._claimed.attempts + self._claimed.rescues
+        return self._claimed.attempt
 
     @property
     def lateness(self) -> float:

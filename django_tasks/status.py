@@ -13,6 +13,17 @@ class Status(models.IntegerChoices):
     PAUSING = 5, _("pausing")
 
 
+class RunOutcome(models.TextChoices):
+    """How a run ended, in the words of ``outcomes.name_of``."""
+
+    DONE = "done", _("done")
+    RESCHEDULED = "rescheduled", _("rescheduled")
+    SKIPPED = "skipped", _("skipped")
+    RETRIED = "retried", _("retried")
+    FAILED = "failed", _("failed")
+    LOST = "lost", _("lost")
+
+
 # A worker owns the row; claimed_by is set exactly then.
 OWNED = (Status.RUNNING, Status.CANCELLING, Status.PAUSING)
 # The owner may write how its run ended. A CANCELLING row only goes away.

@@ -5,7 +5,8 @@ from datetime import datetime, timedelta, timezone
 from typing import Any
 
 from django_tasks.claimed import Claimed
-from django_tasks.models import Task, WorkerRow
+from django_tasks.history import Line
+from django_tasks.models import Task, TaskRun, WorkerRow
 from django_tasks.status import OWNED, Status
 from django_tasks.store.claim import Claimer, Lane, claim
 from django_tasks.store.upsert import NewTask
@@ -93,6 +94,33 @@ def a_claim(biz_num: str = "1", *, worker: int = WORKER, **fields: Any) -> Claim
     (claimed,) = claim(Claimer(worker), a_lane(biz_code=code), NOW, 2, using="default")
     assert claimed.biz_num == biz_num
     return claimed
+
+
+def a_line(**fields: Any) -> Line:
+    """What the history keeps of a run that went well, from three seconds ago."""
+    values = {
+        "biz_code": CODE,
+        "biz_num": "1",
+        "when": later(-5),
+        "scheduled_time": None,
+        "started": later(-3),
+        "ended": later(-2),
+        "outcome": "done",
+        "missed": "",
+        "attempt": 1,
+        "worker": "host-1",
+        "error": "",
+    }
+    return Line(**(values | fields))
+
+
+def a_run(**fields: Any) -> TaskRun:
+    """A stored line of the history."""
+    values = a_line(**fields)._asdict()
+    for name in ("when", "scheduled_time", "started", "ended"):
+        if values[name] is not None:
+            values[name] = for_django(values[name])
+    return TaskRun.objects.create(**values)
 
 
 def a_worker(name: str = "host-1", **fields: Any) -> WorkerRow:

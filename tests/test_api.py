@@ -39,6 +39,7 @@ from tests.factories import (
     UTC,
     a_claim,
     a_row,
+    a_run,
     a_task,
     in_utc,
     later,
@@ -391,6 +392,7 @@ FIRST = {
     "cancel_task": lambda: cancel_task(CODE, "1"),
     "delete_tasks": lambda: delete_tasks(CODE, "1"),
     "get_task": lambda: get_task(CODE, "1"),
+    "get_runs": lambda: api.get_runs(CODE, "1"),
     "get_tasks_by_code": lambda: get_tasks_by_code(CODE, "1"),
     "reschedule_task": lambda: reschedule_task(CODE, "1", later(60)),
     "run_task_now": lambda: run_task_now(CODE, "1"),
@@ -407,6 +409,7 @@ def test_every_function_may_be_the_first_that_a_process_does_with_its_database(e
     a_row("1")
     a_row("2", status=PAUSED)
     a_row("3", status=FAILED)
+    a_run()
 
     assert elsewhere(FIRST[name]).result(DEADLINE)
 
@@ -612,6 +615,22 @@ def test_no_task_is_none():
     assert get_task("Order", "A") is None
 
 
+def test_runs_are_those_of_the_key_the_last_one_first():
+    for number, outcome in (("1", "retried"), ("1", "failed"), ("11", "lost"), ("a", "lost")):
+        a_run(biz_num=number, outcome=outcome)
+    a_run(biz_code="Order", outcome="lost")
+
+    assert [run.outcome for run in api.get_runs(CODE, "1")] == ["failed", "retried"]
+    assert [run.outcome for run in api.get_runs(CODE, "1", 1)] == ["failed"]
+    assert api.get_runs(CODE, "1", limit=0) == api.get_runs(CODE, "A") == []
+
+
+@pytest.mark.parametrize("limit", [-1, 2.5, "5", None, True])
+def test_a_limit_that_is_no_number_is_refused(limit):
+    with pytest.raises(TaskValueError, match="limit must be a whole number, 0 or more"):
+        api.get_runs(CODE, "1", limit)
+
+
 def test_only_pending_tasks_of_exactly_the_code_are_listed_the_earliest_first():
     for number, status in enumerate(Status):
         a_row(str(number), status=status)
@@ -726,7 +745,7 @@ class Router:
         return self.writes
 
 
-READERS = ["get_task", "get_tasks_by_code"]
+READERS = ["get_task", "get_runs", "get_tasks_by_code"]
 
 
 @pytest.fixture
@@ -750,6 +769,7 @@ def test_an_alias_wins_over_the_router(routed):
     add_task(a_task(), using="default")
     assert add_tasks([a_task("2")], using="default") == 1
     assert get_task(CODE, "1", using="default")
+    assert api.get_runs(CODE, "1", using="default") == []
     assert len(get_tasks_by_code(CODE, using="default")) == 2
     assert reschedule_task(CODE, "1", NOW, using="default")
     assert run_task_now(CODE, "1", using="default")
@@ -774,7 +794,7 @@ def test_every_function_that_asks_the_database_has_an_async_twin():
         if inspect.isfunction(function) and "using" in inspect.signature(function).parameters
     }
     assert {name for name in asking if name in api.__all__} == set(TWINS)
-    assert len(TWINS) == 14
+    assert len(TWINS) == 15
 
 
 @pytest.mark.parametrize("name", TWINS)
@@ -788,6 +808,7 @@ def test_the_twins_do_what_their_originals_do():
         assert await api.aadd_tasks([a_task("2")], batch_size=1) == 1
         assert await api.aget_task(CODE, "1") == stored
         assert len(await api.aget_tasks_by_code(CODE)) == 2
+        assert await api.aget_runs(CODE, "1") == []
         assert await api.areschedule_task(CODE, "1", later(5))
         assert await api.apause_task(CODE, "1")
         assert await api.aresume_task(CODE, "1")

@@ -170,6 +170,7 @@ def test_the_id_of_another_task_is_refused():
 BY_KEY = [
     api.cancel_task,
     api.get_task,
+    api.get_runs,
     api.run_task_now,
     api.pause_task,
     api.resume_task,

@@ -17,6 +17,8 @@ DEFAULTS = {
     "MAX_ATTEMPTS": 5,
     "SHUTDOWN_TIMEOUT": 30.0,
     "PAYLOAD_LIMIT": 1_000_000,
+    "HISTORY": "problems",
+    "HISTORY_AGE": 30 * 86_400.0,
     "DOORBELL": "127.0.0.1",
 }
 NUMBERS = [name for name, value in DEFAULTS.items() if not isinstance(value, str)]
@@ -76,6 +78,9 @@ BAD = [
     ("DOORBELL", "example.com"),
     ("DOORBELL", 5),
     ("DOORBELL", None),
+    ("HISTORY", "some"),
+    ("HISTORY", None),
+    ("HISTORY", ["all"]),
     *[(name, "5") for name in NUMBERS],
     *[(name, None) for name in NUMBERS],
     *[(name, True) for name in NUMBERS],

@@ -145,6 +145,7 @@ UNUSABLE = {
     "timeout of another type": a_handler(timeout="10"),
     "negative timeout": a_handler(timeout=timedelta(-1)),
     "no attempts": a_handler(max_attempts=0),
+    "another history": a_handler(history="some"),
     "none at once": a_handler(max_running=0),
     "at once of another type": a_handler(max_running="5"),
     "a rate of another form": a_handler(rate_limit="5 a minute"),

@@ -57,7 +57,7 @@ def attributes(name: str) -> set[str]:
 
 def test_every_file_is_looked_at() -> None:
     assert len(FILES) > 50
-    assert {"admin.py", "store/upsert.py", "worker/execution.py", "payload.py"} <= set(FILES)
+    assert {"admin/tasks.py", "store/upsert.py", "worker/execution.py", "payload.py"} <= set(FILES)
 
 
 # Code

@@ -5,7 +5,7 @@ from typing import NamedTuple
 SERVED = ("sqlite", "mariadb", "postgresql")
 PLACES = (*SERVED, "redis")
 ANYBODY = ("drain", "enqueue", "lateness", "pickup", "idle")
-OWN = ("claim", "processes", "waste", "handlers", "blocking", "long")
+OWN = ("history", "claim", "processes", "waste", "handlers", "blocking", "long")
 
 
 class Entry(NamedTuple):
@@ -24,6 +24,7 @@ def _neighbour(module: str, databases: tuple[str, ...], pace: float = 1.0) -> En
 
 CATALOGUE: dict[str, Entry] = {
     "ours": Entry("ours", SERVED, (*ANYBODY, *OWN)),
+    "ours-history": Entry("ours_history", SERVED, ("history",)),
     "floor": Entry("floor", SERVED, ("drain", "enqueue", "processes", "long")),
     "seed": Entry("seed", SERVED, ANYBODY, pace=0.05),
     "django-tasks-db": _neighbour("django_tasks_db", SERVED, 0.05),

@@ -18,6 +18,7 @@ MEASURES: dict[str, Callable[[Stage], dict[str, Any]]] = {
     "lateness": lateness,
     "pickup": pickup,
     "idle": idle,
+    "history": drain,
     "claim": claim_time,
     "processes": drain,
     "waste": waste,

@@ -18,7 +18,7 @@ from django.db.backends.base.base import BaseDatabaseWrapper
 from django.utils import timezone as django_timezone
 
 from django_tasks.clock import ClockReading
-from django_tasks.models import Gate, Pause, Task, WorkerRow
+from django_tasks.models import Gate, Pause, Task, TaskRun, WorkerRow
 from django_tasks.times import for_django, storable
 
 Params = Sequence[Any]
@@ -84,10 +84,13 @@ class Dialect:
         return self.execute(template, params) == 1
 
     def source(
-        self, types: Sequence[str], rows: Sequence[tuple[Any, ...]], constants: str
+        self, types: Sequence[str], rows: Sequence[tuple[Any, ...]], constants: str = ""
     ) -> tuple[str, list[Any]]:
-        """What an INSERT takes its rows from, each with ``constants`` at its end; parameters."""
-        return f"VALUES {_tuples(len(types), len(rows), f', {constants}')}", flat(rows)
+        """What an INSERT takes its rows from, each with ``constants`` at its end; parameters.
+
+        ``constants`` is SQL that begins with a comma, or nothing.
+        """
+        return f"VALUES {_tuples(len(types), len(rows), constants)}", flat(rows)
 
     def row_list(self, width: int, count: int) -> str:
         """Placeholders for what stands inside ``(a, b) IN (…)``."""
@@ -222,7 +225,7 @@ class PostgreSQL(Dialect):
         return f"SELECT * FROM unnest({arrays})", [_array(column) for column in columns]
 
     def source(
-        self, types: Sequence[str], rows: Sequence[tuple[Any, ...]], constants: str
+        self, types: Sequence[str], rows: Sequence[tuple[Any, ...]], constants: str = ""
     ) -> tuple[str, list[Any]]:
         if len(rows) < FEW:
             return super().source(types, rows, constants)
@@ -231,7 +234,7 @@ class PostgreSQL(Dialect):
         records = [dict(zip(names, row, strict=True)) for row in rows]
         casts = ", ".join(f"n.{name}::{kind}" for name, kind in zip(names, types, strict=True))
         columns = ", ".join(f"{name} text" for name in names)
-        source = f"SELECT {casts}, {constants} FROM json_to_recordset(%s) AS n({columns})"
+        source = f"SELECT {casts}{constants} FROM json_to_recordset(%s) AS n({columns})"
         return source, [json.dumps(records, default=str)]
 
     def readable(self, column: str) -> str:
@@ -305,6 +308,7 @@ def _quoted(template: str, quoted_x: str) -> str:
         worker=f"{quote}{WorkerRow._meta.db_table}{quote}",
         pause=f"{quote}{Pause._meta.db_table}{quote}",
         gate=f"{quote}{Gate._meta.db_table}{quote}",
+        run=f"{quote}{TaskRun._meta.db_table}{quote}",
         when=f"{quote}when{quote}",
     )
 

@@ -13,8 +13,10 @@ from typing import NamedTuple
 
 from django_tasks.claimed import Claimed
 from django_tasks.exceptions import ClaimLost
+from django_tasks.history import Line
 from django_tasks.outcomes import Again, Done, Fail, GiveBack, Outcome, Reschedule, Retry, Unsettled
 from django_tasks.status import Status
+from django_tasks.store import history
 from django_tasks.store.claim import OWNED_SQL
 from django_tasks.store.dialects import Dialect, dialect_of, flat, marks
 from django_tasks.store.leave import Key, Leaving, leave, remove, waiting
@@ -24,10 +26,16 @@ _ERASED = f"({Status.CANCELLING:d})"
 
 
 class Ended(NamedTuple):
-    """A claim and how it ended."""
+    """A claim and how it ended.
+
+    ``missed`` is what was done about times that had passed; ``line`` is what the history is to
+    keep of the run, if anything.
+    """
 
     claimed: Claimed
     outcome: Outcome
+    missed: str = ""
+    line: Line | None = None
 
 
 class Finished(NamedTuple):
@@ -54,12 +62,15 @@ def finish(ended: Sequence[Ended], now: datetime, *, using: str, careful: bool =
         dialect = dialect_of(using)
         locked = _locked_ids(dialect, [end.claimed.id for end in ended]) if careful else set()
         ended = [end for end in ended if end.claimed.id not in locked]
-        done = [_fence(claimed) for claimed, outcome in ended if isinstance(outcome, Done)]
-        rows = [_leaving(*end) for end in ended if not isinstance(end.outcome, Done)]
+        done = [_fence(end.claimed) for end in ended if isinstance(end.outcome, Done)]
+        rows = [_leaving(*end[:2]) for end in ended if not isinstance(end.outcome, Done)]
         matched = remove(dialect, done) | leave(dialect, rows, now)
-        missed = [claimed for claimed, _ in ended if claimed.id not in matched]
+        missed = [end.claimed for end in ended if end.claimed.id not in matched]
         released = release(dialect, missed, now)
-        return Finished(released, {claimed.id for claimed in missed} - released, locked)
+        lost = {claimed.id for claimed in missed} - released
+        lines = [end.line for end in ended if end.line and end.claimed.id not in lost]
+        history.write(dialect, lines)
+        return Finished(released, lost, locked)
 
 
 def await_claim(claimed: Claimed, *, using: str) -> None:
@@ -75,18 +86,16 @@ def await_claim(claimed: Claimed, *, using: str) -> None:
             dialect.catch_up()
 
 
-def finish_inside(
-    claimed: Claimed, outcome: Done | Reschedule, now: datetime, *, using: str
-) -> bool:
+def finish_inside(end: Ended, now: datetime, *, using: str) -> bool:
     """Write the end of an ``atomic`` run inside its transaction, guarded by ownership.
 
     True if the end was written; False if the row had been added again, cancelled or moved, and was
     released instead: the run's effects stand either way. Raises ClaimLost, for the caller to roll
     back, when the row is no longer ours: then somebody else runs the task.
     """
-    result = finish([Ended(claimed, outcome)], now, using=using)
+    result = finish([end], now, using=using)
     if result.lost:
-        raise ClaimLost(f"{claimed} was taken over while it ran")
+        raise ClaimLost(f"{end.claimed} was taken over while it ran")
     return not result.released
 
 

@@ -24,7 +24,7 @@ _ERASED = f"({Status.CANCELLING:d})"
 
 
 class Orphan(NamedTuple):
-    """A row that a dead worker owned."""
+    """A row that a dead worker owned; its times are aware UTC."""
 
     id: int
     version: int
@@ -35,6 +35,8 @@ class Orphan(NamedTuple):
     last_error: str
     biz_code: str
     biz_num: str
+    when: datetime
+    claim_time: datetime
 
     @property
     def key(self) -> Key:
@@ -106,11 +108,14 @@ def _owned_by(dialect: Dialect, owners: Sequence[int]) -> list[Orphan]:
     if not ids:
         return []
     lock = (
-        "SELECT id, version, claimed_by, status, attempts, rescues, last_error, biz_code, biz_num"
-        f" FROM {{task}} WHERE id IN ({marks(len(ids))}) AND {owned} ORDER BY id"
-        f"{dialect.lock_free_rows}"
+        "SELECT id, version, claimed_by, status, attempts, rescues, last_error, biz_code, biz_num,"
+        f" {{when}}, COALESCE(claim_time, {{when}}) FROM {{task}}"
+        f" WHERE id IN ({marks(len(ids))}) AND {owned} ORDER BY id{dialect.lock_free_rows}"
     )
-    return [Orphan(*row) for row in dialect.fetch(lock, [*ids, *owners])]
+    return [
+        Orphan(*facts, *map(dialect.from_column, (when, claim_time)))
+        for *facts, when, claim_time in dialect.fetch(lock, [*ids, *owners])
+    ]
 
 
 def after_rescue(row: Orphan, attempts_allowed: int) -> Leaving:

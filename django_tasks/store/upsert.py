@@ -62,7 +62,7 @@ _TYPES = (
     "timestamptz",
     "timestamptz",
 )
-_CONSTANTS = f"{Status.PENDING:d}, 0, 0, 0, ''"
+_CONSTANTS = f", {Status.PENDING:d}, 0, 0, 0, ''"
 
 
 def upsert_one(

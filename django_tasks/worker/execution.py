@@ -27,10 +27,12 @@ from django_tasks.handlers import (
     Stop,
     TaskHandler,
     attempts_allowed,
+    history_of,
     may_retry,
     retry_delay,
     time_limit,
 )
+from django_tasks.history import keeps, line_of
 from django_tasks.outcomes import (
     DONE,
     Again,
@@ -73,11 +75,13 @@ Bad = Retry | Fail | Reschedule
 
 
 class Run(NamedTuple):
-    """What the steps of one run share."""
+    """What the steps of one run share. ``missed`` says what was done about times that passed."""
 
     claimed: Claimed
     handler: TaskHandler
     task: RunningTask
+    started: Tick
+    missed: list[str]
     recurrence: Recurrence | None = None
 
 
@@ -109,56 +113,66 @@ class Runner:
         if handler is None or not self._may_start(claimed):
             return Ended(claimed, GiveBack())
         started = self._membership.clock.tick()
+        task = RunningTask(claimed, self._using, started, is_cancelled)
+        run = Run(claimed, handler, task, started, [])
         try:
-            run = Run(claimed, handler, RunningTask(claimed, self._using, started, is_cancelled))
             if claimed.schedule is not None:
-                run = self._with_schedule(run, started)
-            return Ended(run.claimed, self._misfire(run, started) or self._run(run))
+                run = self._with_schedule(run)
+            outcome = self._misfire(run) or self._run(run)
         except UnreadableSchedule as error:
-            return Ended(claimed, self._parked(run, error))
+            outcome = self._parked(run, error)
         except UnknownTrigger:
             logs.unknown_trigger(claimed)
-            return Ended(claimed, Again(self._membership.clock.now() + AFTER_DEFECT))
+            outcome = Again(self._membership.clock.now() + AFTER_DEFECT)
         except BaseException as error:  # noqa: BLE001 - a defect of ours must not end the thread
             logs.run_failed(claimed)
-            return Ended(
-                claimed, Retry(self._membership.clock.now() + AFTER_DEFECT, error_text(error))
-            )
+            outcome = Retry(self._membership.clock.now() + AFTER_DEFECT, error_text(error))
+        return self._ended(run, outcome)
 
-    def _with_schedule(self, run: Run, started: Tick) -> Run:
+    def _ended(self, run: Run, outcome: Outcome) -> Ended:
+        """The end of a run, with its line if the history is to keep one."""
+        missed = ", ".join(run.missed) if run.missed else ""
+        if not keeps(history_of(run.handler), outcome, missed):
+            return Ended(run.claimed, outcome, missed)
+        now, worker = self._membership.clock.now(), self._membership.name
+        started = run.started.utc
+        line = line_of(run.claimed, outcome, started, now, worker=worker, missed=missed)
+        return Ended(run.claimed, outcome, missed, line)
+
+    def _with_schedule(self, run: Run) -> Run:
         """The run of a task that has a schedule: it is for the last time that has passed."""
         try:
             recurrence = recurrence_of(run.claimed, run.handler)
         except TaskValueError as error:
             raise UnreadableSchedule(str(error)) from error
-        claimed = for_latest(run.claimed, recurrence, started.utc)
+        claimed = for_latest(run.claimed, recurrence, run.started.utc)
         if claimed is not run.claimed:
-            run = run._replace(
-                claimed=claimed, task=RunningTask(claimed, self._using, started, is_cancelled)
-            )
-            self._missed(run, started.utc, "coalesce")
+            task = RunningTask(claimed, self._using, run.started, is_cancelled)
+            run = run._replace(claimed=claimed, task=task)
+            self._missed(run, run.started.utc, "coalesce")
         return run._replace(recurrence=recurrence)
 
-    def _misfire(self, run: Run, started: Tick) -> Outcome | None:
+    def _misfire(self, run: Run) -> Outcome | None:
         """What becomes of a run that would start too late; None if it is to start."""
         if run.recurrence is None and run.handler.misfire_grace_time is None:
             return None
         policy = run.recurrence.policy if run.recurrence else policy_of(run.handler)
-        grace, late = policy.grace, _lateness(run.claimed, started.utc)
+        grace, late = policy.grace, _lateness(run.claimed, run.started.utc)
         if grace is None or late <= grace or run.claimed.attempts:
             return None
         action = policy.on_misfire or ("skip" if run.recurrence else "fail")
-        self._missed(run, started.utc, action)
+        self._missed(run, run.started.utc, action)
         if action == "run":
             return None
         if action == "skip":
-            return self._next(run, counts_as="missed") or Done(counts_as="missed")
+            return self._next(run, counts_as="skipped") or Done(counts_as="skipped")
         reason = f"It would have started {late:.0f} s late; its misfire_grace_time is {grace:g} s."
         return self._parked(run, Misfired(reason))
 
     def _missed(self, run: Run, now: datetime, action: str) -> None:
         late = _lateness(run.claimed, now)
         logs.missed(run.task, late, action)
+        run.missed.append(action)
         self._tell(signals.task_missed, run, lateness=late, action=action)
 
     def _parked(self, run: Run, error: TaskException) -> Fail:
@@ -249,7 +263,7 @@ class Runner:
                 transaction.on_commit(lambda: steps.append("committed"), using=self._using)
                 good = self._perform(run)
                 now = self._membership.clock.now()
-                finish_inside(run.claimed, good, now, using=self._using)
+                finish_inside(self._ended(run, good), now, using=self._using)
         except Exception as error:
             if good is not None and "committed" in steps:
                 logs.commit_hook_failed(run.task)

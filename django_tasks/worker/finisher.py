@@ -5,26 +5,28 @@ fence decides then whether they still count.
 """
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from datetime import datetime
 
 from django.db import DataError, IntegrityError, InterfaceError, OperationalError
 
 from django_tasks import logs, signals
 from django_tasks.claimed import Claimed
+from django_tasks.handlers import history_of
+from django_tasks.history import Line, keeps, line_of
 from django_tasks.outcomes import (
-    Again,
-    Done,
+    LOST,
     Fail,
     GiveBack,
     Lost,
-    Outcome,
     Reschedule,
-    Retry,
     Settled,
     Unsettled,
+    error_of,
+    name_of,
 )
-from django_tasks.store import hints
+from django_tasks.registry import handler_for
+from django_tasks.store import hints, history
 from django_tasks.store.batches import batches
 from django_tasks.store.finish import Ended, finish
 from django_tasks.store.transactions import is_contention
@@ -36,26 +38,19 @@ UNWRITABLE = (DataError, IntegrityError, OverflowError, TypeError, ValueError)
 # Ends of atomic runs, which are in the database already.
 WRITTEN = (Settled, Lost)
 
-_COUNTED = {
-    Settled: "done",
-    Retry: "retried",
-    Again: "retried",
-    Unsettled: "retried",
-    Fail: "failed",
-    GiveBack: "given back",
-    Lost: "lost",
-}
-
 
 class Finisher:
     """Used by the poller thread alone."""
 
-    def __init__(self, config: WorkerConfig) -> None:
+    def __init__(self, config: WorkerConfig, worker: str = "") -> None:
+        """``worker`` is the name of this worker, for the history."""
+        self._worker = worker
         self._using = config.using
         self._batch_size = config.batch_size
         self._held: dict[tuple[int, int], Claimed] = {}
         self._ends: list[Ended] = []
         self._doubtful: set[Claimed] = set()
+        self._lost: list[Ended] = []
         self._one_by_one = 0
         self._offers = 0
         self.counters: Counter[str] = Counter()
@@ -89,7 +84,7 @@ class Finisher:
             except (OperationalError, InterfaceError) as error:
                 # Perhaps written all the same: then the next try finds nothing, and nobody is told.
                 if not is_contention(self._using, error):
-                    self._doubtful.update(claimed for claimed, _ in batch)
+                    self._doubtful.update(end.claimed for end in batch)
                 raise
             except UNWRITABLE as error:
                 self._isolate(batch, error)
@@ -101,6 +96,9 @@ class Finisher:
                     self._drop(end, lost=end.claimed.id in result.lost)
             if result.locked:
                 return True
+        if self._lost:
+            history.record(list(self._lines_of_lost(now)), using=self._using)
+            self._lost.clear()
         if self._offers:
             offers, self._offers = self._offers, 0
             hints.offer(offers, using=self._using)
@@ -108,7 +106,7 @@ class Finisher:
 
     def is_empty(self) -> bool:
         """Whether every end is written."""
-        return not self._ends
+        return not (self._ends or self._lost)
 
     def unwritten(self) -> int:
         return len(self._ends)
@@ -138,16 +136,17 @@ class Finisher:
             self._ends.pop(0)
             self._drop(end, lost=True)
         else:
-            self._ends[0] = Ended(end.claimed, failed)
+            line = end.line and end.line._replace(outcome=name_of(failed), error=failed.error)
+            self._ends[0] = end._replace(outcome=failed, line=line)
 
     def runs(self) -> int:
         """How many runs have ended, well or not; what was given back did not run."""
-        return self.counters.total() - self.counters["given back"]
+        return self.counters.total() - self.counters["given back"] - self.counters["missed"]
 
     def _drop(self, end: Ended, *, lost: bool) -> None:
         if self._one_by_one > 0:
             self._one_by_one -= 1
-        claimed, outcome = end
+        claimed, outcome = end[:2]
         key = (claimed.worker_id, claimed.id)
         held = self._held.get(key)
         # An atomic run writes its own end: the task may have been claimed anew before we hear.
@@ -156,22 +155,26 @@ class Finisher:
         is_news = lost and not isinstance(outcome, Unsettled | GiveBack)
         if is_news and claimed not in self._doubtful:
             self.counters["lost"] += 1
+            self._lost.append(end)
             signals.tell(signals.task_lost, None, task=claimed, using=self._using)
         else:
-            self.counters[_counted_as(outcome)] += 1
+            self.counters[name_of(outcome)] += 1
+        if end.missed:
+            self.counters["missed"] += 1
         if self._doubtful:
             self._doubtful.discard(claimed)
 
-
-def _counted_as(outcome: Outcome) -> str:
-    if isinstance(outcome, Done | Reschedule):
-        return outcome.counts_as
-    return _COUNTED[type(outcome)]
+    def _lines_of_lost(self, now: datetime) -> Iterator[Line]:
+        """Of a run that went well there is no line yet, and its start is as good as its claim."""
+        for claimed, _, _, line in self._lost:
+            if line is not None:
+                yield line._replace(outcome=name_of(LOST))
+            elif keeps(history_of(handler_for(claimed.biz_code)), LOST, ""):
+                yield line_of(claimed, LOST, claimed.claim_time, now, worker=self._worker)
 
 
 def _text(end: Ended) -> str | None:
     """The part of an end that can be long."""
-    match end.outcome:
-        case Reschedule(biz_ext=text) | Retry(error=text) | Fail(error=text):
-            return text
-    return None
+    if isinstance(end.outcome, Reschedule) and end.outcome.biz_ext:
+        return end.outcome.biz_ext
+    return error_of(end.outcome)

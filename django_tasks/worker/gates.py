@@ -64,7 +64,7 @@ class Gates:
 
     def note_ends(self, ended: list[Ended]) -> None:
         """Come again for a code of which a run has ended here; its end must have been written."""
-        for claimed, _ in ended if self._closed else ():
+        for claimed, *_ in ended if self._closed else ():
             closed = self._closed.get(claimed.biz_code)
             if closed and closed.by_runs:
                 del self._closed[claimed.biz_code]

@@ -21,6 +21,7 @@ from django_tasks.worker.config import WorkerConfig
 from django_tasks.worker.executor import STALE_SECONDS, Executor
 from django_tasks.worker.finisher import Finisher
 from django_tasks.worker.membership import Membership
+from django_tasks.worker.pruner import Pruner
 
 # Strays and orphans are looked for at every sixth heartbeat, and sooner where there is a reason.
 TIDY_EVERY = 6
@@ -40,8 +41,9 @@ class Poller:
         self._config = config
         self._membership = membership
         self._executor = executor
-        self._finisher = Finisher(config)
+        self._finisher = Finisher(config, membership.name)
         self._claiming = Claiming(config, membership, executor, self._finisher)
+        self._pruner = Pruner(config.using, membership)
         self._planned = False
         self._careful = False
         self._quiet = False
@@ -70,6 +72,7 @@ class Poller:
             self._finisher.give_back(self._executor.take_back())
             return 0.0
         delay = self._claiming.claim(careful=careful)
+        self._pruner.prune_if_due()
         if self._has_nothing_more():
             self.quieten()
             return 0.0

@@ -1,12 +1,15 @@
 """Once a heartbeat: free what dead workers hold, and what we hold without knowing."""
 
 from collections.abc import Collection
+from datetime import datetime
 
 from django_tasks import signals
-from django_tasks.handlers import attempts_allowed
+from django_tasks.handlers import attempts_allowed, history_of
+from django_tasks.history import Line
 from django_tasks.registry import handler_for
+from django_tasks.store import history, workers
 from django_tasks.store import rescue as store
-from django_tasks.store import workers
+from django_tasks.store.rescue import Orphan
 from django_tasks.worker.membership import Membership
 
 
@@ -41,16 +44,38 @@ def _rescue(owner: int, membership: Membership, *, using: str) -> int:
         now = membership.clock.now()
         rescued = store.rescue([owner], _attempts_allowed, now, using=using)
         for row in rescued.failed:
-            error = store.DIED_ALONE
+            error = str(store.DIED_ALONE)
             signals.tell(
-                signals.task_failed, None, task=row, exception=None, error=str(error), using=using
+                signals.task_failed, None, task=row, exception=None, error=error, using=using
             )
+        history.record([_line(row, now) for row in rescued.failed if _is_kept(row)], using=using)
         total += rescued.freed
         if not rescued.freed:
             break
     if total:
         signals.tell(signals.task_rescued, None, worker_id=owner, count=total, using=using)
     return total
+
+
+def _is_kept(row: Orphan) -> bool:
+    return history_of(handler_for(row.biz_code)) != "none"
+
+
+def _line(row: Orphan, now: datetime) -> Line:
+    """The history of a run that nobody saw the end of."""
+    return Line(
+        row.biz_code,
+        row.biz_num,
+        row.when,
+        scheduled_time=None,
+        started=row.claim_time,
+        ended=now,
+        outcome="failed",
+        missed="",
+        attempt=1 + row.attempts + row.rescues,
+        worker=f"#{row.owner}",
+        error=str(store.DIED_ALONE),
+    )
 
 
 def _attempts_allowed(biz_code: str) -> int:

@@ -16,7 +16,8 @@ from django.http import HttpResponse
 from django.test import Client
 from django.urls import reverse
 
-from django_tasks import admin, api, client, signals
+from django_tasks import api, client, signals
+from django_tasks.admin import lists, tasks
 from django_tasks.handlers import task_handler
 from django_tasks.models import Lock, Task
 from django_tasks.status import Status
@@ -26,6 +27,7 @@ from tests.doors.conftest import Staff, logged_in
 from tests.factories import (
     NOW,
     a_row,
+    a_run,
     a_worker,
     in_utc,
     later,
@@ -44,6 +46,7 @@ DELETE = "admin:django_tasks_task_delete"
 WORKERS = "admin:django_tasks_workerrow_changelist"
 WORKER = "admin:django_tasks_workerrow_change"
 LOCKS = "admin:django_tasks_lock_changelist"
+RUNS = "admin:django_tasks_taskrun_changelist"
 LOCK = "admin:django_tasks_lock_change"
 
 
@@ -318,7 +321,7 @@ def test_filters_offer_every_value_that_exists(boss: Client) -> None:
 def test_a_filter_offers_no_more_than_its_limit(
     boss: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(admin, "MOST_CHOICES", 2)
+    monkeypatch.setattr(lists, "MOST_CHOICES", 2)
     for code in "abc":
         a_row(biz_code=code)
     code_filter = boss.get(reverse(LIST)).context["cl"].filter_specs[1]
@@ -328,7 +331,7 @@ def test_a_filter_offers_no_more_than_its_limit(
 def test_the_list_counts_up_to_its_limit_and_says_so(
     boss: Client, monkeypatch: pytest.MonkeyPatch, queries: Any
 ) -> None:
-    monkeypatch.setattr(admin, "LIST_LIMIT", 5)
+    monkeypatch.setattr(lists, "LIST_LIMIT", 5)
     rows(range(4))
     assert "Only 5 tasks are counted" not in text(boss.get(reverse(LIST)))
     rows(range(4, 9))
@@ -344,7 +347,7 @@ def test_the_list_counts_up_to_its_limit_and_says_so(
 def test_all_of_more_than_the_limit_is_refused(
     boss: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(admin, "LIST_LIMIT", 5)
+    monkeypatch.setattr(lists, "LIST_LIMIT", 5)
     rows(range(5))
     said_ = act(boss, "cancel", the_row("1"), select_across="1")
     assert said_[0].startswith("More than 4 tasks")
@@ -426,7 +429,7 @@ def test_a_tasks_own_page_offers_what_leaves_it_there(boss: Client) -> None:
     task = a_row(status=Status.PAUSED)
     page = reverse(CHANGE, args=[task.pk])
     context = boss.get(page).context
-    if not hasattr(admin.options, "ActionLocation"):  # from Django 6.1 on a page has actions
+    if not hasattr(tasks.options, "ActionLocation"):  # from Django 6.1 on a page has actions
         assert "action_form" not in context
         return
     choices = context["action_form"].fields["action"].choices
@@ -540,13 +543,13 @@ def test_a_key_that_exists_is_not_overwritten(boss: Client) -> None:
 def test_a_key_that_somebody_adds_meanwhile_is_not_overwritten(
     boss: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    checked = admin.checked_task
+    checked = tasks.checked_task
 
     def check_and_be_overtaken(task: Task, using: str, clock: Any) -> Any:
         a_row("42", version=7)
         return checked(task, using, clock)
 
-    monkeypatch.setattr(admin, "checked_task", check_and_be_overtaken)
+    monkeypatch.setattr(tasks, "checked_task", check_and_be_overtaken)
     response = boss.post(reverse(ADD), NEW)
     assert response.status_code == 302
     assert "exists already" in said(boss.get(response["Location"]))[0]
@@ -639,13 +642,13 @@ def test_a_task_that_ends_while_its_form_is_sent_is_not_added_again(
 ) -> None:
     task = a_row()
     form = opened(boss, task)
-    refuse_if_moved = admin.TaskForm._refuse_if_moved
+    refuse_if_moved = tasks.TaskForm._refuse_if_moved
 
-    def end_and_refuse(self: admin.TaskForm) -> None:
+    def end_and_refuse(self: tasks.TaskForm) -> None:
         api.cancel_task("order", "1")
         refuse_if_moved(self)
 
-    monkeypatch.setattr(admin.TaskForm, "_refuse_if_moved", end_and_refuse)
+    monkeypatch.setattr(tasks.TaskForm, "_refuse_if_moved", end_and_refuse)
     response = save(boss, task, form | {"priority": "9"})
     assert "has ended" in errors(response)["__all__"][0]
     assert not there_is()
@@ -674,7 +677,7 @@ def test_of_two_people_who_save_at_once_one_is_refused(
 ) -> None:
     task = a_row()
     mine, theirs = (opened(boss, task) | {"queue": queue} for queue in ("mine", "theirs"))
-    other, checked, saves = logged_in(User.objects.get()), admin.checked_task, []
+    other, checked, saves = logged_in(User.objects.get()), tasks.checked_task, []
 
     def let_them_save_too(task: Task, using: str, clock: Any) -> Any:
         # Here the versions have been compared, and nothing has been written.
@@ -682,7 +685,7 @@ def test_of_two_people_who_save_at_once_one_is_refused(
             saves.append(elsewhere(save, other, task, theirs))
         return checked(task, using, clock)
 
-    monkeypatch.setattr(admin, "checked_task", let_them_save_too)
+    monkeypatch.setattr(tasks, "checked_task", let_them_save_too)
     assert save(boss, task, mine).status_code == 302
     assert "Nothing was saved" in errors(saves[0].result(DEADLINE))["__all__"][0]
     assert (the_row().queue, the_row().version) == ("mine", 1)
@@ -700,7 +703,7 @@ def test_key_and_bookkeeping_cannot_be_changed(boss: Client) -> None:
 @pytest.mark.parametrize("status", Status)
 def test_the_form_says_what_saving_will_do(status: Status, boss: Client) -> None:
     page = boss.get(reverse(CHANGE, args=[a_row(status=status).pk]))
-    assert str(admin._SAVING[status]) in text(page)
+    assert str(tasks._SAVING[status]) in text(page)
 
 
 def test_an_error_is_shown_whole_line_by_line_and_escaped(boss: Client) -> None:
@@ -725,6 +728,7 @@ def test_no_page_needs_inline_style_or_script(boss: Client) -> None:
     worker = a_worker()
     task = a_row(status=Status.RUNNING, claimed_by=worker.pk, last_error="no")
     pages = [reverse(LIST), reverse(ADD), reverse(CHANGE, args=[task.pk])]
+    pages += [reverse(RUNS), reverse("admin:django_tasks_taskrun_change", args=[a_run().pk])]
     pages += [reverse(WORKERS), reverse(WORKER, args=[worker.pk])]
     for page in pages:
         body = boss.get(page).content.decode()
@@ -751,6 +755,60 @@ def test_workers_are_shown_with_their_pulse(boss: Client) -> None:
 def test_staff_with_the_view_permission_sees_workers(staff: Staff) -> None:
     a_worker("web-1:4711")
     assert "web-1:4711" in text(staff("view_workerrow").get(reverse(WORKERS)))
+
+
+# Runs
+
+
+def test_runs_are_shown_with_what_became_of_them(boss: Client) -> None:
+    a_run(biz_num="fine")
+    a_run(biz_num="worse", outcome="failed", attempt=5, error="ValueError: oh", worker="web-2:7")
+    a_run(biz_num="late", outcome="skipped", missed="skip", when=later(-3603))
+    page = boss.get(reverse(RUNS))
+    shown = text(page)
+    for word in ("fine", "done", "5 seconds ago", "2.000 s", "1.000 s", "host-1"):
+        assert word in shown
+    for word in ("worse", "failed", " 5 ", "web-2:7", "skipped (skip)", "3600.000 s"):
+        assert word in shown
+    numbers = re.findall(r"order<br>(\w+)", page.content.decode())
+    assert numbers == ["late", "worse", "fine"]
+
+
+@pytest.mark.parametrize(
+    ("query", "found"),
+    [
+        ({"outcome__exact": "failed"}, ["42"]),
+        ({"biz_code": "push"}, ["43"]),
+        ({"q": "order/42"}, ["421", "42"]),
+        ({"q": "43"}, ["43"]),
+        ({"q": "push"}, ["43"]),
+        ({"biz_code": "order", "biz_num": "42"}, ["42"]),
+    ],
+)
+def test_runs_are_found_by_their_key(query: dict[str, str], found: list[str], boss: Client) -> None:
+    a_run(biz_num="42", outcome="failed")
+    a_run(biz_num="421")
+    a_run(biz_num="43", biz_code="push")
+    page = boss.get(reverse(RUNS), query)
+    assert re.findall(r"(?:order|push)<br>(\w+)", page.content.decode()) == found
+
+
+def test_a_runs_page_shows_its_error(boss: Client) -> None:
+    run = a_run(outcome="retried", error="Traceback …\nValueError: oh", scheduled_time=later(-60))
+    shown = text(boss.get(reverse("admin:django_tasks_taskrun_change", args=[run.pk])))
+    for word in ("retried", "ValueError: oh", "2.000 s", "host-1"):
+        assert word in shown
+
+
+def test_a_tasks_page_leads_to_its_runs(boss: Client) -> None:
+    task = a_row("4 2&", biz_code="order")
+    a_run(biz_num="4 2&", outcome="retried")
+    a_run(biz_num="4 2&3", outcome="failed")
+    page = boss.get(reverse(CHANGE, args=[task.pk])).content.decode()
+    (address,) = re.findall(r'href="([^"]*taskrun[^"]*biz_num[^"]*)"', page)
+    shown = text(boss.get(unescape(address)))
+    assert "1 run" in shown
+    assert "retried" in shown
 
 
 # Locks
@@ -785,7 +843,11 @@ def test_locks_are_shown_with_their_holders(boss: Client) -> None:
     assert "20 seconds" not in found
 
 
-@pytest.mark.parametrize("make", [a_worker, lambda: a_lock("report", 20)], ids=["worker", "lock"])
+@pytest.mark.parametrize(
+    "make",
+    [a_worker, lambda: a_lock("report", 20), lambda: a_run(outcome="failed")],
+    ids=["worker", "lock", "run"],
+)
 def test_what_workers_write_cannot_be_changed_by_anybody(
     make: Callable[[], Any], boss: Client
 ) -> None:
@@ -901,6 +963,6 @@ def test_the_list_of_tasks_says_what_is_paused_now(staff: Staff) -> None:
 
 
 def test_of_many_pauses_the_list_of_tasks_names_some(boss: Client) -> None:
-    for number in range(admin.MOST_NAMED + 3):
+    for number in range(tasks.MOST_NAMED + 3):
         api.pause_tasks(biz_code=f"code{number:02}")
     assert "code code09; 3 more." in text(boss.get(reverse(LIST)))

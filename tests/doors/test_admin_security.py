@@ -14,8 +14,8 @@ from django.http import HttpResponse
 from django.test import Client
 from django.urls import URLPattern, URLResolver, reverse
 
-from django_tasks import admin
-from django_tasks.models import Lock, Pause, Task, WorkerRow
+from django_tasks.admin import tasks
+from django_tasks.models import Lock, Pause, Task, TaskRun, WorkerRow
 from django_tasks.status import Status
 from tests.doors.conftest import Staff, logged_in
 from tests.doors.test_admin import (
@@ -31,7 +31,7 @@ from tests.doors.test_admin import (
     opened,
     save,
 )
-from tests.factories import a_row, a_worker, rows, the_row
+from tests.factories import a_row, a_run, a_worker, rows, the_row
 
 pytestmark = pytest.mark.usefixtures("now")
 
@@ -127,6 +127,15 @@ def test_the_list_shows_markup_as_text(query: dict[str, str], hostile: Task, bos
     assert page.text.count(MARKUP) >= (6 if set(query) <= {"o", "p", "biz_code", "queue"} else 0)
 
 
+def test_the_pages_of_runs_show_markup_as_text(boss: Client) -> None:
+    run = a_run(biz_code=MARKUP, biz_num=MARKUP, worker=MARKUP, error=ENDING, missed=MARKUP[:20])
+    listed = safe(boss.get(reverse("admin:django_tasks_taskrun_changelist")))
+    shown = safe(boss.get(reverse("admin:django_tasks_taskrun_change", args=[run.pk])))
+    assert listed.text.count(MARKUP) >= 3
+    assert shown.text.count(MARKUP) >= 3
+    assert ENDING in shown.text
+
+
 def test_a_tasks_own_pages_show_markup_as_text(hostile: Task, boss: Client) -> None:
     page = safe(boss.get(reverse(CHANGE, args=[hostile.pk])))
     assert page.text.count(ENDING) >= 2  # payload, error
@@ -140,7 +149,7 @@ def test_a_tasks_own_pages_show_markup_as_text(hostile: Task, boss: Client) -> N
 
 
 def test_who_may_only_view_sees_markup_as_text(hostile: Task, staff: Staff) -> None:
-    who = staff("view_task", "view_workerrow", "view_lock")
+    who = staff("view_task", "view_taskrun", "view_workerrow", "view_lock")
     page = safe(who.get(reverse(CHANGE, args=[hostile.pk])))
     assert MARKUP in page.text
     safe(who.get(reverse(LIST)))
@@ -182,9 +191,9 @@ def test_a_key_that_somebody_has_added_meanwhile_is_told_as_text(
     boss: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def overtaken(*args: Any, **kwargs: Any) -> Any:
-        raise admin.TaskExists("biz_num", MARKUP, f"of {MARKUP!r} exists already")
+        raise tasks.TaskExists("biz_num", MARKUP, f"of {MARKUP!r} exists already")
 
-    monkeypatch.setattr(admin.api, "add_task", overtaken)
+    monkeypatch.setattr(tasks.api, "add_task", overtaken)
     page = safe(boss.post(reverse(ADD), NEW, follow=True))
     assert "<script>alert(1)</script>" in page.text
 
@@ -275,7 +284,7 @@ def test_a_payload_that_indenting_would_blow_up_is_edited_as_one_line(boss: Clie
 
 
 def test_a_payload_as_long_as_can_be_edited_goes_through_the_form(boss: Client) -> None:
-    task = a_row(biz_ext="\U0001f600" * (admin.LONG_TEXT - 2))
+    task = a_row(biz_ext="\U0001f600" * (tasks.LONG_TEXT - 2))
     form = opened(boss, task)
     response = boss.post(
         reverse(CHANGE, args=[task.pk]),
@@ -305,7 +314,7 @@ ACTIONS = {
 PERMISSIONS = {
     *("add_task", "change_task", "delete_task", "view_task", "run_task", "cancel_task"),
     *("add_workerrow", "change_workerrow", "delete_workerrow", "view_workerrow"),
-    *("add_lock", "change_lock", "delete_lock", "view_lock"),
+    *("add_lock", "change_lock", "delete_lock", "view_lock", "view_taskrun"),
 }
 
 
@@ -329,7 +338,7 @@ ADDRESSES = sorted(set(addresses()))
 def test_the_addresses_are_those_of_our_models() -> None:
     views = {address.partition("django_tasks/")[2] for _model, address in ADDRESSES}
     usual = {"", "add/", "{pk}/history/", "{pk}/delete/", "{pk}/change/", "{pk}/"}
-    models = ("task", "workerrow", "pause", "lock")
+    models = ("task", "taskrun", "workerrow", "pause", "lock")
     assert views == {""} | {f"{model}/{view}" for model in models for view in usual}
 
 
@@ -337,7 +346,7 @@ def test_every_action_is_known_to_these_tests(boss: Client, rf: Any) -> None:
     request = rf.get("/")
     request.user = User.objects.get()
     assert set(django_admin.site.get_model_admin(Task).get_actions(request)) == set(ACTIONS)
-    for model in (WorkerRow, Pause, Lock):
+    for model in (TaskRun, WorkerRow, Pause, Lock):
         actions = django_admin.site.get_model_admin(model).get_actions(request)
         assert set(actions) <= {"delete_selected"}
 
@@ -354,6 +363,7 @@ def rows_of_all(db: None) -> dict[str, int]:
     pause = Pause.objects.create(queue=SECRET, biz_code=SECRET)
     return {
         "task": task.pk,
+        "taskrun": a_run(biz_num=SECRET, error=SECRET, worker=SECRET).pk,
         "workerrow": a_worker(SECRET).pk,
         "pause": pause.pk,
         "lock": Lock.objects.create(name=SECRET, holder=SECRET).pk,
@@ -362,7 +372,8 @@ def rows_of_all(db: None) -> dict[str, int]:
 
 
 def stored() -> list[Any]:
-    return [list(model.objects.order_by("pk").values()) for model in (Task, WorkerRow, Pause, Lock)]
+    models = (Task, TaskRun, WorkerRow, Pause, Lock)
+    return [list(model.objects.order_by("pk").values()) for model in models]
 
 
 def posts(pk: int) -> Iterator[dict[str, Any]]:
@@ -422,7 +433,7 @@ def test_who_may_only_view_changes_nothing_anywhere(
 ) -> None:
     pk = rows_of_all[model]
     before, path = stored(), address.format(pk=pk)
-    who = staff("view_task", "view_workerrow", "view_lock")
+    who = staff("view_task", "view_taskrun", "view_workerrow", "view_lock")
     is_for_changes = path.endswith(("/add/", "/delete/"))
     assert who.get(path, follow=True).status_code == (403 if is_for_changes else 200)
     for data in posts(pk):

@@ -10,11 +10,11 @@ from typing import Any, NamedTuple
 
 import pytest
 from django.contrib.auth.models import Group
-from django.db import Error
+from django.db import Error, transaction
 
 from django_tasks import api, client
-from django_tasks.models import Gate, Pause, Task, WorkerRow
-from django_tasks.outcomes import Done, Fail, GiveBack, Outcome, Reschedule, Retry
+from django_tasks.models import Gate, Pause, Task, TaskRun, WorkerRow
+from django_tasks.outcomes import Done, Fail, GiveBack, Outcome, Reschedule, Retry, name_of
 from django_tasks.rates import as_limit
 from django_tasks.status import Status
 from django_tasks.store import workers
@@ -29,6 +29,7 @@ from tests.factories import (
     WORKER,
     a_claim,
     a_lane,
+    a_line,
     a_row,
     a_task,
     a_worker,
@@ -84,6 +85,12 @@ def ended(outcome: Outcome) -> Callable[[Any], Any]:
     return lambda claimed: finish([Ended(claimed, outcome)], NOW, using="default")
 
 
+def told(outcome: Outcome) -> Callable[[Any], Any]:
+    """As ``ended``, of a run that the history is to keep."""
+    line = a_line(outcome=name_of(outcome))
+    return lambda claimed: finish([Ended(claimed, outcome, line=line)], NOW, using="default")
+
+
 def moved() -> Any:
     """A claim whose row was added again since."""
     claimed = a_claim()
@@ -103,7 +110,7 @@ def with_business(outcome: Any) -> Callable[[Any], Any]:
     def act(claimed: Any) -> None:
         with write_transaction("default"):
             Group.objects.create(name=f"business {Group.objects.count()}")
-            finish_inside(claimed, outcome, NOW, using="default")
+            finish_inside(Ended(claimed, outcome, line=a_line()), NOW, using="default")
 
     return act
 
@@ -194,6 +201,9 @@ OPERATIONS: dict[str, Operation] = {
     "finish reschedule": Operation(a_claim, ended(Reschedule(later(9), '{"b": 1}'))),
     "finish retry": Operation(a_claim, ended(Retry(later(9), "oh"))),
     "finish fail": Operation(a_claim, ended(Fail("oh"))),
+    "finish done and tell": Operation(a_claim, told(Done())),
+    "finish retry and tell": Operation(a_claim, told(Retry(later(9), "oh"))),
+    "release and tell": Operation(moved, told(Done())),
     "give back": Operation(a_claim, ended(GiveBack())),
     "release": Operation(moved, ended(Done())),
     "release rescheduled": Operation(moved, ended(Reschedule(later(9)))),
@@ -220,7 +230,7 @@ def stopped_clock(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture
 def clean() -> Iterator[Callable[[], None]]:
     def wipe() -> None:
-        for model in (Task, WorkerRow, Pause, Gate, Group):
+        for model in (Task, TaskRun, WorkerRow, Pause, Gate, Group):
             model._base_manager.all().delete()
 
     yield wipe
@@ -238,6 +248,7 @@ def test_a_cut_leaves_it_done_or_not_done_and_repeating_it_does_it_once(name, cl
             clean()
             made = operation.arrange()
             attempt(operation, made, number, side)
+            when_rolled_back()
             assert state() in (before, after), place
             was_done = state() == after
             repeat(operation, made, name, was_done=was_done and before != after)
@@ -256,6 +267,15 @@ def undisturbed(operation: Operation, clean: Callable[[], None]) -> tuple[Any, A
 def attempt(operation: Operation, made: Any, number: int, side: str) -> None:
     with counted(number, side):
         quietly(operation, made)
+
+
+def when_rolled_back() -> None:
+    """Wait until the server has noticed that its client is gone: the locks of what it had not
+    committed are free then. A claim would step over them.
+    """
+    with transaction.atomic():
+        for model in (Task, Gate):
+            list(model._base_manager.select_for_update())
 
 
 def repeat(operation: Operation, made: Any, name: str, *, was_done: bool) -> None:
@@ -284,6 +304,7 @@ class State(NamedTuple):
     workers: list[tuple[Any, ...]]
     pauses: list[tuple[Any, ...]]
     gates: list[tuple[Any, ...]]
+    runs: list[tuple[Any, ...]]
     business: int
 
 
@@ -302,6 +323,7 @@ def state() -> State:
         list(WorkerRow.objects.values_list("name", "state", "heartbeat")),
         list(Pause.objects.values_list("queue", "biz_code", "since")),
         list(Gate.objects.values_list("biz_code", "passes", "full_until")),
+        list(TaskRun.objects.values_list("biz_num", "started", "outcome", "attempt", "error")),
         Group.objects.count(),
     )
 

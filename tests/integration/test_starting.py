@@ -106,7 +106,7 @@ def test_tables_that_were_not_migrated_are_one_sentence(tmp_path: Path) -> None:
     result = finished(SETTINGS | {"DATABASE_URL": f"sqlite:///{tmp_path / 'empty.sqlite3'}"})
     assert result.returncode == 1
     (line,) = result.stderr.strip().splitlines()
-    assert "(t_task, t_task_worker," in line
+    assert "(t_task, t_task_run, t_task_worker," in line
     assert "manage.py migrate --database default" in line
 
 

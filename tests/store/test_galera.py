@@ -8,7 +8,7 @@ from django_tasks.outcomes import Done
 from django_tasks.status import Status
 from django_tasks.store.connection import keep_connection
 from django_tasks.store.dialects import MariaDB, dialect_of
-from django_tasks.store.finish import await_claim, finish_inside, is_cancelled
+from django_tasks.store.finish import Ended, await_claim, finish_inside, is_cancelled
 from django_tasks.store.upsert import OnConflict, upsert_one
 from django_tasks.store.workers import Registration, register
 from tests.factories import NOW, a_claim, a_new
@@ -97,7 +97,7 @@ def test_a_claim_made_through_another_node_is_waited_for(catching_up):
 
     await_claim(claimed, using="default")
 
-    assert finish_inside(claimed, Done(), NOW, using="default")
+    assert finish_inside(Ended(claimed, Done()), NOW, using="default")
 
 
 def test_nothing_is_waited_for_when_the_claim_is_there(catching_up):

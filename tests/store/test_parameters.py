@@ -14,7 +14,7 @@ import pytest
 from django.db import connection
 
 from django_tasks import api, store
-from django_tasks.models import Gate, Lock, Pause, Task, WorkerRow
+from django_tasks.models import Gate, Lock, Pause, Task, TaskRun, WorkerRow
 from django_tasks.outcomes import Again, Done, Fail, GiveBack, Reschedule, Retry, Unsettled
 from django_tasks.rates import as_limit
 from django_tasks.status import Status
@@ -24,6 +24,7 @@ from django_tasks.store import (
     finish,
     gates,
     hints,
+    history,
     locks,
     pauses,
     rescue,
@@ -42,6 +43,7 @@ from tests.factories import (
     WORKER,
     a_claim,
     a_lane,
+    a_line,
     a_new,
     a_row,
     a_task,
@@ -132,6 +134,7 @@ def everything(texts: Texts) -> set[str]:
         looking,
         claiming,
         finishing,
+        telling,
         steering,
         pausing,
         limiting,
@@ -220,7 +223,19 @@ def finishing(do: Caller, texts: Texts) -> None:
         half = batch[: len(batch) // 2] if careful else batch[len(batch) // 2 :]
         assert not do(finish.finish, half, NOW, careful=careful).lost
     Task.objects.all().delete()
-    assert do(finish.finish_inside, claimed(texts, "in"), Reschedule(later(9), texts.payload), NOW)
+    end = Ended(claimed(texts, "in"), Reschedule(later(9), texts.payload))
+    assert do(finish.finish_inside, end, NOW)
+
+
+def telling(do: Caller, texts: Texts) -> None:
+    line = a_line(
+        biz_code=texts.code, biz_num=texts.number, worker=texts.name, error=texts.error, ended=NOW
+    )
+    # Few and many: they are sent in different ways.
+    do(history.record, [line])
+    do(history.record, [line] * 9)
+    assert not do(history.prune, later(1))
+    assert TaskRun.objects.count() == 0
 
 
 def steering(do: Caller, texts: Texts) -> None:
@@ -353,7 +368,7 @@ def test_each_mark_of_a_statement_has_its_value() -> None:
 
 
 def test_the_names_in_statements_are_those_of_the_models() -> None:
-    models = (Task, WorkerRow, Pause, Gate, Lock)
+    models = (Task, TaskRun, WorkerRow, Pause, Gate, Lock)
     names = {model._meta.db_table for model in models} | {"savepoint"}
     names |= {field.column for model in models for field in model._meta.concrete_fields}
     with recorded() as statements:

@@ -283,7 +283,7 @@ def refusing(bad: set[int], error: Exception, *, even_as_failed: bool = False) -
     """A ``finish`` for a database that cannot store some of the ends."""
 
     def refuse(ended: Sequence[Ended], *args: Any, **kwargs: Any) -> Any:
-        for claim, outcome in ended:
+        for claim, outcome, *_ in ended:
             mended = isinstance(outcome, Fail) and not even_as_failed
             if claim.id in bad and not mended:
                 raise error

@@ -319,7 +319,7 @@ def test_a_run_that_is_too_late_is_skipped_unless_told_otherwise(
     assert bool(runs.times) is runs_it
     assert [message["action"] for message in missed] == ["run" if runs_it else "skip"]
     assert isinstance(outcome, Reschedule)
-    assert outcome.counts_as == ("rescheduled" if runs_it else "missed")
+    assert outcome.counts_as == ("rescheduled" if runs_it else "skipped")
     assert stored().when > now()
 
 
@@ -351,7 +351,7 @@ def test_a_task_without_a_schedule_that_is_too_late_is_parked(
 def test_or_dropped_if_it_is_to_be_skipped(register: Register) -> None:
     runs = Runs(register, nothing, misfire_grace_time=10, on_misfire="skip")
     added(when=ago(3600))
-    assert runs.run() == Done(counts_as="missed")
+    assert runs.run() == Done(counts_as="skipped")
     assert row() is None
 
 

@@ -1,66 +1,56 @@
-"""The admin's pages for tasks, workers, pauses and locks.
-
-They read the database that the router gives tasks to. Whatever they change goes through
-``django_tasks.api``: an edit is an add, a deletion is a cancel, and a run under way hears of both.
-"""
+"""The pages of tasks."""
 
 import json
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
-from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 from django import forms
 from django.contrib import admin, messages
 from django.contrib.admin import options
 from django.contrib.admin.models import CHANGE, DELETION, LogEntry
-from django.contrib.auth import get_permission_codename
-from django.core.paginator import Paginator
-from django.db import router
-from django.db.models import OuterRef, Q, QuerySet, Subquery
+from django.db.models import OuterRef, QuerySet, Subquery
 from django.forms.fields import InvalidJSONInput
-from django.forms.utils import to_current_timezone
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.urls import reverse
-from django.utils import formats
-from django.utils.functional import cached_property
 from django.utils.html import format_html
+from django.utils.http import urlencode
 from django.utils.text import capfirst
-from django.utils.timesince import timesince
-from django.utils.translation import gettext, ngettext, ngettext_lazy
+from django.utils.translation import gettext, ngettext_lazy
 from django.utils.translation import gettext_lazy as _
 
 from django_tasks import api, client
+from django_tasks.admin import lists
+from django_tasks.admin.lists import (
+    SEARCH_HELP,
+    SEARCHED,
+    CodeFilter,
+    LimitedPaginator,
+    QueueFilter,
+    alias,
+    counted,
+    may,
+    with_key,
+)
+from django_tasks.admin.words import LONG_CELL, as_json, scope_name, shown, time_and_distance
 from django_tasks.api import CancelResult
 from django_tasks.exceptions import TaskException, TaskExists, TaskValueError
-from django_tasks.intake import check_code, check_queue, checked_task
-from django_tasks.models import Lock, Pause, Task, WorkerRow
+from django_tasks.intake import checked_task
+from django_tasks.models import Task, WorkerRow
 from django_tasks.registry import get_task_handlers
 from django_tasks.status import Status
-from django_tasks.store.dialects import EPOCH
-from django_tasks.times import aware
 
 if TYPE_CHECKING:
     TaskModelAdmin = admin.ModelAdmin[Task]
-    ModelAdminOfAny = admin.ModelAdmin[Any]
-    PauseModelAdmin = admin.ModelAdmin[Pause]
-    PauseModelForm = forms.ModelForm[Pause]
     TaskModelForm = forms.ModelForm[Task]
-    TaskPaginator = Paginator[Task]
 else:
-    TaskModelAdmin = ModelAdminOfAny = PauseModelAdmin = admin.ModelAdmin
-    TaskModelForm = PauseModelForm = forms.ModelForm
-    TaskPaginator = Paginator
+    TaskModelAdmin = admin.ModelAdmin
+    TaskModelForm = forms.ModelForm
 
-# The list counts, pages through and acts on no more than this: counting millions of rows for
-# every page view takes seconds.
-LIST_LIMIT = 10_000
-MOST_CHOICES = 100  # of a filter
 # Of a longer text a task's page shows a part, and a longer payload cannot be edited there: as a
 # form it would exceed DATA_UPLOAD_MAX_MEMORY_SIZE, and browsers choke on it.
 LONG_TEXT = 100_000
 MOST_NAMED = 10  # pauses, above the list of tasks
-LONG_CELL = 200  # characters of one cell of a list
 
 _SAVING: dict[int, Any] = {
     Status.PENDING: _("Saving adds the task again."),
@@ -70,11 +60,6 @@ _SAVING: dict[int, Any] = {
     Status.CANCELLING: _("It is being cancelled while it runs. Saving takes that back."),
     Status.PAUSING: _("It is running its last time before a pause. Saving adds it again, paused."),
 }
-
-
-def alias() -> str:
-    """The database that holds the tasks, and the workers beside them."""
-    return router.db_for_write(Task)
 
 
 # The form
@@ -90,7 +75,7 @@ class PayloadField(forms.JSONField):
             return ""
         # Thirty levels deep, each number is a line of sixty blanks.
         indented = json.dumps(value, ensure_ascii=False, indent=2)
-        return indented if len(indented) <= LONG_TEXT else _as_json(value)
+        return indented if len(indented) <= LONG_TEXT else as_json(value)
 
 
 class TaskForm(TaskModelForm):
@@ -165,105 +150,6 @@ class TaskForm(TaskModelForm):
                 self.add_error(field, capfirst(f"{error.problem}."))
             except TaskException as error:  # a schedule whose library is not installed here
                 self.add_error("schedule", str(error))
-
-
-# The list
-
-
-class LimitedPaginator(TaskPaginator):
-    """Pages of at most LIST_LIMIT rows: the database never counts further."""
-
-    @cached_property
-    def count(self) -> int:
-        return _count(self.object_list)  # type: ignore[arg-type]
-
-
-class ValuesFilter(admin.SimpleListFilter):
-    """The values of a column that exist, found by one seek of an index each."""
-
-    column: ClassVar[str]
-
-    def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:
-        found = sorted(set(self.values(Task._base_manager.using(alias()))))
-        return [(value, value) for value in found]
-
-    def values(self, rows: "QuerySet[Task]") -> Iterator[str]:
-        return _hopping(rows, self.column)
-
-    def queryset(self, request: HttpRequest, queryset: "QuerySet[Task]") -> "QuerySet[Task]":
-        return queryset.filter(**{self.column: self.value()}) if self.value() else queryset
-
-
-class CodeFilter(ValuesFilter):
-    title = _("code")
-    parameter_name = column = "biz_code"
-
-
-class QueueFilter(ValuesFilter):
-    title = _("queue")
-    parameter_name = column = "queue"
-
-    def values(self, rows: "QuerySet[Task]") -> Iterator[str]:
-        # The index that has queues has them by status.
-        for status in Status:
-            yield from _hopping(rows.filter(status=status), self.column)
-
-
-def _count(rows: "QuerySet[Any]") -> int:
-    # values(): without the workers' names, which MariaDB would look up for every row it counts.
-    return rows.order_by().values("pk")[:LIST_LIMIT].count()
-
-
-def _hopping(rows: "QuerySet[Task]", column: str) -> Iterator[str]:
-    """Distinct values of a column, each asked for as the next one after the last."""
-    values = rows.order_by(column).values_list(column, flat=True)
-    value = values.first()
-    for _place in range(MOST_CHOICES):
-        if value is None:
-            return
-        yield value
-        value = values.filter(**{f"{column}__gt": value}).first()
-
-
-# Words
-
-
-def _as_json(value: Any) -> str:
-    return json.dumps(value, ensure_ascii=False)
-
-
-def _shown(part: str, whole: str) -> str:
-    """A part of a text, line by line, and how long the whole is if that is more."""
-    shown = format_html('<pre class="task-text">{}</pre>', part)
-    if len(part) == len(whole):
-        return shown
-    sizes = {"shown": len(part), "all": len(whole)}
-    note = gettext("%(shown)d of %(all)d characters are shown.") % sizes
-    return format_html('{}<p class="small quiet">{}</p>', shown, note)
-
-
-def _cell(text: str) -> str:
-    return text if len(text) <= LONG_CELL else f"{text[: LONG_CELL - 1]}…"
-
-
-def _distance(moment: datetime, now: datetime) -> str:
-    """How far ahead or ago, in words."""
-    if moment > now:
-        return gettext("in %(time)s") % {"time": _span(now, moment)}
-    return gettext("%(time)s ago") % {"time": _span(moment, now)}
-
-
-def _span(start: datetime, end: datetime) -> str:
-    seconds = int((end - start).total_seconds())
-    if seconds >= 60:
-        return timesince(start, end)
-    return ngettext("%(count)d second", "%(count)d seconds", seconds) % {"count": seconds}
-
-
-def _time_and_distance(value: datetime) -> str:
-    local = formats.localize(to_current_timezone(value))
-    distance = _distance(aware("when", value), client.now(alias()))
-    return format_html('{}<br><span class="small quiet">{}</span>', local, distance)
 
 
 # Actions
@@ -353,8 +239,8 @@ class TaskAdmin(TaskModelAdmin):
     paginator = LimitedPaginator
     show_full_result_count = False
     show_facets = admin.ShowFacets.NEVER
-    search_fields = ("biz_code", "biz_num")
-    search_help_text = _("A code, the beginning of a number, or code/number.")
+    search_fields = SEARCHED
+    search_help_text = SEARCH_HELP
     actions = ("run_now", "cancel", "pause", "resume", "requeue")
     delete_confirmation_max_display = 100  # Django 6.1
     readonly_fields = (
@@ -364,6 +250,7 @@ class TaskAdmin(TaskModelAdmin):
         "worker",
         "claim_time",
         "error",
+        "ended_runs",
         "version",
         "scheduled_time",
         "create_time",
@@ -395,7 +282,7 @@ class TaskAdmin(TaskModelAdmin):
         saving: dict[str, Any] = {"fields": plan}
         if self.has_change_permission(request, obj):
             saving = {"fields": (*plan, "seen_version"), "description": _SAVING[obj.status]}
-        runs = ("attempts", "rescues", "worker", "claim_time", "error")
+        runs = ("attempts", "rescues", "worker", "claim_time", "error", "ended_runs")
         row = ("version", "scheduled_time", "create_time", "update_time")
         return [
             (None, {"fields": ("biz_code", "biz_num", "status_word")}),
@@ -407,17 +294,8 @@ class TaskAdmin(TaskModelAdmin):
     def get_search_results(
         self, request: HttpRequest, queryset: "QuerySet[Task]", search_term: str
     ) -> tuple["QuerySet[Task]", bool]:
-        """By whole keys, which an index finds, and by beginnings of numbers, which it walks."""
         # Only the list and its actions search, and they need none of these, which may be long.
-        queryset = queryset.defer("biz_ext", "last_error", "schedule")
-        term = search_term.strip()
-        if not term:
-            return queryset, False
-        code, slash, number = term.partition("/")
-        wanted = Q(biz_code=term) | Q(biz_num__startswith=term)
-        if slash:
-            wanted |= Q(biz_code=code, biz_num__startswith=number)
-        return queryset.filter(wanted), False
+        return with_key(queryset.defer("biz_ext", "last_error", "schedule"), search_term), False
 
     def changelist_view(self, request: HttpRequest, extra_context: Any = None) -> Any:
         response = super().changelist_view(request, extra_context)
@@ -429,14 +307,14 @@ class TaskAdmin(TaskModelAdmin):
     def _notes(self, count: int) -> Iterator[str]:
         """What whoever looks at the list should know about all of it."""
         if pauses := api.paused(using=alias()):
-            scopes = [_scope(pause) for pause in pauses[:MOST_NAMED]]
+            scopes = [scope_name(pause) for pause in pauses[:MOST_NAMED]]
             if len(pauses) > MOST_NAMED:
                 scopes.append(gettext("%(count)d more") % {"count": len(pauses) - MOST_NAMED})
             yield gettext("Paused now: %(scopes)s.") % {"scopes": "; ".join(scopes)}
-        if count >= LIST_LIMIT:
+        if count >= lists.LIST_LIMIT:
             yield gettext(
                 "Only %(count)d tasks are counted and shown; filter or search to see others."
-            ) % {"count": LIST_LIMIT}
+            ) % {"count": lists.LIST_LIMIT}
 
     @admin.display(description=_("code, number"), ordering="biz_code")
     def key(self, task: Task) -> str:
@@ -451,7 +329,7 @@ class TaskAdmin(TaskModelAdmin):
 
     @admin.display(description=_("when"), ordering="when")
     def due(self, task: Task) -> str:
-        return _time_and_distance(task.when)
+        return time_and_distance(task.when)
 
     @admin.display(description=_("worker"))
     def worker(self, task: Task) -> str:
@@ -464,18 +342,26 @@ class TaskAdmin(TaskModelAdmin):
     def error(self, task: Task) -> str:
         if not task.last_error:
             return self.get_empty_value_display()
-        return _shown(task.last_error[-LONG_TEXT:], task.last_error)  # the end says most
+        return shown(task.last_error[-LONG_TEXT:], task.last_error)  # the end says most
+
+    @admin.display(description=_("history"))
+    def ended_runs(self, task: Task) -> str:
+        query = urlencode({"biz_code": task.biz_code, "biz_num": task.biz_num})
+        address = reverse(f"{self.admin_site.name}:django_tasks_taskrun_changelist")
+        return format_html(
+            '<a href="{}?{}">{}</a>', address, query, gettext("runs that have ended")
+        )
 
     @admin.display(description=_("extension data"))
     def payload(self, task: Task) -> str:
-        text = _as_json(task.biz_ext)
-        return _shown(text[:LONG_TEXT], text)
+        text = as_json(task.biz_ext)
+        return shown(text[:LONG_TEXT], text)
 
     @admin.display(description=_("schedule"))
     def schedule_text(self, task: Task) -> str:
         if not task.schedule:
             return self.get_empty_value_display()
-        return _shown(task.schedule[:LONG_TEXT], task.schedule)
+        return shown(task.schedule[:LONG_TEXT], task.schedule)
 
     # What is saved
 
@@ -530,20 +416,20 @@ class TaskAdmin(TaskModelAdmin):
         self._steer(request, queryset, REQUEUE)
 
     def has_run_permission(self, request: HttpRequest) -> bool:
-        return _may(request, "run")
+        return may(request, "run")
 
     def has_cancel_permission(self, request: HttpRequest) -> bool:
-        return _may(request, "cancel")
+        return may(request, "cancel")
 
     def response_action(
         self, request: HttpRequest, queryset: "QuerySet[Task]", *args: Any, **kwargs: Any
     ) -> HttpResponse | None:
         """Refuse "all of them" where that is more than the list has counted."""
-        if request.POST.get("select_across") == "1" and _count(queryset) >= LIST_LIMIT:
+        if request.POST.get("select_across") == "1" and counted(queryset) >= lists.LIST_LIMIT:
             text = gettext(
                 "More than %(count)d tasks: filter or search first. Nothing was changed."
             )
-            self.message_user(request, text % {"count": LIST_LIMIT - 1}, messages.ERROR)
+            self.message_user(request, text % {"count": lists.LIST_LIMIT - 1}, messages.ERROR)
             return None
         return super().response_action(request, queryset, *args, **kwargs)
 
@@ -571,14 +457,8 @@ class TaskAdmin(TaskModelAdmin):
                 self.message_user(request, text, messages.WARNING)
 
 
-def _may(request: HttpRequest, action: str) -> bool:
-    """Whether somebody may do this to tasks."""
-    codename = get_permission_codename(action, Task._meta)
-    return request.user.has_perm(f"{Task._meta.app_label}.{codename}")
-
-
 def _has_long_payload(task: Task) -> bool:
-    return len(_as_json(task.biz_ext)) > LONG_TEXT
+    return len(as_json(task.biz_ext)) > LONG_TEXT
 
 
 def _has_long_schedule(task: Task) -> bool:
@@ -593,163 +473,3 @@ def _log(request: HttpRequest, tasks: list[Task], flag: int, message: str) -> No
     """Write who did what into the admin's history."""
     if tasks:
         LogEntry.objects.log_actions(str(request.user.pk), tasks, flag, message)
-
-
-class OnlyShown(ModelAdminOfAny):
-    """Rows that are written by whoever they are about: nobody edits them here."""
-
-    def get_queryset(self, request: HttpRequest) -> "QuerySet[Any]":
-        return super().get_queryset(request).using(alias())
-
-    def has_add_permission(self, request: HttpRequest) -> bool:
-        return False
-
-    def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        return False
-
-    def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        return False
-
-
-@admin.register(WorkerRow)
-class WorkerAdmin(OnlyShown):
-    """Who polls the database. Workers write their rows themselves; there is nothing to edit."""
-
-    list_display = fields = (
-        "name",
-        "state",
-        "alive",
-        "last_heartbeat",
-        "queue_names",
-        "threads",
-        "numbers",
-        "started",
-    )
-    ordering = ("id",)
-
-    @admin.display(description=_("alive"), boolean=True)
-    def alive(self, worker: WorkerRow) -> bool:
-        silent = client.now(alias()) - aware("heartbeat", worker.heartbeat)
-        return silent.total_seconds() <= worker.lease
-
-    @admin.display(description=_("heartbeat"), ordering="heartbeat")
-    def last_heartbeat(self, worker: WorkerRow) -> str:
-        return _distance(aware("heartbeat", worker.heartbeat), client.now(alias()))
-
-    @admin.display(description=_("queues"))
-    def queue_names(self, worker: WorkerRow) -> str:
-        return _cell(", ".join(map(str, worker.queues))) or gettext("all")
-
-    @admin.display(description=_("counters"))
-    def numbers(self, worker: WorkerRow) -> str:
-        return _cell(", ".join(f"{name} {count}" for name, count in worker.counters.items()))
-
-
-def _scope(pause: Pause) -> str:
-    """What a pause holds, in words."""
-    names = {"code": pause.biz_code, "queue": pause.queue}
-    if pause.biz_code and pause.queue:
-        return gettext("code %(code)s in queue %(queue)s") % names
-    if pause.biz_code:
-        return gettext("code %(code)s") % names
-    return gettext("queue %(queue)s") % names if pause.queue else gettext("everything")
-
-
-class PauseForm(PauseModelForm):
-    """Checks as ``pause_tasks`` does; the model refuses what is paused already."""
-
-    class Meta:
-        model = Pause
-        fields = ("biz_code", "queue")
-        help_texts = {"biz_code": _("Empty: every code."), "queue": _("Empty: every queue.")}
-
-    def clean_biz_code(self) -> str:
-        return self._checked("biz_code", check_code)
-
-    def clean_queue(self) -> str:
-        return self._checked("queue", check_queue)
-
-    def _checked(self, name: str, check: Callable[[object], str]) -> str:
-        value: str = self.cleaned_data[name]
-        try:
-            return check(value) if value else ""
-        except TaskValueError as error:
-            raise forms.ValidationError(capfirst(f"{error.problem}.")) from error
-
-
-@admin.register(Pause)
-class PauseAdmin(PauseModelAdmin):
-    """What is paused as a whole. A pause is added and deleted; there is nothing to edit.
-
-    Whoever may pause a task may pause them all, and whoever sees tasks sees what is paused.
-    """
-
-    form = PauseForm
-    list_display = ("what", "begun")
-    ordering = ("queue", "biz_code")
-
-    def get_queryset(self, request: HttpRequest) -> "QuerySet[Pause]":
-        return super().get_queryset(request).using(alias())
-
-    def has_module_permission(self, request: HttpRequest) -> bool:
-        return self.has_view_permission(request)
-
-    def has_view_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        return _may(request, "view") or _may(request, "run")
-
-    def has_add_permission(self, request: HttpRequest) -> bool:
-        return _may(request, "run")
-
-    def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        return False
-
-    def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        return _may(request, "run")
-
-    def save_model(self, request: HttpRequest, obj: Pause, form: Any, change: bool) -> None:
-        names = {"biz_code": obj.biz_code, "queue": obj.queue}
-        api.pause_tasks(**names, using=alias())
-        # Also if somebody else was quicker than this form: what was asked for is so.
-        obj.pk = Pause._base_manager.using(alias()).values_list("pk", flat=True).get(**names)
-
-    def delete_model(self, request: HttpRequest, obj: Pause) -> None:
-        api.resume_tasks(biz_code=obj.biz_code, queue=obj.queue, using=alias())
-
-    def delete_queryset(self, request: HttpRequest, queryset: "QuerySet[Pause]") -> None:
-        for pause in list(queryset):
-            self.delete_model(request, pause)
-
-    @admin.display(description=_("paused"))
-    def what(self, pause: Pause) -> str:
-        return capfirst(_scope(pause))
-
-    @admin.display(description=_("since"), ordering="since")
-    def begun(self, pause: Pause) -> str:
-        return _time_and_distance(pause.since)
-
-
-@admin.register(Lock)
-class LockAdmin(OnlyShown):
-    """Who holds which lock. Nothing to edit: a row that is written or deleted here would let two
-    in at once, or begin its terms anew.
-    """
-
-    list_display = fields = ("name", "held", "holder", "term", "end")
-    ordering = ("name",)
-    search_fields = ("name__startswith",)
-    paginator = LimitedPaginator
-    show_full_result_count = False
-
-    @admin.display(description=_("held"), boolean=True)
-    def held(self, lock: Lock) -> bool:
-        return bool(lock.holder) and _moment(lock.until) >= client.now(alias())
-
-    @admin.display(description=_("lease ends"))
-    def end(self, lock: Lock) -> str:
-        if not lock.holder:
-            return self.get_empty_value_display()
-        return _distance(_moment(lock.until), client.now(alias()))
-
-
-def _moment(microseconds: int) -> datetime:
-    return EPOCH + timedelta(microseconds=microseconds)

@@ -1,0 +1,126 @@
+"""What the lists have in common: which rows they show, how they count and find them."""
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from django.contrib import admin
+from django.contrib.auth import get_permission_codename
+from django.core.paginator import Paginator
+from django.db import router
+from django.db.models import Q, QuerySet
+from django.http import HttpRequest
+from django.utils.functional import cached_property
+from django.utils.translation import gettext_lazy as _
+
+from django_tasks.models import Task
+from django_tasks.status import Status
+
+if TYPE_CHECKING:
+    ModelAdminOfAny = admin.ModelAdmin[Any]
+    AnyPaginator = Paginator[Any]
+else:
+    ModelAdminOfAny = admin.ModelAdmin
+    AnyPaginator = Paginator
+
+# The list counts, pages through and acts on no more than this: counting millions of rows for
+# every page view takes seconds.
+LIST_LIMIT = 10_000
+MOST_CHOICES = 100  # of a filter
+
+SEARCHED = ("biz_code", "biz_num")
+SEARCH_HELP = _("A code, the beginning of a number, or code/number.")
+
+
+def alias() -> str:
+    """The database that holds the tasks, and the workers beside them."""
+    return router.db_for_write(Task)
+
+
+def may(request: HttpRequest, action: str) -> bool:
+    """Whether somebody may do this to tasks."""
+    codename = get_permission_codename(action, Task._meta)
+    return request.user.has_perm(f"{Task._meta.app_label}.{codename}")
+
+
+class OnlyShown(ModelAdminOfAny):
+    """Rows that are written by whoever they are about: nobody edits them here."""
+
+    def get_queryset(self, request: HttpRequest) -> "QuerySet[Any]":
+        return super().get_queryset(request).using(alias())
+
+    def has_add_permission(self, request: HttpRequest) -> bool:
+        return False
+
+    def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        return False
+
+    def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        return False
+
+
+class LimitedPaginator(AnyPaginator):
+    """Pages of at most LIST_LIMIT rows: the database never counts further."""
+
+    @cached_property
+    def count(self) -> int:
+        return counted(self.object_list)  # type: ignore[arg-type]
+
+
+class ValuesFilter(admin.SimpleListFilter):
+    """The values of a column that exist, found by one seek of an index each."""
+
+    column: ClassVar[str]
+
+    def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:
+        found = sorted(set(self.values(model_admin.model._base_manager.using(alias()))))
+        return [(value, value) for value in found]
+
+    def values(self, rows: "QuerySet[Any]") -> Iterator[str]:
+        return hopping(rows, self.column)
+
+    def queryset(self, request: HttpRequest, queryset: "QuerySet[Any]") -> "QuerySet[Any]":
+        return queryset.filter(**{self.column: self.value()}) if self.value() else queryset
+
+
+class CodeFilter(ValuesFilter):
+    title = _("code")
+    parameter_name = column = "biz_code"
+
+
+class QueueFilter(ValuesFilter):
+    title = _("queue")
+    parameter_name = column = "queue"
+
+    def values(self, rows: "QuerySet[Any]") -> Iterator[str]:
+        # The index that has queues has them by status.
+        for status in Status:
+            yield from hopping(rows.filter(status=status), self.column)
+
+
+def with_key(rows: "QuerySet[Any]", term: str) -> "QuerySet[Any]":
+    """Rows whose key was searched for: whole ones, which an index finds, and beginnings of
+    numbers, which it walks.
+    """
+    if not (term := term.strip()):
+        return rows
+    code, slash, number = term.partition("/")
+    wanted = Q(biz_code=term) | Q(biz_num__startswith=term)
+    if slash:
+        wanted |= Q(biz_code=code, biz_num__startswith=number)
+    return rows.filter(wanted)
+
+
+def counted(rows: "QuerySet[Any]") -> int:
+    # values(): without the workers' names, which MariaDB would look up for every row it counts.
+    return rows.order_by().values("pk")[:LIST_LIMIT].count()
+
+
+def hopping(rows: "QuerySet[Any]", column: str) -> Iterator[str]:
+    """Distinct values of a column, each asked for as the next one after the last."""
+    values = rows.order_by(column).values_list(column, flat=True)
+    value = values.first()
+    for _place in range(MOST_CHOICES):
+        if value is None:
+            return
+        yield value
+        value = values.filter(**{f"{column}__gt": value}).first()

@@ -1,0 +1,39 @@
+"""The page of locks."""
+
+from datetime import datetime, timedelta
+
+from django.contrib import admin
+from django.utils.translation import gettext_lazy as _
+
+from django_tasks import client
+from django_tasks.admin.lists import LimitedPaginator, OnlyShown, alias
+from django_tasks.admin.words import distance
+from django_tasks.models import Lock
+from django_tasks.store.dialects import EPOCH
+
+
+@admin.register(Lock)
+class LockAdmin(OnlyShown):
+    """Who holds which lock. Nothing to edit: a row that is written or deleted here would let two
+    in at once, or begin its terms anew.
+    """
+
+    list_display = fields = ("name", "held", "holder", "term", "end")
+    ordering = ("name",)
+    search_fields = ("name__startswith",)
+    paginator = LimitedPaginator
+    show_full_result_count = False
+
+    @admin.display(description=_("held"), boolean=True)
+    def held(self, lock: Lock) -> bool:
+        return bool(lock.holder) and _moment(lock.until) >= client.now(alias())
+
+    @admin.display(description=_("lease ends"))
+    def end(self, lock: Lock) -> str:
+        if not lock.holder:
+            return self.get_empty_value_display()
+        return distance(_moment(lock.until), client.now(alias()))
+
+
+def _moment(microseconds: int) -> datetime:
+    return EPOCH + timedelta(microseconds=microseconds)

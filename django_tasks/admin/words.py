@@ -1,0 +1,66 @@
+"""How values are shown."""
+
+import json
+from datetime import datetime
+from typing import Any
+
+from django.forms.utils import to_current_timezone
+from django.utils import formats
+from django.utils.html import format_html
+from django.utils.timesince import timesince
+from django.utils.translation import gettext, ngettext
+
+from django_tasks import client
+from django_tasks.admin.lists import alias
+from django_tasks.models import Pause
+from django_tasks.times import aware
+
+LONG_CELL = 200  # characters of one cell of a list
+
+
+def as_json(value: Any) -> str:
+    return json.dumps(value, ensure_ascii=False)
+
+
+def shown(part: str, whole: str) -> str:
+    """A part of a text, line by line, and how long the whole is if that is more."""
+    shown = format_html('<pre class="task-text">{}</pre>', part)
+    if len(part) == len(whole):
+        return shown
+    sizes = {"shown": len(part), "all": len(whole)}
+    note = gettext("%(shown)d of %(all)d characters are shown.") % sizes
+    return format_html('{}<p class="small quiet">{}</p>', shown, note)
+
+
+def cell(text: str) -> str:
+    return text if len(text) <= LONG_CELL else f"{text[: LONG_CELL - 1]}…"
+
+
+def distance(moment: datetime, now: datetime) -> str:
+    """How far ahead or ago, in words."""
+    if moment > now:
+        return gettext("in %(time)s") % {"time": _span(now, moment)}
+    return gettext("%(time)s ago") % {"time": _span(moment, now)}
+
+
+def _span(start: datetime, end: datetime) -> str:
+    seconds = int((end - start).total_seconds())
+    if seconds >= 60:
+        return timesince(start, end)
+    return ngettext("%(count)d second", "%(count)d seconds", seconds) % {"count": seconds}
+
+
+def time_and_distance(value: datetime) -> str:
+    local = formats.localize(to_current_timezone(value))
+    away = distance(aware("when", value), client.now(alias()))
+    return format_html('{}<br><span class="small quiet">{}</span>', local, away)
+
+
+def scope_name(pause: Pause) -> str:
+    """What a pause holds, in words."""
+    names = {"code": pause.biz_code, "queue": pause.queue}
+    if pause.biz_code and pause.queue:
+        return gettext("code %(code)s in queue %(queue)s") % names
+    if pause.biz_code:
+        return gettext("code %(code)s") % names
+    return gettext("queue %(queue)s") % names if pause.queue else gettext("everything")

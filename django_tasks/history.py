@@ -1,0 +1,69 @@
+"""What is kept of runs that have ended: which of them leave a line, and what it says."""
+
+from datetime import datetime
+from typing import Literal, NamedTuple, get_args
+
+from django_tasks.claimed import Claimed
+from django_tasks.outcomes import DONE, GiveBack, Outcome, Settled, error_of, name_of
+
+History = Literal["all", "problems", "none"]
+KINDS: tuple[str, ...] = get_args(History)
+
+# Ends that are no story: a run that never was, and one that has written its own line.
+_UNTOLD = (GiveBack, Settled)
+_GOOD = ("done", "rescheduled")
+
+
+class Line(NamedTuple):
+    """One run that has ended; times are aware UTC, and the names are the columns'.
+
+    ``when`` is the time at which it was due, ``scheduled_time`` the one of its schedule that it
+    was meant for. ``missed`` is what was done about times that had passed, as in ``task_missed``;
+    ``worker`` is the worker's name, for its row goes when it stops.
+    """
+
+    biz_code: str
+    biz_num: str
+    when: datetime
+    scheduled_time: datetime | None
+    started: datetime
+    ended: datetime
+    outcome: str
+    missed: str
+    attempt: int
+    worker: str
+    error: str
+
+
+def keeps(history: str, outcome: Outcome, missed: str) -> bool:
+    """Whether a run that ended so is to leave a line."""
+    if outcome is DONE and not missed:  # as most of them: quickly
+        return history == "all"
+    if history == "none" or type(outcome) in _UNTOLD:
+        return False
+    return history == "all" or bool(missed) or name_of(outcome) not in _GOOD
+
+
+def line_of(
+    claimed: Claimed,
+    outcome: Outcome,
+    started: datetime,
+    ended: datetime,
+    *,
+    worker: str,
+    missed: str = "",
+) -> Line:
+    """The line of a run."""
+    return Line(
+        claimed.biz_code,
+        claimed.biz_num,
+        claimed.when,
+        claimed.intended_time if claimed.schedule else None,
+        started,
+        ended,
+        name_of(outcome),
+        missed,
+        claimed.attempt,
+        worker,
+        error_of(outcome),
+    )

@@ -1,0 +1,288 @@
+"""What a worker leaves in the history of the runs it made, and when it forgets."""
+
+from collections.abc import Callable
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from django.db import OperationalError
+from django.test import override_settings
+
+from django_tasks import signals
+from django_tasks.client import get_runs
+from django_tasks.models import Task, TaskRun
+from django_tasks.status import RunOutcome
+from django_tasks.store import history
+from django_tasks.worker import finisher
+from django_tasks.worker.poller import Poller
+from django_tasks.worker.pruner import INTERVAL
+from tests.factories import a_run
+from tests.worker.conftest import Register
+from tests.worker.parts import (
+    CODE,
+    Hands,
+    Ticks,
+    added,
+    ago,
+    config,
+    joined,
+    runner,
+    worker_row,
+)
+
+pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("in_one_transaction")]
+
+keeping_all = override_settings(DJANGO_TASKS={"HISTORY": "all"})
+
+
+class World:
+    """A worker that does what is due; made at the first look."""
+
+    def __init__(self) -> None:
+        self.ticks = Ticks()
+        self.membership = joined(self.ticks)
+        self.hands = Hands(runner(self.membership), 4)
+        self.poller = Poller(config(), self.membership, self.hands)
+
+    def work(self) -> None:
+        """Claim, run, write the ends."""
+        self.poller.run_once()
+        self.hands.work()
+        self.poller.run_once()
+
+
+def fine(task: Any) -> None:
+    pass
+
+
+def bad(task: Any) -> None:
+    raise ValueError("oh")
+
+
+def outcomes(number: str = "1") -> list[str]:
+    return [run.outcome for run in get_runs(CODE, number)]
+
+
+def test_by_default_a_run_that_went_well_leaves_nothing(register: Register) -> None:
+    register(fine)
+    added()
+    World().work()
+    assert not Task.objects.exists()
+    assert outcomes() == []
+
+
+@pytest.mark.parametrize("use_tz", [True, False])
+def test_the_history_says_when_how_late_and_where(register: Register, use_tz: bool) -> None:
+    with override_settings(
+        USE_TZ=use_tz, TIME_ZONE="Asia/Shanghai", DJANGO_TASKS={"HISTORY": "all"}
+    ):
+        register(fine)
+        added(when=ago(100))
+        world = World()
+        world.work()
+        (run,) = get_runs(CODE, "1")
+        assert 99 < run.lateness < 110
+        assert 0 <= run.duration < 10
+    assert (run.outcome, run.attempt, run.error, run.missed) == ("done", 1, "", "")
+    assert run.worker == world.membership.name
+    assert run.scheduled_time is None
+
+
+@pytest.mark.parametrize(
+    ("handle", "attributes", "outcome"),
+    [
+        (fine, {}, "done"),
+        (lambda task: timedelta(hours=1), {}, "rescheduled"),
+        (bad, {}, "retried"),
+        (bad, {"max_attempts": 1}, "failed"),
+        (fine, {"misfire_grace_time": 1, "on_misfire": "skip"}, "skipped"),
+    ],
+)
+@pytest.mark.parametrize("atomic", [False, True])
+def test_each_end_has_its_word(
+    register: Register,
+    handle: Callable[..., Any],
+    attributes: dict[str, Any],
+    outcome: str,
+    atomic: bool,
+) -> None:
+    register(handle, atomic=atomic, history="all", **attributes)
+    added()
+    World().work()
+    (run,) = get_runs(CODE, "1")
+    assert run.outcome == outcome
+    assert ("ValueError: oh" in run.error) is (handle is bad)
+
+
+def test_one_line_a_run_the_last_one_first(register: Register) -> None:
+    register(bad, max_attempts=3, backoff=0)
+    added()
+    world = World()
+    for _ in range(3):
+        world.work()
+    assert outcomes() == ["failed", "retried", "retried"]
+    assert [run.attempt for run in get_runs(CODE, "1")] == [3, 2, 1]
+    assert [run.attempt for run in get_runs(CODE, "1", limit=1)] == [3]
+
+
+@keeping_all
+def test_a_handler_has_its_own_say(register: Register) -> None:
+    register(bad, history="none", max_attempts=1)
+    added()
+    World().work()
+    assert outcomes() == []
+
+
+def test_a_misfire_is_in_the_line_of_its_run(register: Register) -> None:
+    register(fine, misfire_grace_time=60, on_misfire="run")
+    added(when=ago(3 * 3600), schedule="every 1h")
+    world = World()
+    world.work()
+    (run,) = get_runs(CODE, "1")
+    assert (run.outcome, run.missed) == ("rescheduled", "coalesce")
+    assert run.scheduled_time is not None
+    assert world.poller._finisher.counters["missed"] == 1
+    assert world.poller.runs() == 1
+
+
+def test_a_skipped_run_is_told_and_counted_as_missed(register: Register) -> None:
+    register(fine, misfire_grace_time=0.001)
+    added(when=ago(1), schedule="every 1h")
+    world = World()
+    world.work()
+    (run,) = get_runs(CODE, "1")
+    assert (run.outcome, run.missed) == ("skipped", "skip")
+    assert world.poller._finisher.counters == {"skipped": 1, "missed": 1}
+
+
+@pytest.mark.parametrize("atomic", [False, True])
+def test_a_run_that_lost_its_claim_is_told(register: Register, atomic: bool) -> None:
+    other = worker_row().pk
+
+    def overtaken(task: Any) -> None:
+        Task.objects.update(claimed_by=other)
+
+    register(overtaken, atomic=atomic)
+    added()
+    World().work()
+    (run,) = get_runs(CODE, "1")
+    assert (run.outcome, run.duration >= 0) == ("lost", True)
+
+
+def test_of_an_end_whose_answer_was_lost_there_is_one_line(
+    register: Register, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    written = finisher.finish
+
+    def unanswered(*args: Any, **kwargs: Any) -> Any:
+        monkeypatch.setattr(finisher, "finish", written)
+        written(*args, **kwargs)
+        raise OperationalError("gone away")
+
+    register(bad, max_attempts=1)
+    added()
+    world = World()
+    world.poller.run_once()
+    world.hands.work()
+    monkeypatch.setattr(finisher, "finish", unanswered)
+    with pytest.raises(OperationalError):
+        world.poller.run_once()
+    world.poller.run_once()
+    assert outcomes() == ["failed"]
+
+
+def test_the_line_of_a_lost_run_waits_for_the_database(
+    register: Register, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    recorded = history.record
+
+    def down(*args: Any, **kwargs: Any) -> None:
+        raise OperationalError("gone away")
+
+    register(lambda task: Task.objects.update(claimed_by=10**9))
+    added()
+    world = World()
+    world.poller.run_once()
+    world.hands.work()
+    monkeypatch.setattr(history, "record", down)
+    with pytest.raises(OperationalError):
+        world.poller.run_once()
+    monkeypatch.setattr(history, "record", recorded)
+    assert not world.poller._finisher.is_empty()
+    world.poller.run_once()
+    assert outcomes() == ["lost"]
+
+
+def test_what_the_history_tells_is_what_was_signalled(register: Register) -> None:
+    """The words are the same as those of the signals."""
+    names = {name.removeprefix("task_") for name in vars(signals) if name.startswith("task_")}
+    assert {"rescheduled", "retried", "failed", "lost"} <= names
+    assert set(RunOutcome.values) - names == {"done", "skipped"}
+
+
+# What is forgotten
+
+
+def old_and_young() -> None:
+    a_run(biz_num="old", ended=ago(31 * 86_400))
+    a_run(biz_num="young", ended=ago(29 * 86_400))
+
+
+def kept() -> list[str]:
+    return [run.biz_num for run in TaskRun.objects.order_by("id")]
+
+
+def test_a_worker_forgets_what_is_older_than_the_history_goes_back(register: Register) -> None:
+    register(fine)
+    old_and_young()
+    World().poller.run_once()
+    assert kept() == ["young"]
+
+
+def test_how_far_it_goes_back_can_be_set(register: Register) -> None:
+    register(fine)
+    old_and_young()
+    with override_settings(DJANGO_TASKS={"HISTORY_AGE": timedelta(days=1)}):
+        World().poller.run_once()
+    assert kept() == []
+
+
+def test_it_looks_every_ten_minutes(register: Register) -> None:
+    register(fine)
+    world = World()
+    world.poller.run_once()
+    old_and_young()
+    world.poller.run_once()
+    assert kept() == ["old", "young"]
+    world.ticks.ahead += INTERVAL
+    world.poller.run_once()
+    assert kept() == ["young"]
+
+
+def test_where_there_is_more_it_goes_on_soon(
+    register: Register, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(history, "PRUNED_AT_ONCE", 1)
+    register(fine)
+    a_run(biz_num="older", ended=ago(31 * 86_400))
+    old_and_young()
+    world = World()
+    for expected in (["old", "young"], ["young"], ["young"]):
+        world.poller.run_once()
+        assert kept() == expected
+        world.ticks.ahead += 1
+
+
+def test_of_several_workers_the_oldest_one_forgets(register: Register) -> None:
+    register(fine)
+    oldest = worker_row(age=0)
+    old_and_young()
+    world = World()
+    world.membership.beat("running", {})
+    assert world.membership.rank() == 1
+    world.poller.run_once()
+    assert kept() == ["old", "young"]
+    oldest.delete()
+    world.ticks.ahead += INTERVAL
+    world.poller.run_once()
+    assert kept() == ["young"]
