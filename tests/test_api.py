@@ -422,6 +422,7 @@ def test_every_function_works_in_a_transaction_that_the_caller_manages_by_hand(n
     a_row("1")
     a_row("2", status=PAUSED)
     a_row("3", status=FAILED)
+    a_run()
     before = list(Task.objects.order_by("pk").values())
     connection.ensure_connection()
     transaction.set_autocommit(False)

@@ -4,7 +4,6 @@ from django.contrib import admin
 from django.db.models import QuerySet
 from django.http import HttpRequest
 from django.utils.html import format_html
-from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
 from django_tasks.admin.lists import (
@@ -15,7 +14,7 @@ from django_tasks.admin.lists import (
     OnlyShown,
     with_key,
 )
-from django_tasks.admin.words import shown, time_and_distance
+from django_tasks.admin.words import duration, exact, shown, time_and_distance
 from django_tasks.models import TaskRun
 
 
@@ -32,8 +31,8 @@ class RunAdmin(OnlyShown):
     search_fields = SEARCHED
     search_help_text = SEARCH_HELP
     fields = (
-        *("biz_code", "biz_num", "outcome_word", "missed", "when", "scheduled_time"),
-        *("started", "late", "ended", "took", "attempt", "worker", "error_text"),
+        *("biz_code", "biz_num", "outcome_word", "missed", "due_at", "meant_for"),
+        *("started_at", "late", "ended_at", "took", "attempt", "worker", "error_text"),
     )
 
     class Media:
@@ -64,16 +63,28 @@ class RunAdmin(OnlyShown):
 
     @admin.display(description=_("late"))
     def late(self, run: TaskRun) -> str:
-        return _seconds(run.lateness)
+        return duration(run.lateness)
 
     @admin.display(description=_("took"))
     def took(self, run: TaskRun) -> str:
-        return _seconds(run.duration)
+        return duration(run.duration)
+
+    @admin.display(description=_("when"))
+    def due_at(self, run: TaskRun) -> str:
+        return exact(run.when)
+
+    @admin.display(description=_("scheduled time"))
+    def meant_for(self, run: TaskRun) -> str:
+        return exact(run.scheduled_time) if run.scheduled_time else self.get_empty_value_display()
+
+    @admin.display(description=_("started"))
+    def started_at(self, run: TaskRun) -> str:
+        return exact(run.started)
+
+    @admin.display(description=_("ended"))
+    def ended_at(self, run: TaskRun) -> str:
+        return exact(run.ended)
 
     @admin.display(description=_("error"))
     def error_text(self, run: TaskRun) -> str:
         return shown(run.error, run.error) if run.error else self.get_empty_value_display()
-
-
-def _seconds(seconds: float) -> str:
-    return gettext("%(seconds).3f s") % {"seconds": seconds}

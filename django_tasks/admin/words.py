@@ -1,7 +1,7 @@
 """How values are shown."""
 
 import json
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any
 
 from django.forms.utils import to_current_timezone
@@ -48,6 +48,20 @@ def _span(start: datetime, end: datetime) -> str:
     if seconds >= 60:
         return timesince(start, end)
     return ngettext("%(count)d second", "%(count)d seconds", seconds) % {"count": seconds}
+
+
+def duration(seconds: float) -> str:
+    """As exact as it is of interest."""
+    if abs(seconds) < 1:
+        return gettext("%(count).1f ms") % {"count": 1000 * seconds}
+    if abs(seconds) < 60:
+        return gettext("%(count).1f s") % {"count": seconds}
+    return str(timedelta(seconds=round(seconds)))
+
+
+def exact(value: datetime) -> str:
+    """A time to the millisecond, where Django would show minutes."""
+    return to_current_timezone(value).isoformat(" ", "milliseconds")
 
 
 def time_and_distance(value: datetime) -> str:

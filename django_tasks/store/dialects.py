@@ -146,10 +146,14 @@ class Dialect:
         """What a driver read from a datetime column, or of a ``readable`` one, as aware UTC."""
         if isinstance(value, int):
             return EPOCH + timedelta(0, 0, value)
-        moment: datetime = datetime.fromisoformat(value) if isinstance(value, str) else value
+        if isinstance(value, str):
+            if self.connection.timezone is timezone.utc:  # in a quarter of the time
+                return datetime.fromisoformat(value + "+00:00")
+            value = datetime.fromisoformat(value)
+        moment: datetime = value
         if moment.tzinfo is None:
-            # replace() takes six times as long.
             zone = self.connection.timezone or django_timezone.get_default_timezone()
+            # replace() takes twice as long.
             moment = datetime.combine(moment, moment.time(), zone)
         return moment if moment.tzinfo is timezone.utc else moment.astimezone(timezone.utc)
 
