@@ -35,16 +35,17 @@ class Item(NamedTuple):
     besides: tuple[str, ...] = ()  # and these
     seconds: float = 0.0
     rounds: int = 0  # fewer than the others, where one takes long
-    neighbours_rounds: int = 0  # in how many of them neighbours take part; all, if 0
+    others_rounds: int = 0  # in how many of them all but ours and the floor take part; 0: all
     least: int = 10  # tasks
     databases: tuple[str, ...] = PLACES
 
     def how_often(self, size: Size) -> int:
         return min(size.rounds, self.rounds or size.rounds)
 
-    def takes_part(self, number: int, *, neighbour: bool) -> bool:
+    def takes_part(self, contender: str, number: int) -> bool:
         """Whether a contender has a turn in this round, the first of which is 0."""
-        return not neighbour or number < (self.neighbours_rounds or number + 1)
+        most = 0 if contender in ("ours", "floor") else self.others_rounds
+        return number < (most or number + 1)
 
     def how_many(self, size: Size) -> int:
         return max(self.least, int(self.tasks * size.tasks))
@@ -56,26 +57,21 @@ class Item(NamedTuple):
 
 PLAN = (
     Item("drain", 100_000, besides=("floor:2", "ours:2")),
-    Item("enqueue", 100_000),
-    # Each round is a distribution already, and neighbours may be half a minute late.
-    Item("lateness", 1_000, besides=("ours:2",), seconds=15.0, neighbours_rounds=1),
-    Item("pickup", 100, besides=("ours:2",), seconds=15.0, neighbours_rounds=1),
+    Item("enqueue", 100_000, others_rounds=2),
+    # Each round is a distribution already, and others may be half a minute late.
+    Item("lateness", 1_000, besides=("ours:2",), seconds=10.0, others_rounds=1),
+    Item("pickup", 100, besides=("ours:2",), seconds=10.0, others_rounds=1),
     Item("idle", 1, seconds=60.0, rounds=1),
-    Item(
-        "history",
-        100_000,
-        ("ours:1", "ours-history:1", "ours:2", "ours-history:2"),
-        rounds=3,
-    ),
-    Item(
-        "processes",
-        100_000,
-        ("floor:1", "ours:1", "floor:2", "ours:2", "floor:4", "ours:4", "floor:8", "ours:8"),
-        rounds=3,
-    ),
     Item("waste", 100_000, ("ours:4",), rounds=3, databases=("mariadb",)),
     Item("handlers", 20_000, ("alone", "ours")),
     Item("blocking", 2_000, seconds=60.0, rounds=1),
     Item("claim", 10_000_000, rounds=1, least=10_000),
     Item("long", 1_000_000, besides=("ours:2",), rounds=1),
+    Item("history", 100_000, ("ours:1", "ours-history:1", "ours:2", "ours-history:2"), rounds=2),
+    Item(
+        "processes",
+        100_000,
+        ("floor:1", "ours:1", "floor:2", "ours:2", "floor:4", "ours:4", "floor:8", "ours:8"),
+        rounds=1,
+    ),
 )

@@ -121,7 +121,7 @@ def _round(
         if name not in options.contender and contender not in options.contender:
             continue
         entry = CATALOGUE[contender]
-        if not item.takes_part(number, neighbour=entry.neighbour):
+        if not item.takes_part(contender, number):
             continue
         if database in {*entry.databases} & {*item.databases} and item.measure in entry.measures:
             yield Turn(
