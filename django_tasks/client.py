@@ -146,7 +146,11 @@ def delete_tasks(
     matching = checked_match(biz_code, biz_num, match)
     if dry_run:
         return Task._base_manager.using(alias).filter(matching).count()
-    return sum(steer.cancel(matching, now(alias), using=alias))
+    done = steer.cancel(matching, now(alias), using=alias)
+    if count := sum(done):
+        facts = {"biz_code": biz_code, "biz_num": biz_num, "match": match, "count": count}
+        signals.tasks_cancelled.send_robust(Task, **facts, using=alias)
+    return count
 
 
 def get_task(biz_code: str, biz_num: str, *, using: str | None = None) -> Task | None:

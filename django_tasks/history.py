@@ -4,13 +4,14 @@ from datetime import datetime
 from typing import Literal, NamedTuple, get_args
 
 from django_tasks.claimed import Claimed
-from django_tasks.outcomes import DONE, GiveBack, Outcome, Settled, error_of, name_of
+from django_tasks.outcomes import DONE, Again, GiveBack, Outcome, Settled, error_of, name_of
 
 History = Literal["all", "problems", "none"]
 KINDS: tuple[str, ...] = get_args(History)
 
-# Ends that are no story: a run that never was, and one that has written its own line.
-_UNTOLD = (GiveBack, Settled)
+# Ends that are no story: runs that never were or count for nothing, and one that has written its
+# own line.
+_UNTOLD = (GiveBack, Again, Settled)
 _GOOD = ("done", "rescheduled")
 
 

@@ -18,13 +18,15 @@ MOST = 100_000  # times to catch up
 
 
 class Policy(NamedTuple):
-    """What becomes of a run that would start more than ``grace`` seconds late, and of several
-    times that were missed: the attributes of ``TaskHandler``."""
+    """What becomes of a run that would start more than ``grace`` seconds late, of several times
+    that were missed, and of runs that take long or fail: the attributes of ``TaskHandler``."""
 
-    grace: float | None = None
-    on_misfire: OnMisfire | None = None
-    coalesce: bool = True
-    catch_up: int | None = None
+    grace: float | None
+    on_misfire: OnMisfire | None
+    coalesce: bool
+    catch_up: int | None
+    timeout: float | None
+    max_attempts: int
 
 
 class Plan(NamedTuple):
@@ -60,15 +62,23 @@ def _read(clause: str, whole: str) -> dict[str, Any]:
         "schedule",
         whole,
         "has behind its '|' what is none of 'grace 10m', 'late run', 'late skip', 'late fail',"
-        " 'coalesce', 'each' and 'catch up 3'",
+        " 'coalesce', 'each', 'catch up 3', 'timeout 30s' and 'attempts 3'",
     )
 
 
 def _grace(match: re.Match[str]) -> dict[str, Any]:
-    words = match[1].split()
+    return {"grace": _seconds(match[1])}
+
+
+def _timeout(match: re.Match[str]) -> dict[str, Any]:
+    return {"timeout": _seconds(match[1])}
+
+
+def _seconds(text: str) -> float:
+    words = text.split()
     if not all(map(is_duration_word, words)):
         raise ValueError
-    return {"grace": exactly(units(words)).total_seconds()}
+    return exactly(units(words)).total_seconds()
 
 
 def _late(match: re.Match[str]) -> dict[str, Any]:
@@ -84,10 +94,17 @@ def _each(match: re.Match[str]) -> dict[str, Any]:
 
 
 def _catch_up(match: re.Match[str]) -> dict[str, Any]:
-    count = int(match[1])
-    if not 1 <= count <= MOST:
+    return {"coalesce": False, "catch_up": _count(match[1])}
+
+
+def _attempts(match: re.Match[str]) -> dict[str, Any]:
+    return {"max_attempts": _count(match[1])}
+
+
+def _count(text: str) -> int:
+    if not 1 <= (count := int(text)) <= MOST:
         raise ValueError
-    return {"coalesce": False, "catch_up": count}
+    return count
 
 
 _CLAUSES: list[tuple[re.Pattern[str], Callable[[re.Match[str]], dict[str, Any]]]] = [
@@ -96,6 +113,8 @@ _CLAUSES: list[tuple[re.Pattern[str], Callable[[re.Match[str]], dict[str, Any]]]
     (re.compile(r"coalesce"), _coalesce),
     (re.compile(r"each"), _each),
     (re.compile(r"catch up ([0-9]{1,6})"), _catch_up),
+    (re.compile(r"timeout (.+)"), _timeout),
+    (re.compile(r"attempts ([0-9]{1,6})"), _attempts),
 ]
 
 
@@ -109,4 +128,8 @@ def _words(differs: dict[str, Any]) -> list[str]:
         words.append(f"catch up {differs['catch_up']}")
     elif "coalesce" in differs:
         words.append("coalesce" if differs["coalesce"] else "each")
+    if "timeout" in differs:
+        words.append(f"timeout {said(timedelta(seconds=differs['timeout']))}")
+    if "max_attempts" in differs:
+        words.append(f"attempts {differs['max_attempts']}")
     return words

@@ -1,5 +1,6 @@
 """When a task with a schedule runs again, and for which time."""
 
+from contextlib import suppress
 from datetime import datetime, timedelta
 from functools import lru_cache
 from random import uniform
@@ -8,7 +9,7 @@ from typing import NamedTuple
 from django_tasks.backoff import seconds
 from django_tasks.claimed import Claimed
 from django_tasks.exceptions import TaskException, TaskValueError
-from django_tasks.handlers import TaskHandler
+from django_tasks.handlers import TaskHandler, attempts_allowed, time_limit
 from django_tasks.keys import SCHEDULE_NUM
 from django_tasks.outcomes import Reschedule
 from django_tasks.plans import Policy, as_plan
@@ -53,7 +54,17 @@ def policy_of(handler: TaskHandler) -> Policy:
         handler.on_misfire,
         handler.coalesce,
         handler.catch_up,
+        time_limit(handler),
+        attempts_allowed(handler),
     )
+
+
+def timeout_of(claimed: Claimed, handler: TaskHandler) -> float | None:
+    """How many seconds a run may take, as its row says or its handler."""
+    if claimed.schedule is not None:
+        with suppress(TaskException):  # what cannot be read has been parked by now
+            return recurrence_of(claimed, handler).policy.timeout
+    return time_limit(handler)
 
 
 def text_of(handler: TaskHandler) -> str | None:

@@ -9,6 +9,8 @@ signal             sender         further arguments
 =================  =============  =======================================================
 task_added         ``Task``       ``task``; sent at the add, inside its transaction
 task_cancelled     ``Task``       ``biz_code``, ``biz_num``, ``result``
+tasks_cancelled    ``Task``       ``biz_code``, ``biz_num``, ``match``, ``count``: given to, and by,
+                                  ``delete_tasks``
 task_changed       ``Task``       ``biz_code``, ``biz_num``, ``change``: "rescheduled", "due now",
                                   "paused", "resumed", "requeued"
 tasks_paused       ``Pause``      ``biz_code``, ``queue``; an empty one means any
@@ -42,6 +44,7 @@ from django.dispatch import Signal
 
 task_added = Signal()
 task_cancelled = Signal()
+tasks_cancelled = Signal()
 task_changed = Signal()
 tasks_paused = Signal()
 tasks_resumed = Signal()

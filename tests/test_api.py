@@ -534,6 +534,21 @@ def test_a_cancel_is_told_with_its_result(heard, status, result):
     assert told == [(Task, expected | {"using": "default"})]
 
 
+@pytest.mark.parametrize("status", [PENDING, RUNNING])
+def test_a_deletion_is_told_once_with_its_count(heard, status):
+    told = heard(signals.tasks_cancelled)
+    heard(signals.task_cancelled)  # which would stand among them
+    for number in ("1", "x1", "2"):
+        a_row(number, status=status)
+
+    delete_tasks(CODE, "1", dry_run=True)
+    delete_tasks(CODE, "1")
+    delete_tasks(CODE, "nothing")
+
+    facts = {"biz_code": CODE, "biz_num": "1", "match": "contains", "count": 2}
+    assert told == [(Task, facts | {"using": "default"})]
+
+
 # cancel_task, delete_tasks
 
 

@@ -22,6 +22,8 @@ HALF = Every(minutes=30)
         ("every 30m | each", {"coalesce": False, "catch_up": None}, "every 30m | each"),
         ("every 30m | coalesce", {"coalesce": True, "catch_up": None}, "every 30m | coalesce"),
         ("every 30m | catch  up 3", {"coalesce": False, "catch_up": 3}, "every 30m | catch up 3"),
+        ("every 30m | timeout 90s", {"timeout": 90.0}, "every 30m | timeout 1m30s"),
+        ("every 30m | Attempts 3", {"max_attempts": 3}, "every 30m | attempts 3"),
         (
             "every 30m | each | late skip | grace 0s",
             {"coalesce": False, "catch_up": None, "on_misfire": "skip", "grace": 0.0},
@@ -43,7 +45,11 @@ def test_whatever_may_be_a_schedule_is_a_plan(value: Any) -> None:
 
 
 @pytest.mark.parametrize(
-    "clause", ["", "grace", "grace soon", "grace 5", "late", "late never", "catch up 0", "catch up"]
+    "clause",
+    [
+        *("", "grace", "grace soon", "grace 5", "late", "late never", "catch up 0", "catch up"),
+        *("timeout", "timeout 5", "timeout never", "attempts", "attempts 0", "attempts many"),
+    ],
 )
 def test_what_says_nothing_is_refused(clause: str) -> None:
     with pytest.raises(TaskValueError, match="schedule has behind its"):

@@ -24,12 +24,12 @@ def as_json(value: Any) -> str:
 
 def shown(part: str, whole: str) -> str:
     """A part of a text, line by line, and how long the whole is if that is more."""
-    shown = format_html('<pre class="task-text">{}</pre>', part)
+    text = format_html('<pre class="task-text">{}</pre>', part)
     if len(part) == len(whole):
-        return shown
+        return text
     sizes = {"shown": len(part), "all": len(whole)}
     note = gettext("%(shown)d of %(all)d characters are shown.") % sizes
-    return format_html('{}<p class="small quiet">{}</p>', shown, note)
+    return format_html('{}<p class="small quiet">{}</p>', text, note)
 
 
 def cell(text: str) -> str:

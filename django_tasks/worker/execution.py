@@ -26,7 +26,6 @@ from django_tasks.exceptions import (
 from django_tasks.handlers import (
     Stop,
     TaskHandler,
-    attempts_allowed,
     history_of,
     may_retry,
     retry_delay,
@@ -46,6 +45,7 @@ from django_tasks.outcomes import (
     Settled,
     Unsettled,
 )
+from django_tasks.plans import Policy
 from django_tasks.recurrence import (
     Recurrence,
     UnknownTrigger,
@@ -83,6 +83,11 @@ class Run(NamedTuple):
     started: Tick
     missed: list[str]
     recurrence: Recurrence | None = None
+
+    @property
+    def policy(self) -> Policy:
+        """What its row says, and its handler where the row says nothing."""
+        return self.recurrence.policy if self.recurrence else policy_of(self.handler)
 
 
 class NotBegun(Exception):
@@ -156,7 +161,7 @@ class Runner:
         """What becomes of a run that would start too late; None if it is to start."""
         if run.recurrence is None and run.handler.misfire_grace_time is None:
             return None
-        policy = run.recurrence.policy if run.recurrence else policy_of(run.handler)
+        policy = run.policy
         grace, late = policy.grace, _lateness(run.claimed, run.started.utc)
         if grace is None or late <= grace or run.claimed.attempts:
             return None
@@ -224,7 +229,7 @@ class Runner:
         if run.handler.atomic and iscoroutine(answer):
             answer.close()  # its thread would not be in our transaction
             raise TaskTypeError("handle()", answer, "must be no coroutine where atomic is set")
-        answer = self._awaited(answer, time_limit(run.handler))
+        answer = self._awaited(answer, _timeout(run))
         if (answer is None and run.recurrence is None) or _means_stop(answer):
             return DONE
         payload = run.task.changed_payload(options().payload_limit)
@@ -306,7 +311,7 @@ class Runner:
     def _after_failure(self, run: Run, error: BaseException) -> Bad:
         """Try again, or was that the last attempt? A schedule goes on all the same."""
         attempt = run.claimed.attempts + 1
-        is_left = attempt < attempts_allowed(run.handler)
+        is_left = attempt < run.policy.max_attempts
         if is_left and not isinstance(error, UnreadableSchedule) and may_retry(run.handler, error):
             return Retry(self._time_to_retry(run, error, attempt), error_text(error))
         text = error_text(error)
@@ -331,7 +336,7 @@ class Runner:
             logs.hook_failed("on_failure", run.task)
 
     def _warn_if_slow(self, run: Run, duration: float) -> None:
-        limit = time_limit(run.handler)
+        limit = _timeout(run)
         if limit is not None and duration > limit:
             logs.took_too_long(run.task, duration, limit)
 
@@ -353,6 +358,11 @@ def error_text(error: BaseException) -> str:
     text = "".join(traceback.format_exception(type(error), error, trace))
     text = text.encode("utf-8", "replace").decode().replace("\0", "\\0")
     return sensitive.ending(text, ERROR_LENGTH)
+
+
+def _timeout(run: Run) -> float | None:
+    """As ``run.policy`` says; asked for in every run, and most have no schedule."""
+    return run.recurrence.policy.timeout if run.recurrence else time_limit(run.handler)
 
 
 def _means_stop(answer: Any) -> bool:

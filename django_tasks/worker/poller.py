@@ -10,7 +10,7 @@ from time import monotonic
 from django_tasks import logs, own_rows
 from django_tasks.claimed import Claimed
 from django_tasks.clock import Tick
-from django_tasks.handlers import time_limit
+from django_tasks.recurrence import timeout_of
 from django_tasks.registry import handler_for
 from django_tasks.running import RunningTask
 from django_tasks.store.connection import keep_connection
@@ -137,7 +137,7 @@ class Poller:
         self._warned &= keys
         for claimed, started in running:
             handler = handler_for(claimed.biz_code)
-            limit = time_limit(handler) if handler else None
+            limit = timeout_of(claimed, handler) if handler else None
             key = (claimed.worker_id, claimed.id)
             seconds = monotonic() - started
             if handler and limit is not None and seconds > limit and key not in self._warned:

@@ -240,6 +240,30 @@ def beats_twice(history: History) -> Iterator[Accusation]:
             yield Accusation("duplicate", f"{[str(run) for run in runs]}, all for {when}")
 
 
+def told(history: History) -> Iterator[Accusation]:
+    """The product's own history has a line for each end that counted, and none for more runs than
+    there were.
+
+    Between the two are ends whose answer nobody has: the worker was killed, or the line broke.
+    """
+    if history.lines is None:
+        return
+    keys = {run.claim: run.key for run in history.runs}
+    ends = {
+        end.claim
+        for end in history.ends
+        if end.verdict in ("accepted", "released") and end.outcome not in ("GiveBack", "Again")
+    }
+    least = Counter(keys[claim] for claim in ends if claim in keys)
+    least.update(effect[0] for effect in history.effects if effect[0][0] in ATOMIC)
+    most = Counter(keys.values())
+    for key in most.keys() | history.lines.keys():
+        count = history.lines.get(key, 0)
+        if not least[key] <= count <= most[key]:
+            text = f"{count} lines of {'/'.join(key)}: {least[key]} ends of {most[key]} runs"
+            yield Accusation("history", text)
+
+
 def ids_twice(history: History) -> Iterator[Accusation]:
     """An id belongs to one key for ever: whoever remembers it must not meet another task."""
     for row in sorted(history.reused_ids):
@@ -314,6 +338,7 @@ RULES: tuple[Callable[[History], Iterator[Accusation]], ...] = (
     after_cancel,
     duplicates,
     beats_twice,
+    told,
     ids_twice,
     effects_twice,
     unreleased,

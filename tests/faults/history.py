@@ -140,6 +140,8 @@ class History:
     rows: list[dict[str, Any]] = field(default_factory=list)
     workers: list[int] = field(default_factory=list)
     effects: list[tuple[Key, str, int, int, int]] = field(default_factory=list)
+    # How many ends the product's own history tells of, by key; None if nobody looked.
+    lines: dict[Key, int] | None = None
 
     @cached_property
     def adds(self) -> list[Add]:

@@ -23,6 +23,7 @@ DJANGO_TASKS = {
     "PROCESSES": 1,
     "LEASE": float(os.environ.get("FAULTS_LEASE", "3")),
     "SHUTDOWN_TIMEOUT": 20,
+    "HISTORY": "all",
     "BATCH_SIZE": int(os.environ.get("FAULTS_BATCH", "500")),
 }
 

@@ -37,7 +37,7 @@ class Simulation:
         self._running: list[tuple[Run, int]] = []
         self._workers = {1: 1, 2: 2}  # by process
         self._next_worker = 3
-        self.history = History(LEASE, beats={1: [0.0], 2: [0.0]})
+        self.history = History(LEASE, beats={1: [0.0], 2: [0.0]}, lines={})
 
     def step(self) -> None:
         actions = (self.add, self.add, self.cancel, self.claim, self.claim, self.finish)
@@ -144,6 +144,8 @@ class Simulation:
         if self._workers[run.pid] == run.worker:
             self._beat(run.worker)
         self.history.ends.append(End(self._tick(), run.claim, "Done", verdict))
+        if verdict != "lost" and self.history.lines is not None:
+            self.history.lines[run.key] = self.history.lines.get(run.key, 0) + 1
 
     def silence(self) -> None:
         """A worker is silent for longer than its lease; its rows are taken from it."""

@@ -65,15 +65,20 @@ def workers() -> int:
 
 def remains() -> dict[str, Any]:
     """All that is in the tables."""
-    from django_tasks.models import Task, WorkerRow
+    from django.db.models import Count
+
+    from django_tasks.models import Task, TaskRun, WorkerRow
     from tests.faults.effects.models import Effect
 
+    # Lines of ends that counted: not of lost ones, nor those that a rescuer wrote for the dead.
+    lines = TaskRun.objects.exclude(outcome="lost").exclude(worker__startswith="#")
     columns = ("id", "biz_code", "biz_num", "status", "version", "claimed_by", "when", "biz_ext")
     effects = Effect.objects.values_list("code", "num", "nonce", "hop", "task_id", "version")
     return {
         "rows": list(Task.objects.values(*columns)),
         "workers": list(WorkerRow.objects.values_list("id", flat=True)),
         "effects": list(effects),
+        "lines": list(lines.values_list("biz_code", "biz_num").annotate(Count("id"))),
     }
 
 
@@ -170,10 +175,10 @@ def _client() -> Any:
 
 
 def _models() -> list[Any]:
-    from django_tasks.models import Task, WorkerRow
+    from django_tasks.models import Task, TaskRun, WorkerRow
     from tests.faults.effects.models import Effect
 
-    return [Task, WorkerRow, Effect]
+    return [Task, TaskRun, WorkerRow, Effect]
 
 
 def main() -> None:

@@ -289,6 +289,35 @@ def test_an_end_that_may_have_been_written_before_may_be_refused():
     assert accused(an_add(), run, unknown, an_end(run, "lost")) == []
 
 
+@pytest.mark.parametrize(("lines", "is_fine"), [(0, False), (1, True), (2, False)])
+def test_an_end_that_counted_has_one_line_in_the_history(lines, is_fine):
+    found = accused(an_add(), a_run(), an_end(a_run()), lines={KEY: lines})
+    assert found == ([] if is_fine else ["history"])
+
+
+@pytest.mark.parametrize("lines", [0, 1])
+@pytest.mark.parametrize("verdict", ["unknown", None])
+def test_an_end_whose_answer_nobody_has_may_have_a_line(verdict, lines):
+    ends = [an_end(a_run(), verdict)] if verdict else []
+    assert accused(an_add(), a_run(), *ends, lines={KEY: lines}) == []
+
+
+def test_a_lost_end_has_no_line_but_that_of_the_other():
+    lost, won = a_run(), a_run(start=20, version=3, worker=8)
+    facts = an_add(), lost, won, an_end(lost, "lost"), an_end(won)
+    silent = {7: beats(0, 11), 8: beats()}
+    assert accused(*facts, beats=silent, lines={KEY: 1}) == []
+    assert accused(*facts, beats=silent, lines={KEY: 0}) == ["history"]
+
+
+def test_a_committed_atomic_run_has_its_line():
+    key = ("atomic", "1")
+    add, run = an_add(key=key), a_run(key=key, atomic=True)
+    effects = [(key, "a", 0, 1, 1)]
+    assert accused(add, run, effects=effects, lines={key: 1}) == []
+    assert accused(add, run, effects=effects, lines={}) == ["history"]
+
+
 # 5. Stuck, hasty
 
 

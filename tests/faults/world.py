@@ -324,6 +324,7 @@ class World:
             rows=remains["rows"],
             workers=remains["workers"],
             effects=[((effect[0], effect[1]), *effect[2:]) for effect in remains["effects"]],
+            lines={(code, num): count for code, num, count in remains["lines"]},
         )
         return from_records(journal.read(self.directory), history)
 

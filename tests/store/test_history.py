@@ -148,8 +148,8 @@ def test_which_runs_are_problems(outcome: Outcome, missed: str, is_problem: bool
     assert not keeps("none", outcome, missed)
 
 
-@pytest.mark.parametrize("outcome", [GiveBack(), Settled()], ids=str)
-def test_what_never_ran_or_has_told_itself_is_not_told(outcome: Outcome) -> None:
+@pytest.mark.parametrize("outcome", [GiveBack(), Again(later(9)), Settled()], ids=str)
+def test_what_does_not_count_or_has_told_itself_is_not_told(outcome: Outcome) -> None:
     assert not keeps("all", outcome, "coalesce")
     assert not keeps("problems", outcome, "coalesce")
 

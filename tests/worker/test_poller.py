@@ -385,11 +385,18 @@ def test_after_contention_one_cycle_steps_over_what_is_locked(
 # What a person is told
 
 
+@pytest.mark.parametrize(
+    ("timeout", "schedule"), [(0, None), (3600, "every 1h | timeout 0s")], ids=str
+)
 def test_a_run_beyond_its_timeout_is_told_once_while_it_runs(
-    register: Register, world: Ticks, caplog: pytest.LogCaptureFixture
+    register: Register,
+    world: Ticks,
+    caplog: pytest.LogCaptureFixture,
+    timeout: float,
+    schedule: str | None,
 ) -> None:
-    register(lambda task: None, timeout=0)
-    added()
+    register(lambda task: None, timeout=timeout)
+    added(schedule=schedule)
     cycles = Cycles(world)
     cycles.run()
     cycles.hands.begin()

@@ -396,6 +396,20 @@ def test_a_row_may_differ_from_its_handler(register: Register) -> None:
     assert runs.times == [on_the_hour(2), on_the_hour(1)]
 
 
+def test_a_row_may_have_its_own_number_of_attempts(register: Register) -> None:
+    runs = Runs(register, fail, backoff=0)
+    added(when=ago(60), schedule=f"{hourly()} | attempts 2")
+    assert isinstance(runs.run(), Retry)
+    assert runs.run().counts_as == "failed"  # type: ignore[union-attr]
+
+
+def test_a_row_may_have_its_own_timeout(register: Register, caplog: Any) -> None:
+    runs = Runs(register, nothing, timeout=3600)
+    added(when=ago(60), schedule="every 1h | timeout 0s")
+    runs.run()
+    assert "more than its timeout" in caplog.text
+
+
 # Rows of handlers
 
 
