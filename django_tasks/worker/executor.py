@@ -15,6 +15,7 @@ from contextlib import suppress
 from time import monotonic
 from typing import NamedTuple
 
+from django.db import Error
 from django.db.backends.base.base import BaseDatabaseWrapper
 
 from django_tasks.claimed import Claimed
@@ -164,8 +165,7 @@ class Executor:
             self._last_start = started = monotonic()
             self._running[place] = Running(claimed, started)
             ended = self._run(claimed)
-            for connection in own:  # as Django does between two requests
-                connection.close_if_unusable_or_obsolete()
+            _tidy(own)
             self._running[place] = None
             self._ended.append(ended)
             self._wake()
@@ -189,3 +189,14 @@ class Executor:
         if self._sleeping:
             with self._work:
                 self._work.notify()
+
+
+def _tidy(connections: Sequence[BaseDatabaseWrapper]) -> None:
+    """Close what is broken or too old, as Django does between two requests."""
+    try:
+        for connection in connections:
+            connection.close_if_unusable_or_obsolete()
+    except Error:
+        # A driver may complain when a broken connection is closed. It is closed all the same; the
+        # thread must not end over it, nor the end of the run be lost.
+        return

@@ -121,7 +121,9 @@ def claims(function: Callable[..., Any] = claim, **facts: Any) -> Callable[[Any]
 
 
 def before_a_gate() -> None:
-    rows("123")
+    # At different times: not all of them pass, and of equal ones any may be the first.
+    for seconds, number in enumerate("321"):
+        a_row(number, when=later(-seconds))
     add_gate(CODE, using="default")
 
 

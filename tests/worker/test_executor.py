@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from django.core.exceptions import ImproperlyConfigured
-from django.db import connections
+from django.db import OperationalError, connections
 
 from django_tasks.claimed import Claimed
 from django_tasks.outcomes import Done
@@ -82,6 +82,20 @@ def test_one_thread_runs_claims_in_the_order_of_their_submission() -> None:
         executor.submit(claims(50))
         eventually(lambda: len(order) == 50, "50 runs")
     assert order == list(range(50))
+
+
+def test_a_connection_that_complains_about_being_closed_costs_no_thread_and_no_end(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    class Broken:
+        def close_if_unusable_or_obsolete(self) -> None:
+            raise OperationalError("gone away")
+
+    monkeypatch.setattr(module, "own_connections", lambda: [Broken()])
+    with working(1) as executor:
+        executor.submit(claims(3))
+        ends: list[Ended] = []
+        eventually(lambda: ends.extend(executor.collect()) or len(ends) >= 3, "three ends")
 
 
 def test_every_end_wakes_the_poller_after_it_can_be_collected() -> None:
