@@ -190,6 +190,10 @@ def _measure(results: Results, measure: str, drawn: dict[str, str]) -> Iterator[
     title, words = TEXTS[measure]
     yield heading(title)
     yield wrapped(words.format(cores=results.record["cores"]))
+    if any(
+        "earlier" in turn for who in results.who(measure) for turn in results.turns(measure, who)
+    ):
+        yield "These numbers are of an earlier run on the same machine."
     if measure in drawn:
         yield f".. image:: pictures/{drawn[measure]}\n   :alt: {title}: the table below"
     yield _claim_table(results) if measure == "claim" else _numbers(results, measure)

@@ -96,6 +96,11 @@ class Results:
     def turns(self, measure: str, who: Who) -> list[Record]:
         return list(self._turns[measure].get(who, {}).values())
 
+    def is_earlier(self, measure: str) -> bool:
+        """Whether its turns were taken over from another run."""
+        turns = (turn for who in self.who(measure) for turn in self.turns(measure, who))
+        return any("earlier" in turn for turn in turns)
+
     def values(self, measure: str, who: Who, column: str) -> list[float]:
         return [float(turn[column]) for turn in self.turns(measure, who) if column in turn]
 
