@@ -418,7 +418,7 @@ def test_every_function_may_be_the_first_that_a_process_does_with_its_database(e
 @pytest.mark.parametrize("name", FIRST)
 def test_every_function_works_in_a_transaction_that_the_caller_manages_by_hand(name):
     if connection.vendor == "sqlite":
-        pytest.skip("SQLite's savepoints commit when autocommit is off")  # Django documents it
+        pytest.skip(reason="SQLite commits at a savepoint when autocommit is off, Django says")
     a_row("1")
     a_row("2", status=PAUSED)
     a_row("3", status=FAILED)

@@ -6,9 +6,6 @@ import sys
 from pathlib import Path
 from typing import Any
 
-import pytest
-from django.conf import settings
-
 from benchmarks import statements
 from benchmarks.contenders import CATALOGUE
 from benchmarks.plan import PLAN
@@ -18,11 +15,6 @@ from benchmarks.targets import verdicts
 
 CHECKOUT = Path(__file__).resolve().parents[1]
 NAMES = ("ours", "floor", "seed")
-
-pytestmark = pytest.mark.skipif(
-    not settings.DATABASES["default"]["ENGINE"].endswith("sqlite3"),
-    reason="the benchmarks bring their own databases, whatever DATABASE_URL says: once is enough",
-)
 
 
 def test_a_tiny_run_measures_ours_the_floor_and_the_seed_design(tmp_path: Path) -> None:

@@ -17,12 +17,10 @@ from urllib.parse import urlencode
 from urllib.request import HTTPCookieProcessor, OpenerDirector, build_opener
 
 import pytest
-from django.conf import settings
 
-pytestmark = pytest.mark.skipif(
-    not settings.DATABASES["default"]["ENGINE"].endswith("sqlite3"),
-    reason="the demo is on SQLite, whatever DATABASE_URL says: once is enough",
-)
+from tests.vendor import ON_SQLITE
+
+pytestmark = pytest.mark.skipif(not ON_SQLITE, reason="the demo is on SQLite: once is enough")
 
 CHECKOUT = Path(__file__).resolve().parent.parent
 DEADLINE = 120.0  # seconds until something that hangs is killed

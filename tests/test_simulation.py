@@ -5,7 +5,6 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from django.conf import settings
 
 from benchmarks.simulation import __main__ as command
 from benchmarks.simulation.costs import DATABASES, capacity
@@ -17,11 +16,6 @@ from benchmarks.simulation.check import compare
 from benchmarks.simulation.model import Case, Outcome, Simulation, simulate
 from benchmarks.simulation.report import BEGIN, END
 from benchmarks.simulation.runs import LOADS, PLACES
-
-pytestmark = pytest.mark.skipif(
-    not settings.DATABASES["default"]["ENGINE"].endswith("sqlite3"),
-    reason="the simulation has no database, whatever DATABASE_URL says: once is enough",
-)
 
 COSTS = DATABASES["mariadb"]
 

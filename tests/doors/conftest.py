@@ -67,7 +67,7 @@ def _skip_without_driver(handler: ConnectionHandler, alias: str) -> None:
     try:
         handler[alias]
     except ImproperlyConfigured as error:
-        pytest.skip(str(error))  # a driver of a database that this run is not about is optional
+        pytest.skip(reason=f"the drivers of other databases are optional here: {error}")
 
 
 @pytest.fixture

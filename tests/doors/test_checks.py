@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from django.conf import settings as django_settings
 from django.core.checks import CheckMessage, Tags, run_checks
 from django.core.checks import registry as django_checks
 from django.db import connections
@@ -16,8 +15,8 @@ from django.db import connections
 from django_tasks import checks, installation, registry
 from django_tasks.handlers import TaskHandler, task_handler
 from django_tasks.models import Task
+from tests.vendor import VENDOR
 
-VENDOR = django_settings.DATABASES["default"]["ENGINE"].rpartition(".")[2]
 SQLITE = {"ENGINE": "django.db.backends.sqlite3", "NAME": "tasks.sqlite3"}
 MARIADB = {"ENGINE": "django.db.backends.mysql", "NAME": "tasks", "HOST": "db.invalid"}
 POSTGRESQL = {"ENGINE": "django.db.backends.postgresql", "NAME": "tasks", "HOST": "db.invalid"}
@@ -307,9 +306,7 @@ def test_w004_is_silent_with_read_committed(options: Any, databases: Databases) 
     assert found("W004") == []
 
 
-@pytest.mark.skipif(  # the others have no such collation that a column could be given
-    VENDOR != "mysql", reason="only MySQL and MariaDB fold keys"
-)
+@pytest.mark.skipif(VENDOR != "mysql", reason="no other database has a collation that folds keys")
 @pytest.mark.django_db(transaction=True)
 def test_w002_names_the_column_that_folds_keys_and_the_statement_that_mends_it() -> None:
     def run(statement: str) -> None:

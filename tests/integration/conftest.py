@@ -63,7 +63,7 @@ def restart_server() -> Callable[..., None]:
     if reason := why_not_ours():
         if os.environ.get("REQUIRE_ALL_DATABASES", "0") not in ("", "0"):
             pytest.fail(reason)
-        pytest.skip(reason)  # nobody else's server may be restarted; CI brings its own
+        pytest.skip(reason=f"nobody else's server may be restarted: {reason}")
     name = OUR_NAMES[connections["default"].vendor]
 
     def restart(*flags: str) -> None:

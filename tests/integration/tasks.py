@@ -4,14 +4,12 @@ from datetime import datetime, timedelta, timezone
 from typing import Any
 
 import pytest
-from django.conf import settings
 
 from django_tasks.client import add_tasks
 from django_tasks.models import Task, WorkerRow
+from tests.vendor import ON_SQLITE
 
-needs_a_server = pytest.mark.skipif(  # these restart it, or kill its connections
-    settings.DATABASES["default"]["ENGINE"].endswith("sqlite3"), reason="SQLite has no server"
-)
+needs_a_server = pytest.mark.skipif(ON_SQLITE, reason="no server to restart, or to cut off from")
 
 
 def add(biz_code: str, *numbers: object, seconds: float = 0.0, **fields: Any) -> None:

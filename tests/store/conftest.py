@@ -3,16 +3,15 @@
 from collections.abc import Iterator
 
 import pytest
-from django.conf import settings
 from django.db import connections
 
 from django_tasks.store import dialects
+from tests.vendor import VENDOR
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     if "dialect" in metafunc.fixturenames:
-        vendor = settings.DATABASES["default"]["ENGINE"].rpartition(".")[2]
-        names = ["mariadb", "mysql"] if vendor == "mysql" else [vendor]
+        names = ["mariadb", "mysql"] if VENDOR == "mysql" else [VENDOR]
         metafunc.parametrize("dialect", names, indirect=True)
 
 

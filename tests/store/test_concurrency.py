@@ -432,7 +432,7 @@ def held(elsewhere):
 def impatient(monkeypatch):
     """Nothing waits for a lock for longer than a second, and nothing is repeated."""
     if connection.vendor == "sqlite":
-        pytest.skip("SQLite locks the whole file, never a row")  # so nothing can be stepped over
+        pytest.skip(reason="SQLite locks the whole file: there is no row to step over")
     for name in ("MySQL", "PostgreSQL"):
         from django_tasks.store import dialects
 

@@ -21,7 +21,7 @@ pytestmark = pytest.mark.django_db(transaction=True)
 def wsrep(request, monkeypatch, dialect):
     """What the server says of being a node; one that stands alone has the variable too."""
     if dialect != "mariadb":
-        pytest.skip("only MariaDB may be a Galera node")  # the others never ask for wsrep_on
+        pytest.skip(reason="only MariaDB may be a Galera node: the others never ask for wsrep_on")
     asked = MariaDB.fetch
 
     def fetch(self, template, params=()):

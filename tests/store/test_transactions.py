@@ -124,7 +124,7 @@ def test_other_errors_are_no_contention(error):
 def begins(monkeypatch):
     """Set SQLite's transaction_mode for new connections; answers with how a transaction begins."""
     if connection.vendor != "sqlite":
-        pytest.skip("only SQLite begins transactions without a lock")  # nothing to set elsewhere
+        pytest.skip(reason="only SQLite has a transaction_mode: there is nothing to set elsewhere")
 
     def how(mode, action):
         monkeypatch.setitem(connection.settings_dict["OPTIONS"], "transaction_mode", mode)

@@ -7,7 +7,6 @@ from datetime import datetime, timedelta, timezone
 from time import monotonic
 from typing import Any
 
-from django.conf import settings
 from django.dispatch import Signal
 
 from django_tasks.claimed import Claimed
@@ -23,7 +22,6 @@ from django_tasks.worker.execution import Runner
 from django_tasks.worker.membership import Membership
 
 USING = "default"
-ON_SQLITE = settings.DATABASES[USING]["ENGINE"].endswith("sqlite3")
 CODE = "job"
 ERA = 3600.0
 

@@ -19,10 +19,10 @@ from django_tasks.store import rescue
 from django_tasks.store.dialects import dialect_of
 from django_tasks.store.finish import Ended, finish
 from django_tasks.worker.membership import Membership
+from tests.vendor import ON_SQLITE
 from tests.waiting import DEADLINE
 from tests.worker.conftest import Register
 from tests.worker.parts import (
-    ON_SQLITE,
     USING,
     added,
     ahead,
@@ -77,10 +77,7 @@ def elsewhere(function: Callable[..., Any], *args: Any) -> None:
         raise errors[0]
 
 
-needs_two_writers = pytest.mark.skipif(
-    ON_SQLITE,
-    reason="on SQLite an atomic handler holds the only write lock: nobody can come between",
-)
+needs_two_writers = pytest.mark.skipif(ON_SQLITE, reason="an atomic run holds its only write lock")
 
 
 def test_effects_and_end_are_one_transaction(register: Register) -> None:

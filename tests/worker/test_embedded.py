@@ -16,9 +16,10 @@ from django_tasks.client import add_tasks, cancel_task
 from django_tasks.models import Task, WorkerRow
 from django_tasks.status import Status
 from django_tasks.worker import embedded
+from tests.vendor import ON_SQLITE
 from tests.waiting import DEADLINE, eventually
 from tests.worker.conftest import Register
-from tests.worker.parts import CODE, ON_SQLITE, added, ago, ahead, heard, row, stored
+from tests.worker.parts import CODE, added, ago, ahead, heard, row, stored
 
 pytestmark = [
     pytest.mark.django_db(transaction=True),
@@ -299,10 +300,7 @@ def test_all_kinds_of_ends_come_out_as_the_protocol_says(register: Register) -> 
     assert "TimeoutError" in Task.objects.filter(biz_code="hanging")[0].last_error
 
 
-@pytest.mark.skipif(
-    ON_SQLITE,
-    reason="on SQLite nobody else can write while an atomic handler runs, not even a heartbeat",
-)
+@pytest.mark.skipif(ON_SQLITE, reason="during an atomic run nobody else can write there, nor beat")
 def test_an_atomic_task_that_comes_back_at_once_never_runs_twice_at_a_time(
     register: Register,
 ) -> None:

@@ -16,11 +16,11 @@ from django_tasks.models import Task, WorkerRow
 from django_tasks.status import Status
 from django_tasks.worker.executor import Executor
 from django_tasks.worker.poller import Poller
+from tests.vendor import ON_SQLITE
 from tests.waiting import DEADLINE, eventually
 from tests.worker.conftest import Register
 from tests.worker.parts import (
     CODE,
-    ON_SQLITE,
     Ticks,
     added,
     ago,
@@ -36,10 +36,7 @@ from tests.worker.parts import (
 pytestmark = [
     pytest.mark.django_db(transaction=True),
     pytest.mark.usefixtures("embedded_workers"),
-    pytest.mark.skipif(
-        ON_SQLITE,
-        reason="SQLite has no row locks: an open writing transaction stops all other writers",
-    ),
+    pytest.mark.skipif(ON_SQLITE, reason="SQLite has no row locks: one writer stops all others"),
 ]
 
 Holding = Callable[[str], AbstractContextManager[None]]

@@ -6,7 +6,8 @@ import pytest
 
 from django_tasks.management.commands import starttask
 from django_tasks.worker import supervisor
-from tests.worker.parts import ON_SQLITE, USING
+from tests.vendor import ON_SQLITE
+from tests.worker.parts import USING
 
 BEST = 1 if ON_SQLITE else 2
 
