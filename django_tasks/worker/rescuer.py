@@ -1,11 +1,12 @@
 """Once a heartbeat: free what dead workers hold, and what we hold without knowing."""
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterable, Iterator
 from datetime import datetime
 
 from django_tasks import signals
 from django_tasks.handlers import attempts_allowed, history_of
-from django_tasks.history import Line
+from django_tasks.history import Line, keeps
+from django_tasks.outcomes import Fail, name_of
 from django_tasks.registry import handler_for
 from django_tasks.store import history, workers
 from django_tasks.store import rescue as store
@@ -43,12 +44,12 @@ def _rescue(owner: int, membership: Membership, *, using: str) -> int:
     while True:
         now = membership.clock.now()
         rescued = store.rescue([owner], _attempts_allowed, now, using=using)
+        failed = Fail(str(store.DIED_ALONE))
         for row in rescued.failed:
-            error = str(store.DIED_ALONE)
             signals.tell(
-                signals.task_failed, None, task=row, exception=None, error=error, using=using
+                signals.task_failed, None, task=row, exception=None, error=failed.error, using=using
             )
-        history.record([_line(row, now) for row in rescued.failed if _is_kept(row)], using=using)
+        history.record(list(_lines(rescued.failed, failed, now)), using=using)
         total += rescued.freed
         if not rescued.freed:
             break
@@ -57,25 +58,23 @@ def _rescue(owner: int, membership: Membership, *, using: str) -> int:
     return total
 
 
-def _is_kept(row: Orphan) -> bool:
-    return history_of(handler_for(row.biz_code)) != "none"
-
-
-def _line(row: Orphan, now: datetime) -> Line:
-    """The history of a run that nobody saw the end of."""
-    return Line(
-        row.biz_code,
-        row.biz_num,
-        row.when,
-        scheduled_time=None,
-        started=row.claim_time,
-        ended=now,
-        outcome="failed",
-        missed="",
-        attempt=1 + row.attempts + row.rescues,
-        worker=f"#{row.owner}",
-        error=str(store.DIED_ALONE),
-    )
+def _lines(rows: Iterable[Orphan], failed: Fail, now: datetime) -> Iterator[Line]:
+    """The history of runs that nobody saw the end of. Their worker's name went with its row."""
+    for row in rows:
+        if keeps(history_of(handler_for(row.biz_code)), failed, ""):
+            yield Line(
+                row.biz_code,
+                row.biz_num,
+                row.when,
+                scheduled_time=None,
+                started=row.claim_time,
+                ended=now,
+                outcome=name_of(failed),
+                missed="",
+                attempt=1 + row.attempts + row.rescues,
+                worker=f"#{row.owner}",
+                error=failed.error,
+            )
 
 
 def _attempts_allowed(biz_code: str) -> int:

@@ -6,7 +6,7 @@ import pytest
 from django.db import OperationalError
 
 from django_tasks import signals
-from django_tasks.client import cancel_task, pause_task
+from django_tasks.client import cancel_task, get_runs, pause_task
 from django_tasks.models import Task, WorkerRow
 from django_tasks.status import Status
 from django_tasks.store import workers
@@ -376,6 +376,8 @@ def test_a_death_alone_counts_and_the_last_one_is_the_end(
     assert one.keys() == {"sender", "task", "exception", "error", "using"}
     assert (str(one["task"]), one["sender"], one["exception"]) == ("job/1", None, None)
     assert one["error"] == stored().last_error
+    (run,) = get_runs("job", "1")
+    assert (run.outcome, run.worker, run.error) == ("failed", f"#{dead.pk}", stored().last_error)
 
 
 def test_receivers_that_raise_do_not_stop_a_rescue(
