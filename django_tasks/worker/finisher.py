@@ -32,8 +32,9 @@ from django_tasks.store.finish import Ended, finish
 from django_tasks.store.transactions import is_contention
 from django_tasks.worker.config import WorkerConfig
 
-# What a database or its driver raises for a value that it cannot take.
-UNWRITABLE = (DataError, IntegrityError, OverflowError, TypeError, ValueError)
+# What a database or its driver raises for a value that it cannot take; and what we raise when a
+# count is not what it must be. The same batch would meet the same again, for ever.
+UNWRITABLE = (DataError, IntegrityError, OverflowError, TypeError, ValueError, AssertionError)
 
 # Ends of atomic runs, which are in the database already.
 WRITTEN = (Settled, Lost)
@@ -116,8 +117,13 @@ class Finisher:
         return {row for owner, row in self._held if owner == worker_id}
 
     def _batch(self) -> list[Ended]:
+        """The next ends to write, of each row only one.
+
+        Race: an atomic run's end was written and its answer was lost. Its row may be claimed anew,
+        and be given back, before the thread has noticed: then two ends of one row come together.
+        """
         most = 1 if self._one_by_one > 0 else self._batch_size
-        return next(batches(self._ends, most, _text), [])
+        return _of_different_rows(next(batches(self._ends, most, _text), []))
 
     def _isolate(self, batch: list[Ended], error: Exception) -> None:
         """One end that no database takes must not hold up the others.
@@ -171,6 +177,16 @@ class Finisher:
                 yield line._replace(outcome=name_of(LOST))
             elif keeps(history_of(handler_for(claimed.biz_code)), LOST, ""):
                 yield line_of(claimed, LOST, claimed.claim_time, now, worker=self._worker)
+
+
+def _of_different_rows(ends: list[Ended]) -> list[Ended]:
+    """Those before the first whose row has been there already."""
+    rows: set[int] = set()
+    for place, end in enumerate(ends):
+        if end.claimed.id in rows:
+            return ends[:place]
+        rows.add(end.claimed.id)
+    return ends
 
 
 def _text(end: Ended) -> str | None:

@@ -12,6 +12,7 @@ from django_tasks.claimed import Claimed
 from django_tasks.client import add_task, cancel_task, pause_task
 from django_tasks.models import Task
 from django_tasks.outcomes import (
+    Again,
     Done,
     Fail,
     GiveBack,
@@ -279,6 +280,29 @@ def test_ends_are_written_in_batches(monkeypatch: pytest.MonkeyPatch) -> None:
     assert not Task.objects.exists()
 
 
+@pytest.mark.parametrize("late", [Again(NEXT), Retry(NEXT, "no answer")], ids=repr)
+@pytest.mark.parametrize("outcome", [GiveBack(), Retry(NEXT, "x"), Done()], ids=repr)
+def test_two_ends_of_one_row_are_told_apart(late: Again | Retry, outcome: Outcome) -> None:
+    """The end of an atomic run was written, its answer was lost, and the row was claimed anew
+    before the thread had noticed: both ends come at once, and the second one counts."""
+    finisher, first = holding(2)
+    finish([Ended(first[0], Reschedule(now()))], now(), using=USING)
+    (again,) = claimed(first[0].worker_id)
+    assert again.id == first[0].id
+    finisher.hold([again])
+    ends = [(first[0], Unsettled(late)), (first[1], Retry(NEXT, "x")), (again, outcome)]
+    with heard(signals.task_lost) as lost:
+        finisher.add(Ended(*end) for end in ends)
+        finisher.write(now(), careful=False)
+    assert not lost
+    assert finisher.is_empty()
+    assert not finisher.held_ids(again.worker_id)
+    assert status(0) == (None if outcome == Done() else Status.PENDING)
+    kept = row("0")
+    assert kept is None or kept.last_error == ("x" if isinstance(outcome, Retry) else "")
+    assert finisher.counters["lost"] == 0
+
+
 def refusing(bad: set[int], error: Exception, *, even_as_failed: bool = False) -> Any:
     """A ``finish`` for a database that cannot store some of the ends."""
 
@@ -294,7 +318,13 @@ def refusing(bad: set[int], error: Exception, *, even_as_failed: bool = False) -
 
 @pytest.mark.parametrize(
     "error",
-    [DataError("too long"), IntegrityError("check"), ValueError("NUL"), OverflowError("date")],
+    [
+        DataError("too long"),
+        IntegrityError("check"),
+        ValueError("NUL"),
+        OverflowError("date"),
+        AssertionError("1 row changed where 2 were locked"),
+    ],
     ids=repr,
 )
 @pytest.mark.parametrize("place", [0, 2, 4])
