@@ -14,6 +14,7 @@ What is assumed, so that nobody is accused falsely:
 What each rule looks for is said at its function; each returns the accusations it makes.
 """
 
+import re
 from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
@@ -37,6 +38,18 @@ class Accusation(NamedTuple):
 
     what: str
     text: str
+
+
+# What a worker says of itself when something happened that no fault excuses: ``django_tasks.logs``.
+_OWN_FAULT = re.compile(
+    r"^(?=.*(?:A cycle of the poller .* failed|failed outside its handler|could not be written))",
+    re.MULTILINE,
+)
+
+
+def defects(log: str) -> list[Accusation]:
+    """Defects of ours that workers have survived, with what their log says after each."""
+    return [Accusation("defect", text[:3000]) for text in _OWN_FAULT.split(log)[1:]]
 
 
 @dataclass

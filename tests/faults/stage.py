@@ -4,7 +4,7 @@ from pathlib import Path
 from time import monotonic
 from typing import NamedTuple
 
-from tests.faults.checker import Accusation, Verdict, check
+from tests.faults.checker import Accusation, Verdict, check, defects
 from tests.faults.databases import Site
 from tests.faults.faults import Scenario
 from tests.faults.world import World, faketime
@@ -51,6 +51,7 @@ def _play(scenario: Scenario, world: World, size: Size) -> Verdict:
     verdict = check(world.history(clocks))
     if not settled:
         verdict.accusations.append(Accusation("stuck", "Not everything was done in time"))
+    verdict.accusations += defects(world.workers_log())
     verdict.accusations += [
         Accusation("stuck", f"A worker ended with {code}")
         for worker, code in zip(world.workers, world.exit_codes, strict=True)

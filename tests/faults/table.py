@@ -83,7 +83,7 @@ These must be 0:
 * *stuck*: a row, or a dead worker, that is still there when everything was over.
 * *other*: a payload of another add, an id given twice, an end refused without reason, a rescue by
   somebody who had no right to judge, an end without its line in the `history
-  <guide.rst#the-history>`_ or with two.
+  <guide.rst#the-history>`_ or with two, a defect that a worker has met in itself and survived.
 
 The rest are measures. *refused*: ends that came from a worker whose claim was gone, and changed
 nothing, or whose first answer had been lost. *unknown*: calls of clients that ended in an error

@@ -7,7 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.faults.checker import check
+from django_tasks import logs
+from tests.faults.checker import check, defects
 from tests.faults.history import Add, Call, Clock, End, Fault, History, Run, from_records
 from tests.faults.simulation import Simulation
 
@@ -390,6 +391,18 @@ def test_journals_become_histories():
     assert history.ends == [End(6, (1, 1, 7), "Done", "accepted")]
     assert history.beats == {7: [6.5]}
     assert history.faults == [Fault("SIGKILL", 8, 9, (70,))]
+
+
+def test_a_defect_that_a_worker_survives_is_a_defect(caplog):
+    try:
+        raise AssertionError("2 rows changed where 3 were locked")
+    except AssertionError:
+        logs.poller_failed("default")
+    other = "Worker 3 has started\n"
+    (accusation,) = defects(other + caplog.text + other)
+    assert accusation.what == "defect"
+    assert "2 rows changed" in accusation.text
+    assert defects(other) == []
 
 
 # Nobody is accused falsely

@@ -330,8 +330,12 @@ class World:
 
     def log(self) -> str:
         """The end of what the workers said."""
+        return self.workers_log()[-3000:]
+
+    def workers_log(self) -> str:
+        """All that the workers said."""
         path = self.directory / "workers.log"
-        return path.read_text(errors="replace")[-3000:] if path.exists() else ""
+        return path.read_text(errors="replace") if path.exists() else ""
 
     def close(self) -> None:
         for worker in self.workers:
