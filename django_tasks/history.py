@@ -4,7 +4,7 @@ from datetime import datetime
 from typing import Literal, NamedTuple, get_args
 
 from django_tasks.claimed import Claimed
-from django_tasks.outcomes import DONE, Again, GiveBack, Outcome, Settled, error_of, name_of
+from django_tasks.outcomes import DONE, Again, GiveBack, Outcome, Settled
 
 History = Literal["all", "problems", "none"]
 KINDS: tuple[str, ...] = get_args(History)
@@ -42,7 +42,7 @@ def keeps(history: str, outcome: Outcome, missed: str) -> bool:
         return history == "all"
     if history == "none" or type(outcome) in _UNTOLD:
         return False
-    return history == "all" or bool(missed) or name_of(outcome) not in _GOOD
+    return history == "all" or bool(missed) or outcome.counts_as not in _GOOD
 
 
 def line_of(
@@ -62,9 +62,9 @@ def line_of(
         claimed.intended_time if claimed.schedule else None,
         started,
         ended,
-        name_of(outcome),
+        outcome.counts_as,
         missed,
         claimed.attempt,
         worker,
-        error_of(outcome),
+        outcome.error,
     )

@@ -1,7 +1,12 @@
-"""How one run of a task ended. Frozen: they cross from the executor's threads to the poller."""
+"""How one run of a task ended. Frozen: they cross from the executor's threads to the poller.
+
+Each has ``counts_as``, the word under which runs that end so are counted and found in the history,
+and ``error``, what it tells of one.
+"""
 
 from dataclasses import dataclass
 from datetime import datetime
+from typing import ClassVar
 
 
 @dataclass(frozen=True, slots=True)
@@ -9,6 +14,7 @@ class Done:
     """The task is finished and its row goes."""
 
     counts_as: str = "done"  # or "skipped"
+    error: ClassVar[str] = ""
 
 
 DONE = Done()
@@ -35,6 +41,7 @@ class Retry:
 
     when: datetime
     error: str
+    counts_as: ClassVar[str] = "retried"
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +49,7 @@ class Fail:
     """The run failed and was the last attempt: the row stays, FAILED, with its error."""
 
     error: str
+    counts_as: ClassVar[str] = "failed"
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,21 +57,32 @@ class Again:
     """The run counts for nothing, through no fault of the task: it runs again at ``when``."""
 
     when: datetime
+    counts_as: ClassVar[str] = "retried"
+    error: ClassVar[str] = ""
 
 
 @dataclass(frozen=True, slots=True)
 class GiveBack:
     """The task was claimed and never started: its row goes back as it was."""
 
+    counts_as: ClassVar[str] = "given back"
+    error: ClassVar[str] = ""
+
 
 @dataclass(frozen=True, slots=True)
 class Settled:
     """An ``atomic`` run that wrote its own end in its own transaction: nothing is left to do."""
 
+    counts_as: ClassVar[str] = "done"
+    error: ClassVar[str] = ""
+
 
 @dataclass(frozen=True, slots=True)
 class Lost:
     """An ``atomic`` run that found its row taken over, and rolled everything back."""
+
+    counts_as: ClassVar[str] = "lost"
+    error: ClassVar[str] = ""
 
 
 LOST = Lost()
@@ -78,31 +97,8 @@ class Unsettled:
     """
 
     otherwise: Retry | Fail | Again
+    counts_as: ClassVar[str] = "retried"
+    error: ClassVar[str] = ""
 
 
 Outcome = Done | Reschedule | Retry | Fail | Again | GiveBack | Settled | Lost | Unsettled
-
-_NAMES = {
-    Settled: "done",
-    Retry: "retried",
-    Again: "retried",
-    Unsettled: "retried",
-    Fail: "failed",
-    GiveBack: "given back",
-    Lost: "lost",
-}
-
-
-def name_of(outcome: Outcome) -> str:
-    """The word under which runs that end so are counted, and found in the history."""
-    if isinstance(outcome, Done | Reschedule):
-        return outcome.counts_as
-    return _NAMES[type(outcome)]
-
-
-def error_of(outcome: Outcome) -> str:
-    """The error that it tells of, or nothing."""
-    match outcome:
-        case Reschedule(error=text) | Retry(error=text) | Fail(error=text):
-            return text
-    return ""

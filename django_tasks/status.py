@@ -14,7 +14,7 @@ class Status(models.IntegerChoices):
 
 
 class RunOutcome(models.TextChoices):
-    """How a run ended, in the words of ``outcomes.name_of``."""
+    """How a run ended, in the words of ``outcomes``: ``counts_as``."""
 
     DONE = "done", _("done")
     RESCHEDULED = "rescheduled", _("rescheduled")

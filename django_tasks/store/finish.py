@@ -51,7 +51,7 @@ class Finished(NamedTuple):
 
 
 def finish(ended: Sequence[Ended], now: datetime, *, using: str, careful: bool = False) -> Finished:
-    """Write a batch of ends in one transaction.
+    """Write a batch of ends, of different rows, in one transaction.
 
     ``careful`` steps over rows that somebody holds locked (a view that added to a running task
     and has not committed), where the plain way would wait and everything else with it.
@@ -60,12 +60,20 @@ def finish(ended: Sequence[Ended], now: datetime, *, using: str, careful: bool =
         return Finished(set(), set(), set())
     with write_transaction(using):
         dialect = dialect_of(using)
-        locked = _locked_ids(dialect, [end.claimed.id for end in ended]) if careful else set()
-        ended = [end for end in ended if end.claimed.id not in locked]
-        done = [_fence(end.claimed) for end in ended if isinstance(end.outcome, Done)]
-        rows = [_leaving(*end[:2]) for end in ended if not isinstance(end.outcome, Done)]
+        locked: set[int] = set()
+        if careful:
+            locked = _locked_ids(dialect, [end.claimed.id for end in ended])
+            ended = [end for end in ended if end.claimed.id not in locked]
+        done, rows = [], []
+        for claimed, outcome, _, _ in ended:
+            if type(outcome) is Done:
+                done.append(_fence(claimed))
+            else:
+                rows.append(_leaving(claimed, outcome))
         matched = remove(dialect, done) | leave(dialect, rows, now)
-        missed = [end.claimed for end in ended if end.claimed.id not in matched]
+        missed: list[Claimed] = []
+        if len(matched) < len(ended):
+            missed = [end.claimed for end in ended if end.claimed.id not in matched]
         released = release(dialect, missed, now)
         lost = {claimed.id for claimed in missed} - released
         lines = [end.line for end in ended if end.line and end.claimed.id not in lost]

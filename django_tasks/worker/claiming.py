@@ -25,9 +25,12 @@ ASIDE_SECONDS = 0.001
 LONGEST_LEAD = 0.005
 # How much of the lead is kept after a claim that was quicker.
 LEAD_KEPT = 0.9
-# As long as claims come back full, lanes are looked for this often: with a backlog each look costs
-# a twentieth of the work, and a more urgent task can wait for a moment.
+# As long as claims come back full, a more urgent task can wait for a moment: lanes are looked for
+# no more often than this, and where looks take long (PostgreSQL's walk over what was deleted until
+# it is vacuumed) only so often that they take this share of the time.
 LANES_SECONDS = 0.02
+LANES_SHARE = 0.02
+LONGEST_LANES_SECONDS = 0.2
 
 
 class Claiming:
@@ -47,10 +50,10 @@ class Claiming:
         self._lanes = Lanes(config)
         self._gates = Gates(config, membership)
         self._claimed = 0
-        # What the last look found and has not been used up, when that was, and whether the last
-        # claim was full.
+        # What the last look found and has not been used up, when to look again, and whether the
+        # last claim was full.
         self._known_lanes: list[Lane] = []
-        self._looked = float("-inf")
+        self._next_look = float("-inf")
         self._full = False
         # How long before a task is due its claim is sent, in seconds.
         self._lead = 0.0
@@ -179,9 +182,13 @@ class Claiming:
         return [lane for lane in known if lane.first <= soon and self._gates.is_open(lane)]
 
     def _recent_lanes(self, now: datetime) -> list[Lane]:
-        tick = self._membership.clock.monotonic()
-        if not self._full or tick - self._looked > LANES_SECONDS:
-            self._known_lanes, self._looked = self._lanes.look(now), tick
+        clock = self._membership.clock
+        begun = clock.monotonic()
+        if not self._full or begun > self._next_look:
+            self._known_lanes = self._lanes.look(now)
+            took = clock.monotonic() - begun
+            pause = min(LONGEST_LANES_SECONDS, max(LANES_SECONDS, took / LANES_SHARE))
+            self._next_look = begun + pause
         return self._known_lanes
 
     def _until_first(self, lanes: list[Lane]) -> float:

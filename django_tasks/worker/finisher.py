@@ -19,11 +19,10 @@ from django_tasks.outcomes import (
     Fail,
     GiveBack,
     Lost,
+    Outcome,
     Reschedule,
     Settled,
     Unsettled,
-    error_of,
-    name_of,
 )
 from django_tasks.registry import handler_for
 from django_tasks.store import hints, history
@@ -48,7 +47,8 @@ class Finisher:
         self._worker = worker
         self._using = config.using
         self._batch_size = config.batch_size
-        self._held: dict[tuple[int, int], Claimed] = {}
+        # By id and version, the first two fields: no two claims have the same.
+        self._held: dict[tuple[int, ...], Claimed] = {}
         self._ends: list[Ended] = []
         self._doubtful: set[Claimed] = set()
         self._lost: list[Ended] = []
@@ -58,7 +58,7 @@ class Finisher:
 
     def hold(self, claims: Iterable[Claimed]) -> None:
         """Remember claims until their ends are written."""
-        self._held.update(((claimed.worker_id, claimed.id), claimed) for claimed in claims)
+        self._held.update((claimed[:2], claimed) for claimed in claims)
 
     def add(self, ends: Iterable[Ended]) -> None:
         """Take over ends; those that wrote themselves only count."""
@@ -91,9 +91,11 @@ class Finisher:
                 self._isolate(batch, error)
                 continue
             del self._ends[: len(batch)]
-            self._ends += [end for end in batch if end.claimed.id in result.locked]
+            self._one_by_one = max(0, self._one_by_one - len(batch))
             for end in batch:
-                if end.claimed.id not in result.locked:
+                if end.claimed.id in result.locked:
+                    self._ends.append(end)
+                else:
                     self._drop(end, lost=end.claimed.id in result.lost)
             if result.locked:
                 return True
@@ -114,7 +116,7 @@ class Finisher:
 
     def held_ids(self, worker_id: int) -> set[int]:
         """Ids of the rows claimed under ``worker_id`` whose ends are not written."""
-        return {row for owner, row in self._held if owner == worker_id}
+        return {held.id for held in self._held.values() if held.worker_id == worker_id}
 
     def _batch(self) -> list[Ended]:
         """The next ends to write, of each row only one.
@@ -142,7 +144,7 @@ class Finisher:
             self._ends.pop(0)
             self._drop(end, lost=True)
         else:
-            line = end.line and end.line._replace(outcome=name_of(failed), error=failed.error)
+            line = end.line and end.line._replace(outcome=failed.counts_as, error=failed.error)
             self._ends[0] = end._replace(outcome=failed, line=line)
 
     def runs(self) -> int:
@@ -150,31 +152,28 @@ class Finisher:
         return self.counters.total() - self.counters["given back"] - self.counters["missed"]
 
     def _drop(self, end: Ended, *, lost: bool) -> None:
-        if self._one_by_one > 0:
-            self._one_by_one -= 1
-        claimed, outcome = end[:2]
-        key = (claimed.worker_id, claimed.id)
-        held = self._held.get(key)
-        # An atomic run writes its own end: the task may have been claimed anew before we hear.
-        if held is not None and held.version == claimed.version:
-            del self._held[key]
-        is_news = lost and not isinstance(outcome, Unsettled | GiveBack)
-        if is_news and claimed not in self._doubtful:
+        claimed, outcome, missed, _ = end
+        self._held.pop(claimed[:2], None)
+        if lost and self._is_news(claimed, outcome):
             self.counters["lost"] += 1
             self._lost.append(end)
             signals.tell(signals.task_lost, None, task=claimed, using=self._using)
         else:
-            self.counters[name_of(outcome)] += 1
-        if end.missed:
+            self.counters[outcome.counts_as] += 1
+        if missed:
             self.counters["missed"] += 1
         if self._doubtful:
             self._doubtful.discard(claimed)
+
+    def _is_news(self, claimed: Claimed, outcome: Outcome) -> bool:
+        """Whether it is worth a word that this end did not count."""
+        return not isinstance(outcome, Unsettled | GiveBack) and claimed not in self._doubtful
 
     def _lines_of_lost(self, now: datetime) -> Iterator[Line]:
         """Of a run that went well there is no line yet, and its start is as good as its claim."""
         for claimed, _, _, line in self._lost:
             if line is not None:
-                yield line._replace(outcome=name_of(LOST))
+                yield line._replace(outcome=LOST.counts_as)
             elif keeps(history_of(handler_for(claimed.biz_code)), LOST, ""):
                 yield line_of(claimed, LOST, claimed.claim_time, now, worker=self._worker)
 
@@ -193,4 +192,4 @@ def _text(end: Ended) -> str | None:
     """The part of an end that can be long."""
     if isinstance(end.outcome, Reschedule) and end.outcome.biz_ext:
         return end.outcome.biz_ext
-    return error_of(end.outcome)
+    return end.outcome.error

@@ -6,7 +6,7 @@ from datetime import datetime
 from django_tasks import signals
 from django_tasks.handlers import attempts_allowed, history_of
 from django_tasks.history import Line, keeps
-from django_tasks.outcomes import Fail, name_of
+from django_tasks.outcomes import Fail
 from django_tasks.registry import handler_for
 from django_tasks.store import history, workers
 from django_tasks.store import rescue as store
@@ -69,7 +69,7 @@ def _lines(rows: Iterable[Orphan], failed: Fail, now: datetime) -> Iterator[Line
                 scheduled_time=None,
                 started=row.claim_time,
                 ended=now,
-                outcome=name_of(failed),
+                outcome=failed.counts_as,
                 missed="",
                 attempt=1 + row.attempts + row.rescues,
                 worker=f"#{row.owner}",

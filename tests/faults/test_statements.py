@@ -14,7 +14,7 @@ from django.db import Error, transaction
 
 from django_tasks import api, client
 from django_tasks.models import Gate, Pause, Task, TaskRun, WorkerRow
-from django_tasks.outcomes import Done, Fail, GiveBack, Outcome, Reschedule, Retry, name_of
+from django_tasks.outcomes import Done, Fail, GiveBack, Outcome, Reschedule, Retry
 from django_tasks.rates import as_limit
 from django_tasks.status import Status
 from django_tasks.store import workers
@@ -87,7 +87,7 @@ def ended(outcome: Outcome) -> Callable[[Any], Any]:
 
 def told(outcome: Outcome) -> Callable[[Any], Any]:
     """As ``ended``, of a run that the history is to keep."""
-    line = a_line(outcome=name_of(outcome))
+    line = a_line(outcome=outcome.counts_as)
     return lambda claimed: finish([Ended(claimed, outcome, line=line)], NOW, using="default")
 
 

@@ -22,7 +22,6 @@ from django_tasks.outcomes import (
     Retry,
     Settled,
     Unsettled,
-    name_of,
 )
 from django_tasks.status import RunOutcome, Status
 from django_tasks.store import history
@@ -64,7 +63,7 @@ def test_a_line_is_stored_and_read_as_it_was_made() -> None:
 def test_the_words_for_outcomes_are_those_of_the_model() -> None:
     again = Again(later(9))
     ends = [DONE, Done("skipped"), Reschedule(later(9)), Retry(later(9), "oh"), Fail("oh"), again]
-    assert {name_of(end) for end in (*ends, Unsettled(again), LOST)} == set(RunOutcome.values)
+    assert {end.counts_as for end in (*ends, Unsettled(again), LOST)} == set(RunOutcome.values)
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,7 @@ from django_tasks.store import claim as store
 from django_tasks.worker.claiming import (
     ASIDE_SECONDS,
     CONTESTED_SECONDS,
-    LANES_SECONDS,
+    LONGEST_LANES_SECONDS,
     LONGEST_LEAD,
     Claiming,
 )
@@ -126,7 +126,7 @@ def test_as_long_as_claims_come_back_full_lanes_are_looked_for_now_and_then_only
     with CaptureQueriesContext(connection) as without:
         claimer.claim()
     claimer.finish()
-    world.ahead += LANES_SECONDS + 0.001
+    world.ahead += LONGEST_LANES_SECONDS + 0.001
     with CaptureQueriesContext(connection) as looking:
         claimer.claim()
     assert len(looking) == len(without) + 1
