@@ -102,7 +102,7 @@ def _removed_returning(
     # The plus keeps PostgreSQL's planner on the ids: by status it would walk the dead entries of
     # all that was owned before.
     template = f"DELETE FROM {{task}} WHERE {condition} AND +status IN {statuses} RETURNING id"
-    return set(flat(dialect.fetch(template, params)))
+    return {row[0] for row in dialect.fetch(template, params)}
 
 
 def _leave_returning(

@@ -55,6 +55,7 @@ class Executor:
         self._last_start = monotonic()
         self._work = threading.Condition()
         self._sleeping = 0
+        self._waking = False
         self._closing = False
         # The poller's own: what it has not collected yet, and how many ends a second it saw last,
         # from when on.
@@ -181,14 +182,22 @@ class Executor:
             self._sleeping += 1
             while not (self._buffer or self._closing):
                 self._work.wait()
+                self._waking = False
             self._sleeping -= 1
             return bool(self._buffer) or not self._closing
 
     def _wake_one(self) -> None:
-        """It wakes the next one if there is more: of short tasks one thread does the most."""
-        if self._sleeping:
+        """It wakes the next one if there is more: of short tasks one thread does the most.
+
+        Not while one is on its way already: to wake others at every task took a twentieth of a
+        drain. Race: that one has looked and found nothing. Then it took down the mark before, and
+        whoever brings a task looks for the mark afterwards.
+        """
+        if self._sleeping and not self._waking:
             with self._work:
-                self._work.notify()
+                if self._sleeping and not self._waking:  # as it is now, under the lock
+                    self._waking = True
+                    self._work.notify()
 
 
 def _tidy(connections: Sequence[BaseDatabaseWrapper]) -> None:
