@@ -226,10 +226,11 @@ class Runner:
     def _perform(self, run: Run) -> Good:
         """Call the handler and understand its answer."""
         answer = run.handler.handle(run.task)
-        if run.handler.atomic and iscoroutine(answer):
-            answer.close()  # its thread would not be in our transaction
-            raise TaskTypeError("handle()", answer, "must be no coroutine where atomic is set")
-        answer = self._awaited(answer, _timeout(run))
+        if iscoroutine(answer):  # not asked of the function: that is slower, and misses wrappers
+            if run.handler.atomic:
+                answer.close()  # its thread would not be in our transaction
+                raise TaskTypeError("handle()", answer, "must be no coroutine where atomic is set")
+            answer = self._loop.run(answer, _timeout(run))
         if (answer is None and run.recurrence is None) or _means_stop(answer):
             return DONE
         payload = run.task.changed_payload(options().payload_limit)
@@ -281,10 +282,6 @@ class Runner:
             raise
         return good
 
-    def _awaited(self, answer: Any, timeout: float | None = None) -> Any:
-        # Not asked of the function beforehand: that is slower, and misses what wraps a coroutine.
-        return self._loop.run(answer, timeout) if iscoroutine(answer) else answer
-
     # What follows from an end
 
     def _succeeded(self, run: Run, good: Good, duration: float) -> None:
@@ -331,7 +328,8 @@ class Runner:
     def _on_failure(self, run: Run, error: BaseException) -> None:
         try:
             hook: Callable[..., Any] = run.handler.on_failure  # it may be async
-            self._awaited(hook(run.task, error))
+            if iscoroutine(answer := hook(run.task, error)):
+                self._loop.run(answer, None)
         except BaseException:  # noqa: BLE001 - the hook's failure changes nothing
             logs.hook_failed("on_failure", run.task)
 
