@@ -28,24 +28,43 @@ SIZES = {
 }
 
 
+# What ``starttask`` starts by itself on two cores or more.
+PROCESSES = {"sqlite": 1, "mariadb": 2, "postgresql": 2}
+
+
 class Item(NamedTuple):
+    """``name`` in its methods is NAME or NAME:PROCESSES, as in ``contenders``."""
+
     measure: str
     tasks: int
-    contenders: tuple[str, ...] = ()  # NAME or NAME:PROCESSES; everybody who can, if empty
+    contenders: tuple[str, ...] = ()  # everybody who can, if empty
     besides: tuple[str, ...] = ()  # and these
     seconds: float = 0.0
     rounds: int = 0  # fewer than the others, where one takes long
-    others_rounds: int = 0  # in how many of them all but ours and the floor take part; 0: all
+    judged: tuple[str, ...] = ("ours", "floor")  # whom a target is about
+    others_rounds: int = 0  # in how many rounds all others take part; 0: all
+    others_seconds: float = 0.0  # how long they are looked at; 0: as long
     least: int = 10  # tasks
     databases: tuple[str, ...] = PLACES
 
     def how_often(self, size: Size) -> int:
         return min(size.rounds, self.rounds or size.rounds)
 
-    def takes_part(self, contender: str, number: int) -> bool:
-        """Whether a contender has a turn in this round, the first of which is 0."""
-        most = 0 if contender in ("ours", "floor") else self.others_rounds
-        return number < (most or number + 1)
+    def is_judged(self, database: str, name: str) -> bool:
+        """Whether a target is about it: of us and the floor, with our default of processes."""
+        contender, _, processes = name.partition(":")
+        if f"{contender}:2" in self.besides:
+            return int(processes or 1) == PROCESSES[database]
+        return contender in self.judged
+
+    def takes_part(self, database: str, name: str, number: int) -> bool:
+        """Whether it has a turn in this round, the first of which is 0."""
+        others = 0 if self.is_judged(database, name) else self.others_rounds
+        return number < (others or number + 1)
+
+    def how_long(self, database: str, name: str, size: Size) -> float:
+        others = 0.0 if self.is_judged(database, name) else self.others_seconds
+        return size.time * (others or self.seconds)
 
     def how_many(self, size: Size) -> int:
         return max(self.least, int(self.tasks * size.tasks))
@@ -55,13 +74,15 @@ class Item(NamedTuple):
         return (*(self.contenders or able), *self.besides)
 
 
+RIVALS = ("seed", "huey", "django-tasks-db", "django-q2", "graphile-worker", "pgqueuer")
+
 PLAN = (
-    Item("drain", 100_000, besides=("floor:2", "ours:2")),
+    Item("drain", 100_000, besides=("floor:2", "ours:2"), judged=RIVALS, others_rounds=2),
     Item("enqueue", 100_000, others_rounds=2),
     # Each round is a distribution already, and others may be half a minute late.
     Item("lateness", 1_000, besides=("ours:2",), seconds=10.0, others_rounds=1),
     Item("pickup", 100, besides=("ours:2",), seconds=10.0, others_rounds=1),
-    Item("idle", 1, seconds=60.0, rounds=1),
+    Item("idle", 1, seconds=60.0, rounds=1, others_seconds=30.0),
     Item("waste", 100_000, ("ours:4",), rounds=3, databases=("mariadb",)),
     Item("handlers", 20_000, ("alone", "ours")),
     Item("blocking", 2_000, seconds=60.0, rounds=1),

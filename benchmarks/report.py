@@ -51,7 +51,7 @@ TEXTS = {
         "Draining a backlog",
         "Due tasks that do nothing, from the start of the first one until the queue is empty, as"
         " seen from outside; the start of the processes is left out for everybody. The slow"
-        " contenders get fewer tasks.",
+        " contenders get fewer tasks, and those that no target is about fewer rounds.",
     ),
     "enqueue": (
         "Adding",
@@ -69,8 +69,8 @@ TEXTS = {
     ),
     "idle": (
         "Idle cost",
-        "A worker with one task for tomorrow in its queue. On SQLite only our own workers can be"
-        " asked for their statements.",
+        "A worker with one task for tomorrow in its queue: ours for a minute, others for half of"
+        " one. On SQLite only our own workers can be asked for their statements.",
     ),
     "history": (
         "What a history costs",

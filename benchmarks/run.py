@@ -121,7 +121,7 @@ def _round(
         if name not in options.contender and contender not in options.contender:
             continue
         entry = CATALOGUE[contender]
-        if not item.takes_part(contender, number):
+        if not item.takes_part(database, name, number):
             continue
         if database in {*entry.databases} & {*item.databases} and item.measure in entry.measures:
             yield Turn(
@@ -130,7 +130,7 @@ def _round(
                 contender,
                 int(processes or 1),
                 max(item.least, round(tasks * entry.pace)) if item.measure in PACED else tasks,
-                item.seconds * size.time,
+                item.how_long(database, name, size),
                 number,
             )
 

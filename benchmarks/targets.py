@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
+from benchmarks.plan import PROCESSES
 from benchmarks.table import Results, Who, number
 
 Reading = Callable[[Results, str], float | None]
@@ -40,10 +41,6 @@ def verdicts(results: Results) -> Iterator[Verdict]:
             value = target.read(results, database)
             if value is not None:
                 yield Verdict(target, database, value)
-
-
-# What ``starttask`` starts by itself on two cores or more.
-PROCESSES = {"sqlite": 1, "mariadb": 2, "postgresql": 2}
 
 
 def _ours(results: Results, measure: str, database: str) -> Who:

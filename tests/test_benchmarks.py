@@ -75,3 +75,16 @@ def test_everything_in_the_plan_can_be_measured() -> None:
     for item in PLAN:
         for name in item.who():
             assert item.measure in CATALOGUE[name.partition(":")[0]].measures
+
+
+def test_whom_a_target_is_about_takes_part_in_all_rounds() -> None:
+    (drain,) = (item for item in PLAN if item.measure == "drain")
+
+    def rounds(database: str, name: str) -> int:
+        return sum(drain.takes_part(database, name, number) for number in range(5))
+
+    assert [rounds("mariadb", name) for name in ("ours:2", "floor:2", "seed", "django-q2")] == [
+        5
+    ] * 4
+    assert [rounds("sqlite", name) for name in ("ours", "floor", "huey")] == [5] * 3
+    assert rounds("mariadb", "ours") == rounds("postgresql", "procrastinate") == 2
