@@ -386,12 +386,13 @@ def _changed(
 
 def wake_workers(first: datetime, using: str, tasks: int = 1) -> None:
     """Hint that so many are due from ``first`` on, to this process's workers and to others."""
-    if connections[using].in_atomic_block or connections[using].get_autocommit():
+    connection = connections[using]
+    if connection.in_atomic_block or connection.get_autocommit():
         transaction.on_commit(partial(_ring, first, tasks, using), using=using)
     # else a transaction that the caller manages by hand: Django cannot tell when it commits
-    hints.notify(first, now(using), tasks, using=using)
+    hints.notify(first, now, tasks, using=using)
 
 
 def _ring(first: datetime, tasks: int, using: str) -> None:
     bell.ring(using)
-    hints.ring(first, now(using), tasks, using=using)
+    hints.ring(first, now, tasks, using=using)

@@ -24,7 +24,7 @@ def check_key(field: str, value: object, longest: int) -> str:
 
 
 def check_text(field: str, value: object, longest: int) -> str:
-    """``value`` if it is text that every database can store and compare."""
+    """``value`` as plain text, if it is one that every database can store and compare."""
     if not isinstance(value, str):
         raise TaskTypeError(field, value, f"must be a string, not {type(value).__name__}")
     if not value:
@@ -37,7 +37,7 @@ def check_text(field: str, value: object, longest: int) -> str:
         raise TaskValueError(field, value, "must not contain NUL characters")
     if not value.isascii() and any("\ud800" <= each <= "\udfff" for each in value):
         raise TaskValueError(field, value, "must not contain lone surrogates")
-    return value
+    return value if type(value) is str else str.__str__(value)  # TextChoices are texts as well
 
 
 def check_priority(value: object) -> int:
@@ -46,4 +46,4 @@ def check_priority(value: object) -> int:
         raise TaskTypeError("priority", value, "must be a whole number")
     if value not in PRIORITIES:
         raise TaskValueError("priority", value, f"must be from {PRIORITIES[0]} to {PRIORITIES[-1]}")
-    return value
+    return int(value)

@@ -32,18 +32,21 @@ LOTS = 16
 DOORS_SECONDS = 2.0
 NO_DOORS_SECONDS = 0.2
 
+Clock = Callable[[str], datetime]
+
 _doors: dict[str, tuple[float, list[Door]]] = {}
 
 
-def notify(first: datetime, now: datetime, tasks: int, *, using: str) -> None:
+def notify(first: datetime, clock: Clock, tasks: int, *, using: str) -> None:
     """Wake the workers of other processes if a task is due before they would look by themselves.
 
     For one task a few of them: if all came, most would come for nothing, at each task. Tasks
     further in the future cost nothing: all sleepers poll again before they are due. Outside a
     transaction the task is stored already, and a hint that fails must not say otherwise.
+    ``clock`` tells the time of the database ``using``.
     """
     dialect = dialect_of(using)
-    if dialect.notifies and _is_soon(first, now):
+    if dialect.notifies and _is_soon(first, clock(using)):
         with nullcontext() if dialect.connection.in_atomic_block else suppress(Error):
             _notify(dialect, str(random.randrange(LOTS)) if tasks == 1 else "")
 
@@ -62,9 +65,9 @@ def _notify(dialect: Dialect, lot: str) -> None:
     dialect.execute("SELECT pg_notify(%s, %s)", [CHANNEL, lot])
 
 
-def ring(first: datetime, now: datetime, tasks: int, *, using: str) -> None:
+def ring(first: datetime, clock: Clock, tasks: int, *, using: str) -> None:
     """The same after the commit, where the database sends no hints. Raises nothing."""
-    if not dialect_of(using).notifies and _is_soon(first, now):
+    if not dialect_of(using).notifies and _is_soon(first, clock(using)):
         doorbell.ring(_known_doors(using), tasks)
 
 

@@ -47,7 +47,7 @@ def answered_transaction(using: str) -> Iterator[None]:
     MariaDB 10.11 may send neither the rest of the rows nor an error, and the client waits for
     ever; or, with ``wsrep_retry_autocommit``, the rows of both tries. Here an error comes.
     """
-    if connections[using].get_autocommit() and dialect_of(using).is_galera:
+    if dialect_of(using).is_galera and connections[using].get_autocommit():
         with write_transaction(using):
             yield
     else:

@@ -20,7 +20,7 @@ from django_tasks.status import Status
 from django_tasks.store.claim import OWNED_SQL
 from django_tasks.store.dialects import Dialect, dialect_of, marks
 from django_tasks.store.transactions import answered_transaction, write_transaction
-from django_tasks.times import for_django
+from django_tasks.times import for_django, storable
 
 
 class OnConflict(str, Enum):
@@ -50,6 +50,8 @@ _COLUMNS = (
 )
 _ALL_FIELDS = [field.attname for field in Task._meta.concrete_fields]
 _ALL_COLUMNS = ", ".join("{when}" if name == "when" else name for name in _ALL_FIELDS)
+# What the statement decides, where it moves whatever it finds; the rest is known beforehand.
+_DECIDED = ("id", "version", "status", "attempts", "rescues", "last_error", "claimed_by")
 # PostgreSQL's types of what is given for each row, and what is the same for all.
 _TYPES = (
     "text",
@@ -75,9 +77,11 @@ def upsert_one(
     """
     dialect = dialect_of(using)
     if dialect.returns_inserts and on_conflict is OnConflict.REPLACE:
+        times = f"{dialect.readable('create_time')}, {dialect.readable('claim_time')}"
+        returning = f" RETURNING {', '.join(_DECIDED)}, {times}"
         with answered_transaction(using):
-            (row,) = _upsert(dialect, [task], on_conflict, now, f" RETURNING {_ALL_COLUMNS}")
-        return _stored(dialect, row), True
+            (row,) = _upsert(dialect, [task], on_conflict, now, returning)
+        return _moved(dialect, task, now, row), True
     with write_transaction(using):
         moved = bool(upsert([task], on_conflict, now, using=using))
         template = f"SELECT {_ALL_COLUMNS} FROM {{task}} WHERE biz_code = %s AND biz_num = %s"
@@ -225,6 +229,27 @@ def _wanted(on_conflict: OnConflict, old: str, new_when: str) -> str:
     if on_conflict is OnConflict.EARLIEST:
         return f"{cancelling} OR {new_when} < {old}{{when}}"
     return cancelling
+
+
+def _moved(dialect: Dialect, task: NewTask, now: datetime, decided: tuple[Any, ...]) -> Task:
+    """The row after an add that took effect, from what was given and what the statement decided.
+
+    To read all of it back took as long as to write it.
+    """
+    *facts, created, claimed = decided
+    values = {
+        **task._asdict(),
+        **dict(zip(_DECIDED, facts, strict=True)),
+        "when": for_django(storable(task.when)),
+        "biz_ext": payload.load(task.biz_ext),
+        "create_time": for_django(dialect.from_column(created)),
+        "update_time": for_django(now),
+        "claim_time": claimed and for_django(dialect.from_column(claimed)),
+        "scheduled_time": None,
+    }
+    return Task.from_db(
+        dialect.connection.alias, _ALL_FIELDS, [values[name] for name in _ALL_FIELDS]
+    )
 
 
 def _stored(dialect: Dialect, row: tuple[Any, ...]) -> Task:

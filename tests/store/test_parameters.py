@@ -174,9 +174,9 @@ def adding(do: Caller, texts: Texts) -> None:
     patience = debounce.Patience(timedelta(seconds=1), timedelta(seconds=2))
     for _ in range(2):
         do(debounce.debounce, new(texts), patience, lambda waiting: waiting, NOW)
-    do(hints.notify, NOW, NOW, 1)
+    do(hints.notify, NOW, lambda using: NOW, 1)
     hints._doors.clear()
-    do(hints.ring, NOW, NOW, 1)
+    do(hints.ring, NOW, lambda using: NOW, 1)
     do(hints.offer, 1)
     do(workers.doors)
 

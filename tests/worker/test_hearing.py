@@ -117,7 +117,7 @@ def test_the_list_of_doorbells_serves_for_a_while(rung, django_assert_num_querie
     add_task(a_task())
     with django_assert_num_queries(0):
         now = datetime.now(timezone.utc)
-        hints.ring(now, now, 1, using=USING)
+        hints.ring(now, lambda using: now, 1, using=USING)
     assert len(rung) == 2
 
 
