@@ -5,7 +5,6 @@ from datetime import datetime
 from functools import partial
 from threading import Lock
 from time import monotonic
-from typing import NamedTuple
 
 from asgiref.sync import sync_to_async
 from django.db import connections, transaction
@@ -97,14 +96,14 @@ def add_tasks(
     alias = write_alias(using)
     conflict = checked_conflict(on_conflict)
     size = checked_batch_size(batch_size)
-    by_key = {item.new[:2]: item for item in _items(tasks, alias)}
+    by_key = {new[:2]: (place, new) for place, new in _checked(tasks, alias)}
     # Sorted over all batches: two callers with the same keys never wait for each other crosswise.
     items = [by_key[key] for key in sorted(by_key)]
     moved, stored = _store_all(items, conflict, size, using=alias)
     for task in stored:
         signals.task_added.send_robust(Task, task=task, using=alias)
     if moved:
-        first = min(item.new.when for item in items if item.new[:2] in moved)
+        first = min(by_key[key][1].when for key in moved)
         wake_workers(first, alias, len(moved))
     return len(moved)
 
@@ -316,19 +315,16 @@ def _stored(new: NewTask, conflict: OnConflict, *, using: str) -> tuple[Task, bo
         return stored, moved
 
 
-class Item(NamedTuple):
-    """One task of ``add_tasks``: its place, and as it will be stored."""
-
-    place: int
-    new: NewTask
+# One task of ``add_tasks``: its place, and as it will be stored.
+Item = tuple[int, NewTask]
 
 
-def _items(tasks: Iterable[Task], using: str) -> Iterator[Item]:
+def _checked(tasks: Iterable[Task], using: str) -> Iterator[Item]:
     if not isinstance(tasks, Iterable):
         raise TaskTypeError("tasks", tasks, "must be an iterable of Tasks")
     for index, task in enumerate(tasks):
         try:
-            yield Item(index, checked_task(task, using, now))
+            yield index, checked_task(task, using, now)
         except TaskValueError as error:
             error.index = index
             raise
@@ -344,8 +340,8 @@ def _store_all(
     heard = signals.task_added.has_listeners(Task)
     with write_transaction(using):
         moment = now(using)
-        for batch in batches(items, batch_size, lambda item: item.new.biz_ext):
-            keys = upsert([item.new for item in batch], conflict, moment, using=using)
+        for batch in batches(items, batch_size, lambda item: item[1].biz_ext):
+            keys = upsert([new for _, new in batch], conflict, moment, using=using)
             moved |= keys
             if conflict is OnConflict.RAISE:
                 _refuse_unmoved(batch, moved)

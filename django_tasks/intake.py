@@ -64,7 +64,8 @@ def checked_task(
     )
     if new.biz_num == SCHEDULE_NUM:
         raise TaskValueError("biz_num", SCHEDULE_NUM, "belongs to the schedule of its handler")
-    _check_id(task, using)
+    if task.id:
+        _check_id(task, using)
     return new
 
 
@@ -168,11 +169,9 @@ def _known(alias: str) -> str:
 
 def _check_id(task: Task, using: str) -> None:
     """A task that was read from the database may be added again, but only under its own key."""
-    if not task.pk:
-        return
-    if not isinstance(task.pk, int):
-        raise TaskValueError("id", task.pk, "must be a whole number")
-    same_id = Task._base_manager.using(using).filter(pk=task.pk)
+    if not isinstance(task.id, int):
+        raise TaskValueError("id", task.id, "must be a whole number")
+    same_id = Task._base_manager.using(using).filter(pk=task.id)
     key = same_id.values_list("biz_code", "biz_num").first()
     if key is not None and key != (task.biz_code, task.biz_num):
-        raise TaskValueError("id", task.pk, f"belongs to another task, {key[0]}/{key[1]}")
+        raise TaskValueError("id", task.id, f"belongs to another task, {key[0]}/{key[1]}")

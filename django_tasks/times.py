@@ -19,6 +19,8 @@ def aware(field: str, value: object) -> datetime:
     Raises TaskTypeError for what is no datetime and TaskValueError for one that some database
     could not store, naming ``field``.
     """
+    if type(value) is datetime and value.tzinfo is timezone.utc and EARLIEST <= value <= LATEST:
+        return value  # as many are: in a fifth of the time
     if value is None:
         raise TaskTypeError(field, value, "is missing")
     if not isinstance(value, datetime):
