@@ -74,6 +74,11 @@ def read_clock(*, using: str) -> ClockReading:
     return dialect_of(using).read_clock()
 
 
+def share_a_clock(*, using: str) -> bool:
+    """Whether all workers read the same clock: nodes of a Galera cluster have one each."""
+    return not dialect_of(using).is_galera
+
+
 def doors(*, using: str) -> list[Door]:
     """Where workers can be woken."""
     rows = dialect_of(using).fetch("SELECT name, doorbell FROM {worker} WHERE doorbell <> ''")

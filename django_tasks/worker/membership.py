@@ -2,7 +2,9 @@
 
 from collections.abc import Callable, Mapping
 from datetime import datetime, timezone
+from math import inf
 from time import monotonic
+from typing import NamedTuple
 
 from django_tasks import doorbell
 from django_tasks.clock import Clock, ClockReading
@@ -12,6 +14,25 @@ from django_tasks.worker.config import WorkerConfig
 # Seconds to the second heartbeat. The next ones come at an age of four times as much each, until
 # that is a third of the lease.
 FIRST_INTERVAL = 0.25
+# How much a second of the database's clock may differ from one of ours: no more than this, or it
+# has jumped. (Clocks that are being set right run faster or slower by a two-thousandth.)
+CLOCK_DRIFT = 0.002
+# How many of the oldest workers look at the very moment when somebody's lease ends. All the others
+# look at their next heartbeat.
+FEW = 3
+
+
+class Look(NamedTuple):
+    """One look at all workers: the database's time, and our own before it was asked and after it
+    had answered."""
+
+    utc: datetime
+    asked: float
+    answered: float
+
+    @property
+    def took(self) -> float:
+        return self.answered - self.asked
 
 
 class Membership:
@@ -28,8 +49,10 @@ class Membership:
         self.worker_id = 0
         self.clock = Clock(ClockReading(datetime.now(timezone.utc), ticks()), ticks)
         self.peers: list[workers.Peer] = []
-        # Of each peer, its last heartbeat and when we first saw that one.
+        # Of each peer, the count of its heartbeats and when the last one was, by our clock.
         self._seen: dict[int, tuple[int, float]] = {}
+        self._look: Look | None = None
+        self._judge_at = inf
         self._somebody_left = False
 
     @property
@@ -55,7 +78,7 @@ class Membership:
         asked = self.clock.monotonic()
         reading, self.peers = workers.roll_call(using=self._config.using)
         self.clock.set(reading)
-        self._watch(reading.monotonic)
+        self._watch(Look(reading.utc, asked, self.clock.monotonic()))
         renewed = workers.beat(
             self.worker_id, reading.utc, state, counters, using=self._config.using
         )
@@ -75,6 +98,10 @@ class Membership:
         age = self._beaten - self._joined
         interval = min(self._config.heartbeat_interval, max(FIRST_INTERVAL, 3 * age))
         return self._beaten + interval - self.clock.monotonic()
+
+    def seconds_to_judge(self) -> float:
+        """Seconds until somebody who has missed heartbeats may be taken for dead."""
+        return self._judge_at - self.clock.monotonic()
 
     def is_valid(self) -> bool:
         """Whether nobody can have taken this worker for dead yet.
@@ -98,34 +125,58 @@ class Membership:
         return [peer for peer in self.peers if peer.looks_alive(now)]
 
     def dead(self) -> list[workers.Peer]:
-        """Peers that we have watched for their whole lease, and ours, and that have not beaten.
+        """Peers that have not beaten for their whole lease, and ours.
 
-        Judged by our monotonic clock alone: neither their clock, nor the database's jumping, nor
-        an hour that comes twice makes anybody look dead. And since we saw their last heartbeat
-        after they had sent it, their own belief in it has ended before ours. Our own lease counts
+        Measured by our monotonic clock: neither their clock, nor the database's jumping, nor an
+        hour that comes twice makes anybody look dead. And since we never take their last heartbeat
+        for older than it is, their own belief in it has ended before ours. Our own lease counts
         too, because we notice no outage that is much shorter.
         """
         tick = self.clock.monotonic()
-        return [
-            peer
-            for peer in self.peers
-            if peer.id != self.worker_id
-            and tick - self._seen[peer.id][1] > max(peer.lease, self._config.lease)
-        ]
+        return [peer for peer in self._others() if tick > self._end_of(peer)]
 
     def somebody_left(self) -> bool:
         """Whether a peer has gone since this was last asked: stopped, or taken for dead."""
         left, self._somebody_left = self._somebody_left, False
         return left
 
-    def _watch(self, tick: float) -> None:
-        seen = {peer.id: (peer.beats, tick) for peer in self.peers}
-        for worker_id, (beats, _) in seen.items():
-            known = self._seen.get(worker_id)
-            if known is not None and known[0] == beats:
-                seen[worker_id] = known
+    def _others(self) -> list[workers.Peer]:
+        return [peer for peer in self.peers if peer.id != self.worker_id]
+
+    def _end_of(self, peer: workers.Peer) -> float:
+        """When a peer will be dead unless it sends a heartbeat, by our monotonic clock."""
+        return self._seen[peer.id][1] + max(peer.lease, self._config.lease)
+
+    def _watch(self, look: Look) -> None:
+        seen = {}
+        for peer in self.peers:
+            known = self._seen.get(peer.id)
+            if known is None or known[0] != peer.beats:
+                known = (peer.beats, self._last_beat(peer, look))
+            seen[peer.id] = known
         self._somebody_left = self._somebody_left or not self._seen.keys() <= seen.keys()
         self._seen = seen
+        self._look = look
+        # Whoever should have been judged by this look has been, or must not be.
+        ends = [end for end in map(self._end_of, self._others()) if end > look.answered]
+        self._judge_at = min(ends, default=inf) if self.rank() < FEW else inf
+
+    def _last_beat(self, peer: workers.Peer, now: Look) -> float:
+        """When a peer whose count has moved sent that heartbeat, by our clock, or later.
+
+        It was after our last look, so the database's clock tells how long ago it was, if that has
+        run evenly since: if not, or if workers may have read the clocks of different nodes, it
+        counts from now.
+        """
+        before = self._look
+        if before is None or not workers.share_a_clock(using=self._config.using):
+            return now.answered
+        between = now.answered - before.answered
+        doubt = now.took + before.took + CLOCK_DRIFT * between
+        if abs((now.utc - before.utc).total_seconds() - between) > doubt:
+            return now.answered
+        age = (now.utc - peer.heartbeat).total_seconds() - doubt
+        return now.answered - age if 0 < age < between else now.answered
 
     def rank(self) -> int:
         """How many living workers are older than this one."""

@@ -105,7 +105,8 @@ class Poller:
     # The lease
 
     def _keep_lease(self) -> None:
-        if self._membership.seconds_to_beat() > 0:
+        membership = self._membership
+        if membership.seconds_to_beat() > 0 and membership.seconds_to_judge() > 0:
             return
         state = "stopping" if self._quiet else "running"
         if not self._membership.beat(state, self._finisher.counters):
@@ -180,4 +181,4 @@ class Poller:
         longest = self._config.poll_interval * uniform(1.0, LONGEST_SLEEP)
         # A heartbeat may be a little late, and so share the cycle of a poll.
         beat = self._membership.seconds_to_beat() + self._config.heartbeat_interval / 8
-        return max(0.0, min(delay, longest, beat))
+        return max(0.0, min(delay, longest, beat, self._membership.seconds_to_judge()))

@@ -1,5 +1,7 @@
 """A worker among workers: its lease, and when it may judge the others."""
 
+from dataclasses import replace
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -203,6 +205,98 @@ def test_dead_is_who_was_watched_for_its_whole_lease_and_sent_nothing(world: Tic
     beat(membership)
     assert [each.id for each in membership.dead()] == [silent.pk]
     assert patient.pk in {each.id for each in membership.peers}
+
+
+@pytest.fixture
+def jumps(monkeypatch: pytest.MonkeyPatch) -> Ticks:
+    """How far the database's clock has jumped, besides going on as time does."""
+    roll_call, jumps = workers.roll_call, Ticks()
+
+    def shifted(**kwargs: Any) -> Any:
+        reading, peers = roll_call(**kwargs)
+        return replace(reading, utc=reading.utc + timedelta(seconds=jumps.ahead)), peers
+
+    monkeypatch.setattr(workers, "roll_call", shifted)
+    return jumps
+
+
+def watched(world: Ticks) -> tuple[Membership, Membership]:
+    """A judge that looks every ten seconds, and another that sent its last heartbeat seven seconds
+    before the last look."""
+    judge, other = joined(world), joined(world)
+    beating(judge, world, LEASE + 1)
+    world.ahead += 3
+    beat(other)
+    world.ahead += 7
+    beat(judge)
+    return judge, other
+
+
+def test_a_lease_ends_when_it_ends_and_not_when_somebody_looks(world: Ticks) -> None:
+    judge, other = watched(world)
+    beating(judge, world, 20)
+    assert judge.dead() == []
+    assert LEASE - 7 - 20 < judge.seconds_to_judge() < LEASE - 7 - 20 + 0.2 < 10
+    world.ahead += judge.seconds_to_judge() + 0.01
+    assert not other.is_valid()
+    beat(judge)
+    assert [each.id for each in judge.dead()] == [other.worker_id]
+    # It was judged by this look; what becomes of it is no reason to hurry any more.
+    assert judge.seconds_to_judge() > 100
+
+
+@pytest.mark.parametrize("jump", [-3600.0, -5.0, -0.5, 0.5, 5.0, 3600.0])
+@pytest.mark.parametrize("early", [True, False])
+def test_a_jump_of_the_databases_clock_makes_nobody_dead_sooner(
+    world: Ticks, jumps: Ticks, jump: float, early: bool
+) -> None:
+    judge, other = joined(world), joined(world)
+    beating(judge, world, LEASE + 1)
+    world.ahead += 3
+    jumps.ahead += jump if early else 0
+    beat(other)
+    world.ahead += 7
+    jumps.ahead += 0 if early else jump
+    beat(judge)
+    beating(judge, world, LEASE - 0.5)
+    assert judge.dead() == []
+    world.ahead += 1
+    beat(judge)
+    assert [each.id for each in judge.dead()] == [other.worker_id]
+
+
+def test_clocks_of_several_nodes_are_not_compared(
+    world: Ticks, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(workers, "share_a_clock", lambda **kwargs: False)
+    judge, _ = watched(world)
+    assert LEASE - 0.5 < judge.seconds_to_judge() <= LEASE
+
+
+def test_nobody_is_taken_for_dead_that_still_believes_in_itself_whenever_it_beat(
+    world: Ticks,
+) -> None:
+    judge = joined(world)
+    beating(judge, world, LEASE + 1)
+    others = [joined(world) for _ in range(3)]
+    for tenths in range(600):
+        world.ahead += 0.1
+        for place, other in enumerate(others):
+            if tenths in (13 + 31 * place, 47 + 29 * place):
+                beat(other)
+        if tenths % 97 == 0 or judge.seconds_to_judge() <= 0:
+            beat(judge)
+        dead = {each.id for each in judge.dead()}
+        assert not [other for other in others if other.is_valid() and other.worker_id in dead]
+    assert len(dead) == 3
+
+
+def test_only_the_oldest_look_at_the_moment_when_a_lease_ends(world: Ticks) -> None:
+    crowd = [joined(world) for _ in range(5)]
+    for member in crowd:
+        beat(member)
+    hurried = [member.seconds_to_judge() < 2 * LEASE for member in crowd]
+    assert hurried == [True, True, True, False, False]
 
 
 def test_a_worker_never_counts_itself_among_the_dead(world: Ticks) -> None:
