@@ -19,10 +19,12 @@ from tests.waiting import eventually
 # Heartbeats of a shorter one are missed when the machine is busy.
 LEASE = 2.0
 DEADLY = 5
+# What a busy machine may add to it.
+BUSY = 0.5
 
 
 @pytest.mark.parametrize("schedule", ["every 0.05s", None])
-def test_ticks_go_on_within_two_leases_after_the_worker_of_the_last_one_was_killed(
+def test_ticks_go_on_within_the_lease_after_the_worker_of_the_last_one_was_killed(
     schedule: str | None, start: Start, journal: Journal
 ) -> None:
     running = [start("--lease", str(LEASE), "--threads", "2") for _ in range(2)]
@@ -44,7 +46,7 @@ def test_ticks_go_on_within_two_leases_after_the_worker_of_the_last_one_was_kill
     died = next(place for place, run in enumerate(runs) if run[1] == DEADLY)
     assert runs[died][0] == victim.pid
     assert {pid for pid, _, _ in runs[died + 1 :]} == {survivor.pid}
-    assert runs[died + 1][2] - runs[died][2] < 2 * LEASE
+    assert runs[died + 1][2] - runs[died][2] < LEASE + BUSY
     # The run that was cut short is the only one that comes twice, and nothing is left out.
     assert [tick for _, tick, _ in runs[: died + 1]] == [*range(1, DEADLY + 1)]
     assert [tick for _, tick, _ in runs[died + 1 :]] == [*range(DEADLY, runs[-1][1] + 1)]
