@@ -35,6 +35,7 @@ class Orphan(NamedTuple):
     last_error: str
     biz_code: str
     biz_num: str
+    schedule: str | None
     when: datetime
     claim_time: datetime
 
@@ -55,12 +56,12 @@ class Rescued(NamedTuple):
 
 @retried
 def rescue(
-    owners: Sequence[int], attempts_allowed: Callable[[str], int], now: datetime, *, using: str
+    owners: Sequence[int], attempts_allowed: Callable[[Orphan], int], now: datetime, *, using: str
 ) -> Rescued:
     """Free up to 2,000 rows of dead workers; call again until ``freed`` is 0.
 
-    ``attempts_allowed`` answers for a ``biz_code``: a row that has run alone and killed its worker
-    that often is FAILED.
+    ``attempts_allowed`` answers for a row: if it has run alone and killed its worker that often, it
+    is FAILED.
     """
     if not owners:
         return Rescued(0, [])
@@ -69,7 +70,7 @@ def rescue(
         orphans = _owned_by(dialect, owners)
         erased = [row.key for row in orphans if row.status == Status.CANCELLING]
         kept = [row for row in orphans if row.status != Status.CANCELLING]
-        leaving = [after_rescue(row, attempts_allowed(row.biz_code)) for row in kept]
+        leaving = [after_rescue(row, attempts_allowed(row)) for row in kept]
         freed = remove(dialect, erased, _ERASED) | leave(dialect, leaving, now)
         failed = {row.id for row in leaving if row.failed} & freed
         return Rescued(len(freed), [row for row in kept if row.id in failed])
@@ -109,7 +110,7 @@ def _owned_by(dialect: Dialect, owners: Sequence[int]) -> list[Orphan]:
         return []
     lock = (
         "SELECT id, version, claimed_by, status, attempts, rescues, last_error, biz_code, biz_num,"
-        f" {{when}}, COALESCE(claim_time, {{when}}) FROM {{task}}"
+        f" schedule, {{when}}, COALESCE(claim_time, {{when}}) FROM {{task}}"
         f" WHERE id IN ({marks(len(ids))}) AND {owned} ORDER BY id{dialect.lock_free_rows}"
     )
     return [

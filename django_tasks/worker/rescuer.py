@@ -4,9 +4,10 @@ from collections.abc import Collection, Iterable, Iterator
 from datetime import datetime
 
 from django_tasks import signals
-from django_tasks.handlers import attempts_allowed, history_of
+from django_tasks.handlers import history_of
 from django_tasks.history import Line, keeps
 from django_tasks.outcomes import Fail
+from django_tasks.recurrence import attempts_of
 from django_tasks.registry import handler_for
 from django_tasks.store import history, workers
 from django_tasks.store import rescue as store
@@ -77,5 +78,5 @@ def _lines(rows: Iterable[Orphan], failed: Fail, now: datetime) -> Iterator[Line
             )
 
 
-def _attempts_allowed(biz_code: str) -> int:
-    return attempts_allowed(handler_for(biz_code))
+def _attempts_allowed(row: Orphan) -> int:
+    return attempts_of(row, handler_for(row.biz_code))

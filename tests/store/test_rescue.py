@@ -79,11 +79,12 @@ def test_a_row_that_killed_its_worker_alone_too_often_has_failed(status):
     assert "died" in row.last_error
 
 
-def test_how_many_attempts_are_allowed_is_asked_for_each_code():
+def test_how_many_attempts_are_allowed_is_asked_for_each_row():
     a_row("1", biz_code="a", status=Status.RUNNING, claimed_by=DEAD, rescues=2)
     a_row("1", biz_code="b", status=Status.RUNNING, claimed_by=DEAD, rescues=2)
 
-    result = rescue([DEAD], {"a": 1, "b": 2}.__getitem__, NOW, using="default")
+    allowed = {"a": 1, "b": 2}
+    result = rescue([DEAD], lambda row: allowed[row.biz_code], NOW, using="default")
 
     assert [row.biz_code for row in result.failed] == ["a"]
     assert state(biz_code="a")[0] == Status.FAILED

@@ -474,6 +474,26 @@ def test_a_death_alone_counts_and_the_last_one_is_the_end(
     assert (run.outcome, run.worker, run.error) == ("failed", f"#{dead.pk}", stored().last_error)
 
 
+@pytest.mark.parametrize(
+    ("schedule", "status"),
+    [
+        ("every 30m | attempts 1", Status.FAILED),
+        ("every 30m | attempts 3", Status.PENDING),
+        ("every 30m", Status.FAILED),
+        ("never heard of", Status.FAILED),
+    ],
+)
+def test_how_many_deaths_a_row_may_cause_it_may_say_itself(
+    judge: Membership, world: Ticks, register: Register, schedule: str, status: Status
+) -> None:
+    register(lambda task: None, max_attempts=1)
+    added()
+    dead = worker_row(age=1000)
+    Task.objects.update(status=1, claimed_by=dead.pk, rescues=2, schedule=schedule)
+    rescued(judge, world)
+    assert stored().status == status
+
+
 def test_receivers_that_raise_do_not_stop_a_rescue(
     judge: Membership, world: Ticks, register: Register
 ) -> None:
