@@ -179,6 +179,7 @@ def adding(do: Caller, texts: Texts) -> None:
     do(hints.ring, NOW, lambda using: NOW, 1)
     do(hints.offer, 1)
     do(workers.doors)
+    do(workers.share_a_clock)
 
 
 def looking(do: Caller, texts: Texts) -> None:
