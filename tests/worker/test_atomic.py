@@ -2,7 +2,6 @@
 
 from collections.abc import Callable
 from datetime import datetime, timedelta, timezone
-from threading import Thread
 from typing import Any
 
 import pytest
@@ -19,6 +18,7 @@ from django_tasks.store import rescue
 from django_tasks.store.dialects import dialect_of
 from django_tasks.store.finish import Ended, finish
 from django_tasks.worker.membership import Membership
+from tests.conftest import Elsewhere
 from tests.vendor import ON_SQLITE
 from tests.waiting import DEADLINE
 from tests.worker.conftest import Register
@@ -55,26 +55,6 @@ def written(claim: Claimed, membership: Membership) -> Outcome:
     if not isinstance(ended.outcome, Settled | Lost):
         finish([ended], datetime.now(timezone.utc), using=USING)
     return ended.outcome
-
-
-def elsewhere(function: Callable[..., Any], *args: Any) -> None:
-    """Call a function in another thread, that is: on another connection."""
-    errors: list[BaseException] = []
-
-    def call() -> None:
-        try:
-            function(*args)
-        except BaseException as error:
-            errors.append(error)
-        finally:
-            connections.close_all()
-
-    thread = Thread(target=call)
-    thread.start()
-    thread.join(DEADLINE)
-    assert not thread.is_alive()
-    if errors:
-        raise errors[0]
 
 
 needs_two_writers = pytest.mark.skipif(ON_SQLITE, reason="an atomic run holds its only write lock")
@@ -142,13 +122,15 @@ def test_a_database_error_that_was_swallowed_leaves_no_effect(register: Register
 
 @needs_two_writers
 def test_added_again_during_the_run_the_effects_stand_and_it_runs_again(
-    register: Register,
+    register: Register, elsewhere: Elsewhere
 ) -> None:
     again = ahead()
 
     def handle(task: Any) -> None:
         Group.objects.create(name="effect")
-        elsewhere(add_task, Task(biz_code="job", biz_num="1", when=again, biz_ext={"new": 1}))
+        elsewhere(
+            add_task, Task(biz_code="job", biz_num="1", when=again, biz_ext={"new": 1})
+        ).result(DEADLINE)
 
     assert run(register, handle) == Settled()
     assert effects() == 1
@@ -158,10 +140,12 @@ def test_added_again_during_the_run_the_effects_stand_and_it_runs_again(
 
 
 @needs_two_writers
-def test_cancelled_during_the_run_the_effects_stand_and_the_row_goes(register: Register) -> None:
+def test_cancelled_during_the_run_the_effects_stand_and_the_row_goes(
+    register: Register, elsewhere: Elsewhere
+) -> None:
     def handle(task: Any) -> timedelta:
         Group.objects.create(name="effect")
-        elsewhere(cancel_task, "job", "1")
+        elsewhere(cancel_task, "job", "1").result(DEADLINE)
         return timedelta(hours=1)
 
     assert run(register, handle) == Settled()
@@ -170,9 +154,11 @@ def test_cancelled_during_the_run_the_effects_stand_and_the_row_goes(register: R
 
 
 @needs_two_writers
-def test_paused_during_the_run_its_next_time_waits_paused(register: Register) -> None:
+def test_paused_during_the_run_its_next_time_waits_paused(
+    register: Register, elsewhere: Elsewhere
+) -> None:
     def handle(task: Any) -> timedelta:
-        elsewhere(pause_task, "job", "1")
+        elsewhere(pause_task, "job", "1").result(DEADLINE)
         return timedelta(hours=1)
 
     assert run(register, handle) == Settled()
@@ -180,10 +166,12 @@ def test_paused_during_the_run_its_next_time_waits_paused(register: Register) ->
 
 
 @needs_two_writers
-def test_lost_during_the_run_everything_is_rolled_back(register: Register) -> None:
+def test_lost_during_the_run_everything_is_rolled_back(
+    register: Register, elsewhere: Elsewhere
+) -> None:
     def handle(task: Any) -> None:
         Group.objects.create(name="effect")
-        elsewhere(rescued, task.claimed_by)
+        elsewhere(rescued, task.claimed_by).result(DEADLINE)
 
     assert run(register, handle) == Lost()
     assert effects() == 0
