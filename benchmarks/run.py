@@ -121,9 +121,9 @@ def _round(
         if name not in options.contender and contender not in options.contender:
             continue
         entry = CATALOGUE[contender]
-        if not item.takes_part(database, name, number):
+        if database not in {*entry.databases} & {*item.databases}:
             continue
-        if database in {*entry.databases} & {*item.databases} and item.measure in entry.measures:
+        if item.measure in entry.measures and item.takes_part(database, name, number):
             yield Turn(
                 database,
                 item.measure,
