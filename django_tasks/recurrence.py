@@ -4,7 +4,7 @@ from contextlib import suppress
 from datetime import datetime, timedelta
 from functools import lru_cache
 from random import uniform
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 from django_tasks.backoff import seconds
 from django_tasks.claimed import Claimed
@@ -23,15 +23,6 @@ class UnknownTrigger(TaskException):
     """The schedule of a row is a trigger that this process does not have: another one may."""
 
 
-class Row(Protocol):
-    """Of a row, what says when it runs again."""
-
-    @property
-    def biz_num(self) -> str: ...
-    @property
-    def schedule(self) -> str | None: ...
-
-
 class Recurrence(NamedTuple):
     """When a task runs, and what becomes of times that have passed."""
 
@@ -39,14 +30,14 @@ class Recurrence(NamedTuple):
     policy: Policy
 
 
-def recurrence_of(row: Row, handler: TaskHandler) -> Recurrence:
+def recurrence_of(claimed: Claimed, handler: TaskHandler) -> Recurrence:
     """What the row of a task with a schedule says, and its handler where the row says nothing.
 
     Raises TaskValueError if the text cannot be read. A trigger that only the code knows stands in
     the handler.
     """
-    policy, text = policy_of(handler), row.schedule or ""
-    if text.startswith(TRIGGER) and row.biz_num == SCHEDULE_NUM:
+    policy, text = policy_of(handler), claimed.schedule or ""
+    if text.startswith(TRIGGER) and claimed.biz_num == SCHEDULE_NUM:
         # Whatever it was in the process that wrote it: ours is the one to ask.
         own = None if handler.schedule is None else as_schedule(handler.schedule)
         if not isinstance(own, Foreign):
@@ -76,11 +67,11 @@ def timeout_of(claimed: Claimed, handler: TaskHandler) -> float | None:
     return time_limit(handler)
 
 
-def attempts_of(row: Row, handler: TaskHandler | None) -> int:
-    """How many failed runs make a task FAILED, as its row says or its handler."""
-    if row.schedule is not None and handler is not None:
-        with suppress(TaskException):
-            return recurrence_of(row, handler).policy.max_attempts
+def attempts_of(schedule: str | None, handler: TaskHandler | None) -> int:
+    """How many failed runs make a task FAILED, as its row says or its handler; that may be unknown
+    to this process."""
+    with suppress(TaskException, KeyError):
+        return int(_read(schedule or "").differs["max_attempts"])
     return attempts_allowed(handler)
 
 

@@ -32,12 +32,10 @@ LOTS = 16
 DOORS_SECONDS = 2.0
 NO_DOORS_SECONDS = 0.2
 
-Clock = Callable[[str], datetime]
-
 _doors: dict[str, tuple[float, list[Door]]] = {}
 
 
-def notify(first: datetime, clock: Clock, tasks: int, *, using: str) -> None:
+def notify(first: datetime, clock: Callable[[str], datetime], tasks: int, *, using: str) -> None:
     """Wake the workers of other processes if a task is due before they would look by themselves.
 
     For one task a few of them: if all came, most would come for nothing, at each task. Tasks
@@ -46,8 +44,10 @@ def notify(first: datetime, clock: Clock, tasks: int, *, using: str) -> None:
     ``clock`` tells the time of the database ``using``.
     """
     dialect = dialect_of(using)
-    if dialect.notifies and _is_soon(first, clock(using)):
-        with nullcontext() if dialect.connection.in_atomic_block else suppress(Error):
+    if not dialect.notifies:
+        return
+    with nullcontext() if dialect.connection.in_atomic_block else suppress(Error):
+        if _is_soon(first, clock(using)):
             _notify(dialect, str(random.randrange(LOTS)) if tasks == 1 else "")
 
 
@@ -65,10 +65,13 @@ def _notify(dialect: Dialect, lot: str) -> None:
     dialect.execute("SELECT pg_notify(%s, %s)", [CHANNEL, lot])
 
 
-def ring(first: datetime, clock: Clock, tasks: int, *, using: str) -> None:
+def ring(first: datetime, clock: Callable[[str], datetime], tasks: int, *, using: str) -> None:
     """The same after the commit, where the database sends no hints. Raises nothing."""
-    if not dialect_of(using).notifies and _is_soon(first, clock(using)):
-        doorbell.ring(_known_doors(using), tasks)
+    if dialect_of(using).notifies:
+        return
+    with suppress(Error):
+        if _is_soon(first, clock(using)):
+            doorbell.ring(_known_doors(using), tasks)
 
 
 def _is_soon(first: datetime, now: datetime) -> bool:

@@ -50,8 +50,9 @@ _COLUMNS = (
 )
 _ALL_FIELDS = [field.attname for field in Task._meta.concrete_fields]
 _ALL_COLUMNS = ", ".join("{when}" if name == "when" else name for name in _ALL_FIELDS)
-# What the statement decides, where it moves whatever it finds; the rest is known beforehand.
-_DECIDED = ("id", "version", "status", "attempts", "rescues", "last_error", "claimed_by")
+# What the statement decides, where it moves whatever it finds; the rest is known beforehand. (Of
+# ``biz_ext`` jsonb makes another text: 1e20 is a whole number there.)
+_DECIDED = ("id", "version", "status", "attempts", "rescues", "last_error", "claimed_by", "biz_ext")
 # PostgreSQL's types of what is given for each row, and what is the same for all.
 _TYPES = (
     "text",
@@ -241,12 +242,12 @@ def _moved(dialect: Dialect, task: NewTask, now: datetime, decided: tuple[Any, .
         **task._asdict(),
         **dict(zip(_DECIDED, facts, strict=True)),
         "when": for_django(storable(task.when)),
-        "biz_ext": payload.load(task.biz_ext),
         "create_time": for_django(dialect.from_column(created)),
         "update_time": for_django(now),
         "claim_time": claimed and for_django(dialect.from_column(claimed)),
         "scheduled_time": None,
     }
+    values["biz_ext"] = payload.load(values["biz_ext"])
     return Task.from_db(
         dialect.connection.alias, _ALL_FIELDS, [values[name] for name in _ALL_FIELDS]
     )

@@ -25,9 +25,9 @@ ASIDE_SECONDS = 0.001
 LONGEST_LEAD = 0.005
 # How much of the lead is kept after a claim that was quicker.
 LEAD_KEPT = 0.9
-# As long as claims come back full, a more urgent task can wait for a moment: lanes are looked for
-# no more often than this, and where looks take long (PostgreSQL's walk over what was deleted until
-# it is vacuumed) only so often that they take this share of the time.
+# As long as claims come back full, a more urgent task can wait for a moment: this long between two
+# looks for lanes; and where looks take long (PostgreSQL's walk over what was deleted, until it is
+# vacuumed) as long as keeps them to this share of the time, but no longer than a fifth of a second.
 LANES_SECONDS = 0.02
 LANES_SHARE = 0.02
 LONGEST_LANES_SECONDS = 0.2
@@ -186,9 +186,9 @@ class Claiming:
         begun = clock.monotonic()
         if not self._full or begun > self._next_look:
             self._known_lanes = self._lanes.look(now)
-            took = clock.monotonic() - begun
-            pause = min(LONGEST_LANES_SECONDS, max(LANES_SECONDS, took / LANES_SHARE))
-            self._next_look = begun + pause
+            ended = clock.monotonic()
+            fair = (ended - begun) / LANES_SHARE
+            self._next_look = ended + min(LONGEST_LANES_SECONDS, max(LANES_SECONDS, fair))
         return self._known_lanes
 
     def _until_first(self, lanes: list[Lane]) -> float:

@@ -137,11 +137,11 @@ class Finisher:
             self._one_by_one = len(batch)
             return
         (end,) = batch
-        self._one_by_one -= 1
         logs.end_not_written(end.claimed, error)
         failed = Fail(f"The end of this run could not be written: {type(error).__name__}")
         if end.outcome == failed:
             self._ends.pop(0)
+            self._one_by_one = max(0, self._one_by_one - 1)
             self._drop(end, lost=True)
         else:
             line = end.line and end.line._replace(outcome=failed.counts_as, error=failed.error)

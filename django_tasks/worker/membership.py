@@ -14,8 +14,8 @@ from django_tasks.worker.config import WorkerConfig
 # Seconds to the second heartbeat. The next ones come at an age of four times as much each, until
 # that is a third of the lease.
 FIRST_INTERVAL = 0.25
-# How much a second of the database's clock may differ from one of ours: no more than this, or it
-# has jumped. (Clocks that are being set right run faster or slower by a two-thousandth.)
+# How much a second of another clock may differ from one of ours: the database's has jumped if it is
+# more. (Clocks that are being set right run faster or slower by a two-thousandth.)
 CLOCK_DRIFT = 0.002
 # How many of the oldest workers look at the very moment when somebody's lease ends. All the others
 # look at their next heartbeat.
@@ -83,10 +83,26 @@ class Membership:
             self.worker_id, reading.utc, state, counters, using=self._config.using
         )
         if renewed:
-            if asked - self._beaten > self._config.lease / 2:
-                self._unbroken_since = asked
+            # Until it was answered: a database that hangs leaves a gap as well.
+            answered = self.clock.monotonic()
+            if answered - self._beaten > self._config.lease / 2:
+                self._unbroken_since = answered
             self._beaten = asked
         return renewed
+
+    def judged(self) -> None:
+        """Whoever could be judged by the last look has been; now for the next one.
+
+        Not before: if the database failed in between, the moment would have passed.
+        """
+        if self._look is None:
+            return
+        now = self._look.answered
+        ends = [end for end in map(self._end_of, self._others()) if end > now]
+        older = [peer for peer in self._others() if peer.id < self.worker_id]
+        # Those who are late themselves will not look.
+        at_work = sum(now - self._seen[peer.id][1] < peer.lease / 2 for peer in older)
+        self._judge_at = min(ends, default=inf) if at_work < FEW else inf
 
     def leave(self) -> None:
         """Leave the table: the very last thing a worker does."""
@@ -145,7 +161,8 @@ class Membership:
 
     def _end_of(self, peer: workers.Peer) -> float:
         """When a peer will be dead unless it sends a heartbeat, by our monotonic clock."""
-        return self._seen[peer.id][1] + max(peer.lease, self._config.lease)
+        lease = max(peer.lease, self._config.lease)
+        return self._seen[peer.id][1] + lease * (1 + CLOCK_DRIFT)  # its seconds may be longer
 
     def _watch(self, look: Look) -> None:
         seen = {}
@@ -157,9 +174,6 @@ class Membership:
         self._somebody_left = self._somebody_left or not self._seen.keys() <= seen.keys()
         self._seen = seen
         self._look = look
-        # Whoever should have been judged by this look has been, or must not be.
-        ends = [end for end in map(self._end_of, self._others()) if end > look.answered]
-        self._judge_at = min(ends, default=inf) if self.rank() < FEW else inf
 
     def _last_beat(self, peer: workers.Peer, now: Look) -> float:
         """When a peer whose count has moved sent that heartbeat, by our clock, or later.

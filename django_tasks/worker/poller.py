@@ -109,11 +109,12 @@ class Poller:
         if membership.seconds_to_beat() > 0 and membership.seconds_to_judge() > 0:
             return
         state = "stopping" if self._quiet else "running"
-        if not self._membership.beat(state, self._finisher.counters):
+        if not membership.beat(state, self._finisher.counters):
             self._start_over()
         self._beats += 1
         thorough = self._unsure_beats > 0 or self._beats % TIDY_EVERY == 0
-        rescuer.rescue_from_dead(self._membership, using=self._config.using, thorough=thorough)
+        rescuer.rescue_from_dead(membership, using=self._config.using, thorough=thorough)
+        membership.judged()
         if thorough:
             self._give_back_strays()
         self._claiming.look_for_suspects()

@@ -79,4 +79,4 @@ def _lines(rows: Iterable[Orphan], failed: Fail, now: datetime) -> Iterator[Line
 
 
 def _attempts_allowed(row: Orphan) -> int:
-    return attempts_of(row, handler_for(row.biz_code))
+    return attempts_of(row.schedule, handler_for(row.biz_code))

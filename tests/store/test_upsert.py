@@ -41,9 +41,11 @@ def test_a_new_key_is_a_pending_row_of_version_0(mode):
 
 @pytest.mark.parametrize("mode", MODES)
 def test_what_an_add_returns_is_the_row_as_django_reads_it(mode):
-    stored, _ = add(a_new(biz_ext='{"b": null, "a": "ü"}', when=later(5)), mode)
+    payload = '{"b": null, "a": "ü", "float": 1e20, "minus": -0.0}'
+    stored, _ = add(a_new(biz_ext=payload, when=later(5)), mode)
 
     row = the_row()
+    assert repr(stored.biz_ext) == repr(row.biz_ext)
     for field in Task._meta.concrete_fields:
         name = field.attname
         assert getattr(stored, name) == getattr(row, name), name

@@ -34,7 +34,10 @@ LEASE = 30.0
 
 
 def beat(membership: Membership) -> bool:
-    return membership.beat("running", {"done": 3})
+    """A heartbeat, after which the others were judged."""
+    renewed = membership.beat("running", {"done": 3})
+    membership.judged()
+    return renewed
 
 
 def beating(membership: Membership, world: Ticks, seconds: float, every: float = 10.0) -> None:
@@ -270,7 +273,7 @@ def test_clocks_of_several_nodes_are_not_compared(
 ) -> None:
     monkeypatch.setattr(workers, "share_a_clock", lambda **kwargs: False)
     judge, _ = watched(world)
-    assert LEASE - 0.5 < judge.seconds_to_judge() <= LEASE
+    assert LEASE - 0.5 < judge.seconds_to_judge() < LEASE + 0.5
 
 
 def test_nobody_is_taken_for_dead_that_still_believes_in_itself_whenever_it_beat(
@@ -297,6 +300,42 @@ def test_only_the_oldest_look_at_the_moment_when_a_lease_ends(world: Ticks) -> N
         beat(member)
     hurried = [member.seconds_to_judge() < 2 * LEASE for member in crowd]
     assert hurried == [True, True, True, False, False]
+
+
+def test_those_who_are_dead_themselves_look_at_nothing(world: Ticks) -> None:
+    dead = [joined(world) for _ in range(4)]
+    judge = joined(world)
+    for seconds in (0, 10, 9):
+        world.ahead += seconds
+        beat(judge)
+    assert len(judge.living()) == 1 + len(dead)
+    assert 10 < judge.seconds_to_judge() < 12
+
+
+def test_an_error_before_anybody_was_judged_leaves_the_moment_as_it_is(world: Ticks) -> None:
+    judge, _ = watched(world)
+    world.ahead += judge.seconds_to_judge() + 0.01
+    judge.beat("running", {})
+    assert judge.seconds_to_judge() < 0
+    judge.judged()
+    assert judge.seconds_to_judge() > 100
+
+
+def test_a_database_that_hung_leaves_a_gap(world: Ticks, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What came in meanwhile was answered in any order: the others may have had no chance."""
+    judge = joined(world)
+    beating(judge, world, 2 * LEASE)
+    roll_call = workers.roll_call
+
+    def hanging(**kwargs: Any) -> Any:
+        world.ahead += 21
+        return roll_call(**kwargs)
+
+    world.ahead += 10
+    with monkeypatch.context() as patch:
+        patch.setattr(workers, "roll_call", hanging)
+        beat(judge)
+    assert not judge.may_rescue()
 
 
 def test_a_worker_never_counts_itself_among_the_dead(world: Ticks) -> None:
