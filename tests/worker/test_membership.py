@@ -514,18 +514,27 @@ def test_a_death_alone_counts_and_the_last_one_is_the_end(
 
 
 @pytest.mark.parametrize(
-    ("schedule", "status"),
+    ("allowed", "schedule", "status"),
     [
-        ("every 30m | attempts 1", Status.FAILED),
-        ("every 30m | attempts 3", Status.PENDING),
-        ("every 30m", Status.FAILED),
-        ("never heard of", Status.FAILED),
+        (2, "every 30m | attempts 1", Status.FAILED),
+        (1, "every 30m | attempts 3", Status.PENDING),
+        (1, "every 30m", Status.FAILED),
+        (1, "never heard of", Status.FAILED),
+        (None, "every 30m | attempts 1", Status.FAILED),
+        (None, "every 30m", Status.PENDING),
     ],
 )
 def test_how_many_deaths_a_row_may_cause_it_may_say_itself(
-    judge: Membership, world: Ticks, register: Register, schedule: str, status: Status
+    judge: Membership,
+    world: Ticks,
+    register: Register,
+    allowed: int | None,
+    schedule: str,
+    status: Status,
 ) -> None:
-    register(lambda task: None, max_attempts=1)
+    """None: the handler is unknown to the rescuer."""
+    if allowed is not None:
+        register(lambda task: None, max_attempts=allowed)
     added()
     dead = worker_row(age=1000)
     Task.objects.update(status=1, claimed_by=dead.pk, rescues=2, schedule=schedule)
