@@ -53,6 +53,7 @@ _ALL_COLUMNS = ", ".join("{when}" if name == "when" else name for name in _ALL_F
 # What the statement decides, where it moves whatever it finds; the rest is known beforehand. (Of
 # ``biz_ext`` jsonb makes another text: 1e20 is a whole number there.)
 _DECIDED = ("id", "version", "status", "attempts", "rescues", "last_error", "claimed_by", "biz_ext")
+_DECIDED_COLUMNS = ", ".join(_DECIDED)
 # PostgreSQL's types of what is given for each row, and what is the same for all.
 _TYPES = (
     "text",
@@ -78,10 +79,8 @@ def upsert_one(
     """
     dialect = dialect_of(using)
     if dialect.returns_inserts and on_conflict is OnConflict.REPLACE:
-        times = f"{dialect.readable('create_time')}, {dialect.readable('claim_time')}"
-        returning = f" RETURNING {', '.join(_DECIDED)}, {times}"
         with answered_transaction(using):
-            (row,) = _upsert(dialect, [task], on_conflict, now, returning)
+            (row,) = _upsert(dialect, [task], on_conflict, now, _returning_decided(dialect))
         return _moved(dialect, task, now, row), True
     with write_transaction(using):
         moved = bool(upsert([task], on_conflict, now, using=using))
@@ -230,6 +229,13 @@ def _wanted(on_conflict: OnConflict, old: str, new_when: str) -> str:
     if on_conflict is OnConflict.EARLIEST:
         return f"{cancelling} OR {new_when} < {old}{{when}}"
     return cancelling
+
+
+def _returning_decided(dialect: Dialect) -> str:
+    return (
+        f" RETURNING {_DECIDED_COLUMNS},"
+        f" {dialect.readable('create_time')}, {dialect.readable('claim_time')}"
+    )
 
 
 def _moved(dialect: Dialect, task: NewTask, now: datetime, decided: tuple[Any, ...]) -> Task:
