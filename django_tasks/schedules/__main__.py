@@ -1,0 +1,47 @@
+"""When a schedule fires: ``python -m django_tasks.schedules "cron 0 9 * * 1-5 Europe/Berlin"``."""
+
+import argparse
+import sys
+from collections.abc import Iterator, Sequence
+from datetime import datetime, timezone
+from itertools import islice
+
+from django_tasks.exceptions import TaskException
+from django_tasks.schedules import Schedule, parse
+from django_tasks.schedules.checks import utc, zone
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Print the schedule as it is kept and its next times; 2 for one that cannot be."""
+    options = _options(arguments)
+    try:
+        schedule = parse(options.schedule)
+        after = utc("after", options.after or datetime.now(timezone.utc))
+        shown = zone(options.tz)
+    except TaskException as error:
+        sys.stderr.write(f"{error}\n")
+        return 2
+    times = [fire.astimezone(shown) for fire in islice(_fires(schedule, after), options.count)]
+    sys.stdout.write("".join(f"{line}\n" for line in (schedule, *times)))
+    return 0
+
+
+def _fires(schedule: Schedule, after: datetime) -> Iterator[datetime]:
+    fire = schedule.next_after(None, after)
+    while fire is not None:
+        yield fire
+        fire = schedule.next_after(fire, fire)
+
+
+def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
+    parser = argparse.ArgumentParser("python -m django_tasks.schedules", description=__doc__)
+    add = parser.add_argument
+    add("schedule", help="as in a task's schedule column, without policies")
+    add("--count", type=int, default=5, help="so many of its next times")
+    add("--after", type=datetime.fromisoformat, help="a time with its offset; by default now")
+    add("--tz", default="UTC", help="the zone to show them in")
+    return parser.parse_args(arguments)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

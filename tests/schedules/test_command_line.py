@@ -1,0 +1,45 @@
+"""``python -m django_tasks.schedules``: when a text fires."""
+
+import pytest
+
+from django_tasks.schedules import parse
+from django_tasks.schedules.__main__ import main
+
+AFTER = ("--after", "2026-10-23T12:00:00+00:00")
+
+
+def test_it_prints_the_schedule_as_it_is_kept_and_its_next_times(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    text = "cron   30 2 * * * Europe/Berlin"
+    assert main([text, *AFTER, "--tz", "Europe/Berlin", "--count", "3"]) == 0
+    assert capsys.readouterr().out.splitlines() == [
+        str(parse(text)),
+        "2026-10-24 02:30:00+02:00",
+        "2026-10-25 02:30:00+02:00",
+        "2026-10-26 02:30:00+01:00",
+    ]
+
+
+def test_a_schedule_that_is_over_prints_what_is_left(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["every 1h until 2026-10-23T14:30:00+00:00", *AFTER]) == 0
+    assert len(capsys.readouterr().out.splitlines()) == 1 + 2
+
+
+@pytest.mark.parametrize(
+    ("arguments", "reason"),
+    [
+        (["cron 0 25 * * *"], "Bad hour"),
+        (["every 0s"], "schedule"),
+        (["every 1h", "--tz", "Nowhere"], "Nowhere"),
+        (["every 1h", "--after", "2026-10-23T12:00:00"], "aware"),
+    ],
+)
+def test_what_cannot_be_is_said_in_a_sentence(
+    capsys: pytest.CaptureFixture[str], arguments: list[str], reason: str
+) -> None:
+    assert main(arguments) == 2
+    said = capsys.readouterr()
+    assert reason in said.err
+    assert len(said.err.splitlines()) == 1
+    assert not said.out
