@@ -18,10 +18,6 @@ from urllib.request import HTTPCookieProcessor, OpenerDirector, build_opener
 
 import pytest
 
-from tests.vendor import ON_SQLITE
-
-pytestmark = pytest.mark.skipif(not ON_SQLITE, reason="the demo is on SQLite: once is enough")
-
 CHECKOUT = Path(__file__).resolve().parent.parent
 DEADLINE = 120.0  # seconds until something that hangs is killed
 ALL_STORIES = "14"  # seconds in which each story comes to its end; the longest takes eleven
