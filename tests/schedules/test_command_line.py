@@ -32,6 +32,8 @@ def test_a_schedule_that_is_over_prints_what_is_left(capsys: pytest.CaptureFixtu
         (["cron 0 25 * * *"], "Bad hour"),
         (["every 0s"], "schedule"),
         (["every 1h", "--tz", "Nowhere"], "Nowhere"),
+        (["every 1h", "--count", "-1"], "count"),
+        (["every 1h", "--count", "1001"], "count"),
         (["every 1h", "--after", "2026-10-23T12:00:00"], "aware"),
     ],
 )
