@@ -8,6 +8,7 @@ logging, which formats them, and to whoever it lets read them.
 """
 
 import logging
+from collections.abc import Callable
 from datetime import datetime
 from typing import Any
 
@@ -252,6 +253,101 @@ def hints_lost(using: str, error: BaseException) -> None:
 
 def no_doorbell(host: str, error: BaseException) -> None:
     logger.warning("No doorbell at %s (%s); polling goes on", host, _in_short(error))
+
+
+def poller_died(using: str) -> None:
+    logger.exception("The poller on %s has ended by an error; its tasks will be rescued", using)
+
+
+def poller_hangs(using: str, seconds: float) -> None:
+    logger.error(
+        "The poller on %s has not finished a cycle for %.0f s although heartbeats go on; tasks that"
+        " it has claimed and not started are given back",
+        using,
+        seconds,
+    )
+
+
+def heartbeat_failed(using: str) -> None:
+    logger.exception("A heartbeat on %s failed; it is tried again", using)
+
+
+def heartbeat_late(using: str, error: BaseException) -> None:
+    logger.error(
+        "No heartbeat of this worker on %s was possible for its whole lease (%s); it starts nothing"
+        " until one is",
+        using,
+        _in_short(error),
+    )
+
+
+def thread_died(name: str) -> None:
+    logger.error("Thread %s has died; another one takes its place", name)
+
+
+def claims_missing(using: str, tasks: list[str]) -> None:
+    logger.error(
+        "Claims on %s were lost inside this worker and are given back: %s",
+        using,
+        ", ".join(tasks[:20]),
+    )
+
+
+def lane_failed(
+    using: str, biz_code: str, queue: str, error: BaseException, seconds: float
+) -> None:
+    logger.error(
+        "Tasks of code %r in queue %r on %s cannot be claimed (%s); trying again in %.0f s",
+        biz_code,
+        queue,
+        using,
+        _in_short(error),
+        seconds,
+    )
+
+
+def not_isolated(task: Any, error: BaseException) -> None:
+    logger.warning(
+        "%s, whose worker died twice, is run beside others, for no process of its own can be had:"
+        " %s",
+        task,
+        error,
+    )
+
+
+def lines_not_written(using: str, error: BaseException) -> None:
+    logger.error("Lines of the history on %s could not be written (%s)", using, _in_short(error))
+
+
+def schedules_not_kept(using: str, error: BaseException) -> None:
+    logger.warning(
+        "The rows of handlers with a schedule on %s could not be brought up to date (%s); trying"
+        " again",
+        using,
+        _in_short(error),
+    )
+
+
+def messages_dropped(using: str, count: int) -> None:
+    logger.error(
+        "%d signals and log lines of the worker on %s were dropped: a receiver or a log handler is"
+        " too slow",
+        count,
+        using,
+    )
+
+
+def not_forgiven(using: str, error: BaseException) -> None:
+    logger.warning(
+        "The database %s was not told that this stop is in order (%s): what still runs will count"
+        " as rescued once",
+        using,
+        _in_short(error),
+    )
+
+
+def send_through(post: Callable[[Callable[[], None]], None]) -> None:
+    """Placeholder."""
 
 
 def poller_failed(using: str) -> None:
