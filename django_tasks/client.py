@@ -113,7 +113,8 @@ def cancel_task(biz_code: str, biz_num: str, *, using: str | None = None) -> Can
 
     CANCELLED: it was waiting, its row is gone and it will not start. CANCELLING: it is running;
     its handler sees ``task.cancel_requested``, and whatever it returns it will not run again.
-    NOT_FOUND: there is no such task. Atomic, and part of the caller's transaction.
+    NOT_FOUND, which is false while the others are true: there is no such task. Atomic, and part of
+    the caller's transaction.
     """
     alias = write_alias(using)
     matching = checked_key(biz_code, biz_num)
