@@ -8,7 +8,7 @@ for the system check and for ``starttask`` to show: a web process still starts.
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from importlib import import_module
-from inspect import isabstract, isclass
+from inspect import isabstract, isasyncgenfunction, isclass, isgeneratorfunction, signature
 from threading import Lock
 from types import MappingProxyType, ModuleType
 from typing import Any
@@ -165,11 +165,30 @@ def _checked_code(handler: TaskHandler) -> str:
         raise HandlerError(f"{describe(handler)}: {error}") from error
     if getattr(type(handler), "handle", None) is TaskHandler.handle and not _own_handle(handler):
         raise HandlerError(f"{describe(handler)} does not define handle()")
+    _check_handle(handler)
     if handler.atomic and is_async(handler):
         raise HandlerError(
             f"{describe(handler)} is async and atomic; Django's transactions are not async"
         )
     return code
+
+
+def _check_handle(handler: TaskHandler) -> None:
+    """Raise HandlerError if calling ``handle`` with one task would not run its code."""
+    if isgeneratorfunction(handler.handle) or isasyncgenfunction(handler.handle):
+        raise HandlerError(
+            f"{describe(handler)} must return its answer, not yield it: a generator does not run "
+            "when it is called"
+        )
+    try:
+        # A wrapper is what is called; it may well add arguments to those that it is given.
+        signature(handler.handle, follow_wrapped=False).bind("task")
+    except TypeError:
+        function = getattr(handler, "__name__", None)
+        form = f"{function}(task)" if function else "handle(self, task)"
+        raise HandlerError(f"{describe(handler)} must take one task: write def {form}") from None
+    except ValueError:  # written in C, without a signature
+        return
 
 
 def _check_policies(handler: TaskHandler) -> None:
