@@ -214,6 +214,14 @@ def test_what_is_wrong_with_handle_is_said(what, sentence):
     assert sentence in str(caught.value)
 
 
+def test_a_handlers_schedule_has_no_policies_and_the_error_names_its_attributes():
+    with pytest.raises(HandlerError) as caught:
+        register_task_handler(a_handler(schedule="every 30m | grace 10m"))
+
+    assert "has a '|'" in str(caught.value)
+    assert "misfire_grace_time" in str(caught.value)
+
+
 @pytest.mark.parametrize(
     "handle",
     [
