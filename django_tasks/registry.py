@@ -29,28 +29,44 @@ AUTODISCOVERED = "task_handlers"
 
 _handlers: dict[str, TaskHandler] = {}
 _problems: list[str] = []
+_revision = 0
 _lock = Lock()
 
 
 def register_task_handler(handler: type[TaskHandler] | TaskHandler) -> None:
-    """Register a handler, given as a class or as an instance.
+    """Register a handler, given as a class or as an instance, at any time.
 
     The same handler twice is nothing; another one for a code that is taken, or one that cannot
     work, raises HandlerError.
     """
+    global _revision
     instance = _instance(handler)
     code = _checked_code(instance)
     with _lock:
-        known = _handlers.setdefault(code, instance)
+        known = _handlers.get(code)
+        if known is None:
+            known = _handlers[code] = instance
+            # After the handler: a reader of the new revision finds it.
+            _revision += 1
     if known is not instance and (type(known) is not type(instance) or handler is instance):
         raise HandlerError(
             f"biz_code {code!r} has two handlers: {describe(known)} and {describe(instance)}"
         )
 
 
+def revision() -> int:
+    """A number that grows with each handler that is registered, for this process alone.
+
+    Read it before ``get_task_handlers()``: as long as it stays the same, so do they. It takes no
+    lock.
+    """
+    return _revision
+
+
 def get_task_handlers() -> Mapping[str, TaskHandler]:
-    """``biz_code`` → handler, read-only; complete once Django is ready."""
-    return MappingProxyType(_handlers)
+    """``biz_code`` → handler as they are now, read-only; complete once Django is ready."""
+    # A copy: one that is registered meanwhile would break the loop of whoever goes through them.
+    return MappingProxyType(_handlers.copy())
 
 
 def handler_for(biz_code: str) -> TaskHandler | None:

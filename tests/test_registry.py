@@ -2,8 +2,10 @@
 
 import sys
 from abc import ABC, abstractmethod
+from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 from functools import wraps
+from threading import Event
 from types import ModuleType
 from unittest.mock import Mock
 
@@ -18,7 +20,8 @@ from django_tasks.api import (
     register_task_handler,
     task_handler,
 )
-from django_tasks.registry import handler_for, load, problems
+from django_tasks.registry import handler_for, load, problems, revision
+from tests.waiting import DEADLINE
 
 pytestmark = pytest.mark.usefixtures("handlers")
 
@@ -105,6 +108,54 @@ def test_what_one_gets_cannot_be_changed():
 
     with pytest.raises(TypeError):
         get_task_handlers()["x"] = None
+
+
+def test_what_one_got_stays_as_it_was():
+    register_task_handler(a_handler("a"))
+    before = get_task_handlers()
+
+    register_task_handler(a_handler("b"))
+
+    assert set(before) == {"a"}
+    assert set(get_task_handlers()) == {"a", "b"}
+
+
+def test_the_revision_moves_with_each_handler_that_is_new():
+    handler, before = a_handler("a"), revision()
+
+    register_task_handler(handler)
+    assert revision() == before + 1
+
+    register_task_handler(handler)
+    with pytest.raises(HandlerError):
+        register_task_handler(a_handler("a"))
+    with pytest.raises(HandlerError):
+        register_task_handler(a_handler(""))
+    assert revision() == before + 1
+
+    register_task_handler(a_function)
+    assert revision() == before + 2
+
+
+def test_who_sees_a_revision_sees_its_handlers_whatever_threads_register():
+    codes = [f"code {number}" for number in range(400)]
+    before, seen, over = revision(), [], Event()
+
+    def look():
+        while not over.is_set():
+            seen.append((revision() - before, len(get_task_handlers())))
+
+    with ThreadPoolExecutor(max_workers=9) as pool:
+        looking = pool.submit(look)
+        try:
+            list(pool.map(lambda code: register_task_handler(a_handler(code)), codes))
+        finally:
+            over.set()
+        looking.result(DEADLINE)
+
+    assert revision() == before + len(codes)
+    assert set(get_task_handlers()) == set(codes)
+    assert all(handlers >= count for count, handlers in seen)
 
 
 class Needy(TaskHandler):
