@@ -16,10 +16,12 @@ from django_tasks.conf import options
 from django_tasks.exceptions import TaskExists, TaskTypeError, TaskValueError
 from django_tasks.intake import (
     Conflict,
+    ConflictOfMany,
     Match,
     check_code,
     checked_batch_size,
     checked_conflict,
+    checked_conflict_of_many,
     checked_key,
     checked_match,
     checked_patience,
@@ -84,17 +86,17 @@ def add_tasks(
     tasks: Iterable[Task],
     *,
     batch_size: int = DEFAULT_BATCH,
-    on_conflict: Conflict = "replace",
+    on_conflict: ConflictOfMany = "replace",
     using: str | None = None,
 ) -> int:
     """Store many tasks, all or none; returns how many were inserted or moved.
 
     ``batch_size`` tasks go in one statement, all statements in one transaction. Of a key that
-    comes twice the last one wins. The errors of ``add_task``; ``index`` and the message name the
-    place of the bad task.
+    comes twice the last one wins. ``on_conflict``: as for ``add_task``, without "debounce". The
+    errors of ``add_task``; ``index`` and the message name the place of the bad task.
     """
     alias = write_alias(using)
-    conflict = checked_conflict(on_conflict)
+    conflict = checked_conflict_of_many(on_conflict)
     size = checked_batch_size(batch_size)
     by_key = {new[:2]: (place, new) for place, new in _checked(tasks, alias)}
     # Sorted over all batches: two callers with the same keys never wait for each other crosswise.
@@ -113,7 +115,8 @@ def cancel_task(biz_code: str, biz_num: str, *, using: str | None = None) -> Can
 
     CANCELLED: it was waiting, its row is gone and it will not start. CANCELLING: it is running;
     its handler sees ``task.cancel_requested``, and whatever it returns it will not run again.
-    NOT_FOUND: there is no such task. Atomic, and part of the caller's transaction.
+    NOT_FOUND, which is false while the others are true: there is no such task. Atomic, and part of
+    the caller's transaction.
     """
     alias = write_alias(using)
     matching = checked_key(biz_code, biz_num)

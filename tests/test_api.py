@@ -577,6 +577,15 @@ def test_a_cancel_result_is_a_string():
         assert str(result) == f"{result}" == result.value
 
 
+def test_only_a_cancel_that_found_nothing_is_false():
+    a_row("1")
+    a_row("2", status=Status.RUNNING)
+
+    assert cancel_task(CODE, "1")
+    assert cancel_task(CODE, "2")
+    assert not cancel_task(CODE, "3")
+
+
 def test_tasks_are_deleted_by_a_fragment_of_their_number():
     rows(["a1", "xa1", "A1", "b", "a%1"])
     a_row("a1", biz_code="other")

@@ -8,7 +8,7 @@ import pytest
 from django_tasks import client, registry
 from django_tasks.client import add_task, add_tasks, cancel_task
 from django_tasks.exceptions import TaskTypeError, TaskValueError
-from django_tasks.handlers import TaskHandler
+from django_tasks.handlers import TaskHandler, task_handler
 from django_tasks.models import Task
 from django_tasks.status import Status
 from django_tasks.store.claim import Claimer, claim, lanes
@@ -159,8 +159,17 @@ def test_a_wait_of_the_wrong_type_is_refused() -> None:
 def test_wait_goes_with_debounce_only() -> None:
     with pytest.raises(TaskValueError, match="goes with on_conflict='debounce' only"):
         add_task(Task(biz_code="index", biz_num="1", when=NOW), wait=3)
-    with pytest.raises(TaskValueError, match="on_conflict must be one of"):
+    with pytest.raises(TaskValueError, match="on_conflict goes with add_task only"):
         add_tasks([], on_conflict="debounce")
+
+
+def test_a_function_may_merge_payloads(clock: Clock, monkeypatch: pytest.MonkeyPatch) -> None:
+    @task_handler("index", merge=lambda waiting, added: [*waiting, *added])
+    def index(task: Any) -> None: ...
+
+    monkeypatch.setitem(registry._handlers, "index", index)
+    debounced([1])
+    assert debounced([2]).biz_ext == [1, 2]
 
 
 @pytest.mark.django_db(transaction=True)

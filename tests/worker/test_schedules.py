@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from datetime import datetime, timedelta, timezone
+from itertools import cycle
 from typing import Any
 
 import pytest
@@ -306,6 +307,31 @@ def test_catch_up_runs_the_last_so_many(register: Register) -> None:
     assert stored().when == on_the_hour() + HOUR
 
 
+@pytest.mark.parametrize("catch_up", [1, 3])
+def test_what_is_too_much_to_catch_up_is_told_once_and_is_no_overrun(
+    register: Register, caplog: pytest.LogCaptureFixture, catch_up: int
+) -> None:
+    runs = Runs(register, nothing, coalesce=False, catch_up=catch_up)
+    added(when=on_the_hour(100), schedule=hourly())
+    with heard(signals.task_missed) as missed:
+        for _ in range(catch_up):
+            runs.run()
+    assert [message["action"] for message in missed] == ["catch_up"]
+    assert "more have passed than it is to catch up" in caplog.text
+    assert "overrun" not in caplog.text
+    assert stored().when == on_the_hour() + HOUR
+
+
+def test_nothing_is_told_where_all_of_it_is_caught_up(register: Register) -> None:
+    runs = Runs(register, nothing, coalesce=False, catch_up=4)
+    added(when=on_the_hour(3), schedule=hourly())
+    with heard(signals.task_missed) as missed:
+        for _ in range(4):
+            runs.run()
+    assert missed == []
+    assert runs.times == [on_the_hour(hours) for hours in (3, 2, 1, 0)]
+
+
 @pytest.mark.parametrize(
     ("on_misfire", "runs_it"), [(None, False), ("skip", False), ("run", True)], ids=str
 )
@@ -527,6 +553,80 @@ def test_a_trigger_that_this_host_does_not_have_is_left_for_another(
     assert not runs.times
     assert stored(SCHEDULE_NUM).attempts == 0
     assert "it waits" in caplog.text
+
+
+class Jittered(Trigger):
+    """One that has a jitter of its own: each answer has the next of ``jitters`` in it, in turn."""
+
+    def __init__(self, *jitters: int) -> None:
+        self.jitters = cycle(jitters)
+        self.previous: list[datetime | None] = []
+
+    def get_next_fire_time(self, previous: datetime | None, now: datetime) -> datetime:
+        self.previous.append(previous)
+        return (previous or now) + HOUR + timedelta(seconds=next(self.jitters))
+
+
+class OwnRuns(Runs):
+    """Runs of a handler with a trigger; its row was due ``seconds`` ago."""
+
+    def __init__(self, register: Register, trigger: Jittered, seconds: float, **attributes: Any):
+        self.due = ago(seconds)
+        kept(register, Trigger())
+        registry.forget()
+        super().__init__(register, nothing, schedule=trigger, **attributes)
+        reschedule_task(CODE, SCHEDULE_NUM, self.due)
+
+
+WAYS = [{}, {"coalesce": False}, {"coalesce": False, "catch_up": 3}]
+
+
+@pytest.mark.parametrize("ways", WAYS, ids=str)
+@pytest.mark.parametrize("late", [0.1, 30, 3590])
+def test_a_trigger_with_jitter_has_left_nothing_out_where_nothing_has_passed(
+    register: Register, late: float, ways: dict[str, Any]
+) -> None:
+    # Each answer is earlier than the one before; the second is the last that is ahead.
+    trigger = Jittered(60, 30, -1200, -1300, -1400)
+    if ways:  # of several missed times each has its run: nobody asks at the start
+        next(trigger.jitters)
+    runs = OwnRuns(register, trigger, late, **ways)
+    with heard(signals.task_missed) as missed:
+        runs.run(SCHEDULE_NUM)
+    assert missed == []
+    assert runs.times == [runs.due]
+    assert stored(SCHEDULE_NUM).when == runs.due + HOUR + timedelta(seconds=30)
+
+
+@pytest.mark.parametrize("ways", [WAYS[0], WAYS[2]], ids=str)
+def test_what_a_trigger_with_jitter_said_and_what_has_passed_is_not_asked_for_again(
+    register: Register, ways: dict[str, Any]
+) -> None:
+    # Asked again from the time of the run, it would say that its next time is still to come.
+    trigger = Jittered(0, *range(120, 600))
+    runs = OwnRuns(register, trigger, 3660, **ways)
+    Task.objects.update(attempts=1)  # as one that was tried again: the times passed meanwhile
+    with heard(signals.task_missed) as missed:
+        runs.run(SCHEDULE_NUM)
+    first = runs.due + HOUR
+    assert trigger.previous[0] == runs.due
+    assert set(trigger.previous[1:]) == {first}
+    if ways:
+        assert missed == []
+        assert stored(SCHEDULE_NUM).when == first
+    else:
+        assert [message["action"] for message in missed] == ["overrun"]
+        assert stored(SCHEDULE_NUM).when == first + HOUR + timedelta(seconds=120)
+
+
+def test_of_several_that_a_trigger_with_jitter_missed_the_last_one_runs(register: Register) -> None:
+    trigger = Jittered(*range(60))
+    runs = OwnRuns(register, trigger, 3 * 3600 + 600)
+    with heard(signals.task_missed) as missed:
+        runs.run(SCHEDULE_NUM)
+    assert [message["action"] for message in missed] == ["coalesce"]
+    assert runs.due + 3 * HOUR <= runs.times[0] < now()
+    assert stored(SCHEDULE_NUM).when > now()
 
 
 class Broken(Trigger):
