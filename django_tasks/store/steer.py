@@ -16,9 +16,10 @@ from django.db.models import Case, F, Q, SmallIntegerField, TextField, Value, Wh
 
 from django_tasks.models import Task
 from django_tasks.status import OWNED, UNOWNED, Status
+from django_tasks.store.dialects import dialect_of
 from django_tasks.store.search import Planned
 from django_tasks.store.transactions import retried, write_transaction
-from django_tasks.times import for_django, storable
+from django_tasks.times import for_django
 
 
 class Cancelled(NamedTuple):
@@ -123,7 +124,7 @@ def _move(
         attempts=_when(owned, F("attempts"), Value(0)),
         rescues=_when(owned, F("rescues"), Value(0)),
         last_error=_when(owned, F("last_error"), Value("", output_field=TextField())),
-        when=for_django(storable(when)),
+        when=for_django(dialect_of(using).storable(when)),
         scheduled_time=None,
         **others,
         version=F("version") + 1,
