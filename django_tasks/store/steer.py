@@ -102,7 +102,7 @@ def _switch(matching: Q, now: datetime, change: dict[Status, Status], *, using: 
     return _update(
         matching & Q(status__in=list(change)),
         using=using,
-        version=_when(Q(status__in=unowned), F("version") + 1, F("version")),
+        version=F("version") + _when(Q(status__in=unowned), Value(1), Value(0)),
         update_time=for_django(now),
         status=_mapped(change),
     )
