@@ -35,6 +35,7 @@ from django_tasks.registry import handler_for
 from django_tasks.store import hints, search, steer, workers
 from django_tasks.store.batches import batches
 from django_tasks.store.debounce import Patience, debounce
+from django_tasks.store.dialects import dialect_of
 from django_tasks.store.steer import CancelResult
 from django_tasks.store.transactions import retried, write_transaction
 from django_tasks.store.upsert import NewTask, OnConflict, upsert, upsert_one
@@ -195,7 +196,7 @@ def get_tasks_by_code(
     pending = search.pending_like(biz_code, biz_num, using=alias)
     if when is None:
         return list(pending)
-    moment = for_django(aware("when", when))
+    moment = for_django(dialect_of(alias).storable(aware("when", when)))
     return list(pending.filter(when=moment)) or list(pending.filter(when__gt=moment))
 
 

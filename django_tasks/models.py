@@ -36,7 +36,7 @@ class Task(models.Model):
     status = models.SmallIntegerField(
         _("status"), choices=Status.choices, default=Status.PENDING, editable=False
     )
-    version = models.IntegerField(_("version"), default=0, editable=False)
+    version = models.BigIntegerField(_("version"), default=0, editable=False)
     queue = KeyField(_("queue"), max_length=QUEUE_LENGTH, blank=True)
     priority = models.SmallIntegerField(_("priority"), blank=True)
     attempts = models.IntegerField(_("failed attempts"), default=0, editable=False)

@@ -140,7 +140,20 @@ class Dialect:
 
     def to_due(self, moment: datetime) -> Any:
         """An aware datetime at which a task is to run, never earlier: see ``storable``."""
-        return self.to_column(storable(moment))
+        return self.to_column(self.storable(moment))
+
+    def storable(self, moment: datetime) -> datetime:
+        """An aware datetime as a column reads it back: itself, or later where an hour comes twice.
+
+        Columns hold local times without ``USE_TZ``, and also with it where the database has a
+        ``TIME_ZONE`` of its own in DATABASES; with ``USE_TZ`` PostgreSQL's know UTC in any case.
+        """
+        zone = self.connection.timezone
+        if zone is timezone.utc:  # as almost all
+            return moment
+        if zone is not None and self.connection.features.supports_timezones:
+            return moment
+        return storable(moment, zone or django_timezone.get_default_timezone())
 
     def readable(self, column: str) -> str:
         """A datetime column as something that drivers read quickly, for ``from_column``.

@@ -16,9 +16,10 @@ from django.db.models import Case, F, Q, SmallIntegerField, TextField, Value, Wh
 
 from django_tasks.models import Task
 from django_tasks.status import OWNED, UNOWNED, Status
+from django_tasks.store.dialects import dialect_of
 from django_tasks.store.search import Planned
 from django_tasks.store.transactions import retried, write_transaction
-from django_tasks.times import for_django, storable
+from django_tasks.times import for_django
 
 
 class Cancelled(NamedTuple):
@@ -105,7 +106,7 @@ def _switch(matching: Q, now: datetime, change: dict[Status, Status], *, using: 
     return _update(
         matching & Q(status__in=list(change)),
         using=using,
-        version=_when(Q(status__in=unowned), F("version") + 1, F("version")),
+        version=F("version") + _when(Q(status__in=unowned), Value(1), Value(0)),
         update_time=for_django(now),
         status=_mapped(change),
     )
@@ -127,7 +128,7 @@ def _move(
         attempts=_when(owned, F("attempts"), Value(0)),
         rescues=_when(owned, F("rescues"), Value(0)),
         last_error=_when(owned, F("last_error"), Value("", output_field=TextField())),
-        when=for_django(storable(when)),
+        when=for_django(dialect_of(using).storable(when)),
         scheduled_time=None,
         **others,
         version=F("version") + 1,

@@ -20,7 +20,7 @@ from django_tasks.status import Status
 from django_tasks.store.claim import OWNED_SQL
 from django_tasks.store.dialects import Dialect, dialect_of, marks
 from django_tasks.store.transactions import answered_transaction, write_transaction
-from django_tasks.times import for_django, storable
+from django_tasks.times import for_django
 
 
 class OnConflict(str, Enum):
@@ -247,7 +247,7 @@ def _moved(dialect: Dialect, task: NewTask, now: datetime, decided: tuple[Any, .
     values = {
         **task._asdict(),
         **dict(zip(_DECIDED, facts, strict=True)),
-        "when": for_django(storable(task.when)),
+        "when": for_django(dialect.storable(task.when)),
         "create_time": for_django(dialect.from_column(created)),
         "update_time": for_django(now),
         "claim_time": claimed and for_django(dialect.from_column(claimed)),
