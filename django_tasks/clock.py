@@ -1,4 +1,4 @@
-"""Time as a value: the database's UTC, carried forward by the host's monotonic clock.
+"""Time as a value: the database's UTC, carried forward by a clock of the host that never jumps.
 
 A wrong or jumping host clock therefore makes nothing early, late or stolen.
 """
@@ -6,8 +6,10 @@ A wrong or jumping host clock therefore makes nothing early, late or stolen.
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from time import monotonic, sleep
+from time import sleep
 from typing import NamedTuple
+
+from django_tasks.hostclock import ticks
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +44,7 @@ class Tick(NamedTuple):
 class Clock:
     """The clock of one worker. ``set`` by its heartbeat, read by everybody."""
 
-    def __init__(self, reading: ClockReading, ticks: Callable[[], float] = monotonic) -> None:
+    def __init__(self, reading: ClockReading, ticks: Callable[[], float] = ticks) -> None:
         self._reading = reading
         self._ticks = ticks
 

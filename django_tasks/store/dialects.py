@@ -10,7 +10,6 @@ from collections.abc import Iterable, Sequence
 from datetime import datetime, timedelta, timezone
 from functools import cached_property, lru_cache
 from string import ascii_lowercase
-from time import monotonic
 from typing import Any, cast
 
 from django.db import connections
@@ -18,6 +17,7 @@ from django.db.backends.base.base import BaseDatabaseWrapper
 from django.utils import timezone as django_timezone
 
 from django_tasks.clock import ClockReading
+from django_tasks.hostclock import ticks, utc_now
 from django_tasks.models import Gate, Pause, Task, TaskRun, WorkerRow
 from django_tasks.times import for_django, storable
 
@@ -164,7 +164,7 @@ class Dialect:
 
     def reading(self, value: Any) -> ClockReading:
         """A ``ClockReading`` of a value of ``clock_sql`` that has just arrived."""
-        return ClockReading(self.utc(value), monotonic())
+        return ClockReading(self.utc(value), ticks())
 
     def utc(self, value: Any) -> datetime:
         """A value of ``clock_sql`` as aware UTC."""
@@ -206,7 +206,7 @@ class SQLite(Dialect):
 
     def utc(self, value: Any) -> datetime:
         # The database runs in this process: its clock is the host's.
-        return datetime.now(timezone.utc)
+        return utc_now()
 
     def _contention(self, cause: BaseException) -> bool:
         code = getattr(cause, "sqlite_errorcode", None)  # Python 3.11 and later

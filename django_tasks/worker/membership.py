@@ -1,13 +1,13 @@
 """A worker's place among the living: its row, its lease, its clock and its peers."""
 
 from collections.abc import Callable, Mapping
-from datetime import datetime, timezone
+from datetime import datetime
 from math import inf
-from time import monotonic
 from typing import NamedTuple
 
 from django_tasks import doorbell
 from django_tasks.clock import Clock, ClockReading
+from django_tasks.hostclock import ticks, utc_now
 from django_tasks.store import workers
 from django_tasks.worker.config import WorkerConfig
 
@@ -42,12 +42,12 @@ class Membership:
     itself a little before anybody else does.
     """
 
-    def __init__(self, config: WorkerConfig, ticks: Callable[[], float] = monotonic) -> None:
+    def __init__(self, config: WorkerConfig, ticks: Callable[[], float] = ticks) -> None:
         self._config = config
         self._registration = config.registration()
         self._beaten = self._unbroken_since = self._joined = float("-inf")
         self.worker_id = 0
-        self.clock = Clock(ClockReading(datetime.now(timezone.utc), ticks()), ticks)
+        self.clock = Clock(ClockReading(utc_now(), ticks()), ticks)
         self.peers: list[workers.Peer] = []
         # Of each peer, the count of its heartbeats and when the last one was, by our clock.
         self._seen: dict[int, tuple[int, float]] = {}
