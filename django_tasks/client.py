@@ -4,7 +4,6 @@ from collections.abc import Iterable, Iterator
 from datetime import datetime
 from functools import partial
 from threading import Lock
-from time import monotonic
 
 from asgiref.sync import sync_to_async
 from django.db import connections, transaction
@@ -14,6 +13,7 @@ from django_tasks.backoff import Duration
 from django_tasks.clock import ClockReading
 from django_tasks.conf import options
 from django_tasks.exceptions import TaskExists, TaskTypeError, TaskValueError
+from django_tasks.hostclock import ticks
 from django_tasks.intake import (
     Conflict,
     ConflictOfMany,
@@ -273,11 +273,12 @@ _clocks_lock = Lock()
 
 
 def now(using: str) -> datetime:
-    """The clock of the database ``using``, aware UTC, read anew every ten seconds."""
+    """The clock of the database ``using``, aware UTC, read again every ten seconds."""
     with _clocks_lock:
         reading = _clocks.get(using)
-    tick = monotonic()
-    if reading is None or tick - reading.monotonic > CLOCK_SECONDS:
+    tick = ticks()
+    # A process that goes on in another place (CRIU) may find the host's clock set back.
+    if reading is None or not 0 <= tick - reading.monotonic <= CLOCK_SECONDS:
         reading = workers.read_clock(using=using)
         with _clocks_lock:
             _clocks[using] = reading

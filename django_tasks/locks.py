@@ -12,9 +12,9 @@ import socket
 import threading
 from asyncio import sleep as asleep
 from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import asynccontextmanager, contextmanager, suppress
 from random import uniform
-from time import monotonic, sleep
+from time import sleep
 from typing import NamedTuple
 
 from asgiref.sync import sync_to_async
@@ -29,10 +29,11 @@ from django_tasks.exceptions import (
     TaskTypeError,
     TaskValueError,
 )
+from django_tasks.hostclock import ticks
 from django_tasks.intake import write_alias
 from django_tasks.keys import LOCK_NAME_LENGTH, check_key
 from django_tasks.store import locks
-from django_tasks.store.connection import close_connections, keep_connection
+from django_tasks.store.connection import close_connections
 from django_tasks.store.locks import Hold
 
 DEFAULT_LEASE = 30.0
@@ -90,7 +91,7 @@ class Held:
 
     def _seconds_left(self) -> float:
         with self._mutex:
-            left = self._end - monotonic()
+            left = self._end - ticks()
             # For good: a section that was told so once must not be told otherwise later.
             self._over = self._over or left <= 0
             return 0.0 if self._over else left
@@ -121,11 +122,13 @@ class Held:
     def _renew(self) -> float:
         """Try it once; returns the seconds until the next try."""
         try:
-            keep_connection(self._using)
-            asked = monotonic()
+            asked = ticks()
             renewed = locks.renew(self._hold, self._lease, using=self._using)
         except Exception as error:  # noqa: BLE001 - Django's errors, and the driver's own
             logs.lock_not_renewed(self.name, error)
+            with suppress(Exception):
+                # Whatever a ping would say: a new connection may lead to another server.
+                close_connections()
             return self._lease / 12
         if renewed:
             self._was_renewed(asked)
@@ -250,16 +253,16 @@ def _taken(wish: Wish) -> Held | None:
     _refuse_transaction(wish)
     _mend(wish.using)
     holder = f"{socket.gethostname()}:{os.getpid()}:{secrets.token_hex(8)}"[-200:]
-    asked = monotonic()
+    asked = ticks()
     hold = locks.take(wish.name, holder, wish.lease, using=wish.using)
     return Held(hold, wish.lease, asked, wish.using) if hold else None
 
 
 def _pauses(wait: float) -> Iterator[float]:
     """Seconds before each further try, the last of which comes when ``wait`` is over."""
-    end = monotonic() + wait
+    end = ticks() + wait
     pause = FIRST_PAUSE
-    while (left := end - monotonic()) > 0:
+    while (left := end - ticks()) > 0:
         yield min(left, uniform(0.5, 1.0) * pause)
         pause = min(2 * pause, LONGEST_PAUSE)
 

@@ -60,7 +60,7 @@ def lost_lock(**wishes):
 @pytest.fixture
 def time(world, monkeypatch):
     """``world`` for locks too: the host's clock, and pauses that push it forward."""
-    monkeypatch.setattr(locks, "monotonic", world)
+    monkeypatch.setattr(locks, "ticks", world)
 
     def pause(seconds):
         world.ahead += seconds
