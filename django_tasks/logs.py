@@ -30,6 +30,7 @@ def connect() -> None:
         (signals.worker_stopped, _worker_stopped),
     ):
         signal.connect(receiver, dispatch_uid="django_tasks.logs")
+    signals.on_failure(receiver_failed)
 
 
 # Runs
@@ -252,6 +253,10 @@ def hints_lost(using: str, error: BaseException) -> None:
 
 def no_doorbell(host: str, error: BaseException) -> None:
     logger.warning("No doorbell at %s (%s); polling goes on", host, _in_short(error))
+
+
+def receiver_failed() -> None:
+    logger.exception("A receiver of a signal failed")
 
 
 def poller_failed(using: str) -> None:

@@ -8,6 +8,11 @@ from django.db.backends.base.base import BaseDatabaseWrapper
 
 from django_tasks.store.dialects import dialect_of
 
+# The connections that our threads use, by id. In the child of a fork those threads are gone, and
+# MariaDB's client says goodbye to the server for every connection that is collected as garbage: to
+# the parent's server, on the parent's connection. So they are held here.
+_ours: dict[int, BaseDatabaseWrapper] = {}
+
 
 def keep_connection(using: str, lock_wait: float) -> None:
     """Have this thread's connection usable: call before each cycle.
@@ -17,6 +22,7 @@ def keep_connection(using: str, lock_wait: float) -> None:
     statement of it waits longer than ``lock_wait`` seconds for a row.
     """
     connection: Any = connections[using]
+    _ours[id(connection)] = connection
     connection.close_if_unusable_or_obsolete()
     if connection.connection is None:
         connection.ensure_connection()
@@ -39,9 +45,12 @@ def own_connections() -> list[BaseDatabaseWrapper]:
     for alias in connections:
         with suppress(Exception):
             own.append(connections[alias])
+    _ours.update((id(connection), connection) for connection in own)
     return own
 
 
 def close_connections() -> None:
-    """Close what this thread has opened."""
+    """Close what this thread has opened: the last that a thread of ours does."""
+    for connection in connections.all(initialized_only=True):
+        _ours.pop(id(connection), None)
     connections.close_all()
