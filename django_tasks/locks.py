@@ -121,7 +121,7 @@ class Held:
     def _renew(self) -> float:
         """Try it once; returns the seconds until the next try."""
         try:
-            keep_connection(self._using, self._lease / 6)
+            keep_connection(self._using)
             asked = monotonic()
             renewed = locks.renew(self._hold, self._lease, using=self._using)
         except Exception as error:  # noqa: BLE001 - Django's errors, and the driver's own

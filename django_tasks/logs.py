@@ -15,11 +15,12 @@ import threading
 from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass
 from datetime import datetime
-from time import monotonic, time
+from time import time
 from types import CodeType, TracebackType
 from typing import Any, Literal
 
 from django_tasks import sensitive, signals
+from django_tasks.hostclock import ticks
 from django_tasks.running import RunningTask
 
 logger = logging.getLogger("django_tasks")
@@ -101,7 +102,7 @@ class _Line:
     text: str
     args: tuple[Any, ...]
     caught: tuple[type[BaseException], BaseException, TracebackType | None] | None
-    extra: dict[str, Any] | None
+    facts: dict[str, Any] | None
     place: tuple[CodeType, int]
     created: float
     thread: threading.Thread
@@ -118,7 +119,7 @@ class _Line:
             self.args,
             self.caught,
             func=code.co_name,
-            extra=self.extra,
+            extra=self.facts,
         )
         record.relativeCreated -= (record.created - self.created) * 1000
         record.created = self.created
@@ -141,7 +142,7 @@ class _Successes:
 
     def told(self, biz_code: str) -> int:
         """The place of this success of a code among those to be told, from 1; 0: not told."""
-        tick = monotonic()
+        tick = ticks()
         if not 0 <= tick - self._since < SUCCESSES_SECONDS:
             self._since, self._told = tick, {}
         place = self._told.get(biz_code, 0) + 1
@@ -451,6 +452,102 @@ def no_doorbell(host: str, error: BaseException) -> None:
 
 def receiver_failed() -> None:
     _say(logging.ERROR, "A receiver of a signal failed", exc_info=True)
+
+
+def poller_died(using: str) -> None:
+    text = "The poller on %s has ended by an error; its tasks will be rescued"
+    _say(logging.ERROR, text, using, exc_info=True)
+
+
+def poller_hangs(using: str, seconds: float) -> None:
+    _say(
+        logging.ERROR,
+        "The poller on %s has not finished a cycle for %.0f s although heartbeats go on; tasks that"
+        " it has claimed and not started are given back",
+        using,
+        seconds,
+    )
+
+
+def heartbeat_failed(using: str) -> None:
+    _say(logging.ERROR, "A heartbeat on %s failed; it is tried again", using, exc_info=True)
+
+
+def heartbeat_late(using: str, error: BaseException) -> None:
+    _say(
+        logging.ERROR,
+        "No heartbeat of this worker on %s was possible for its whole lease (%s); it starts nothing"
+        " until one is",
+        using,
+        _in_short(error),
+    )
+
+
+def thread_died(name: str) -> None:
+    _say(logging.ERROR, "Thread %s has died; another one takes its place", name)
+
+
+def claims_missing(using: str, tasks: Collection[str]) -> None:
+    text = "Claims on %s were lost inside this worker and are given back%s"
+    _say(logging.ERROR, text, using, _named(tasks))
+
+
+def lane_failed(
+    using: str, biz_code: str, queue: str, error: BaseException, seconds: float
+) -> None:
+    _say(
+        logging.ERROR,
+        "Tasks of code %r in queue %r on %s cannot be claimed (%s); trying again in %.0f s",
+        biz_code,
+        queue,
+        using,
+        _in_short(error),
+        seconds,
+    )
+
+
+def not_isolated(task: Any, error: BaseException) -> None:
+    _say(
+        logging.WARNING,
+        "%s, whose worker died twice, is run beside others, for no process of its own can be had:"
+        " %s",
+        task,
+        error,
+    )
+
+
+def lines_not_written(using: str, error: BaseException) -> None:
+    text = "Lines of the history on %s could not be written (%s)"
+    _say(logging.ERROR, text, using, _in_short(error))
+
+
+def schedules_not_kept(using: str, error: BaseException) -> None:
+    _say(
+        logging.WARNING,
+        "The rows of handlers with a schedule on %s could not be brought up to date (%s); trying"
+        " again",
+        using,
+        _in_short(error),
+    )
+
+
+def messages_dropped(using: str, count: int) -> None:
+    _say(
+        logging.ERROR,
+        "%s of the worker on %s could not be delivered: a receiver or a log handler is too slow",
+        _number(count, "signal or log line", "signals and log lines"),
+        using,
+    )
+
+
+def not_forgiven(using: str, error: BaseException) -> None:
+    _say(
+        logging.WARNING,
+        "The database %s was not told that this stop is in order (%s): what still runs will count"
+        " as rescued once",
+        using,
+        _in_short(error),
+    )
 
 
 def poller_failed(using: str) -> None:

@@ -29,6 +29,7 @@ AUTODISCOVERED = "task_handlers"
 
 _handlers: dict[str, TaskHandler] = {}
 _problems: list[str] = []
+_revision = 0
 _lock = Lock()
 
 
@@ -47,12 +48,19 @@ def register_task_handler(handler: type[TaskHandler] | TaskHandler) -> None:
     """
     instance = _instance(handler)
     code = _checked_code(instance)
+    global _revision
     with _lock:
         known = _handlers.setdefault(code, instance)
+        _revision += 1
     if known is not instance and (type(known) is not type(instance) or handler is instance):
         raise HandlerError(
             f"biz_code {code!r} has two handlers: {describe(known)} and {describe(instance)}"
         )
+
+
+def revision() -> int:
+    """A number that moves with each registration."""
+    return _revision
 
 
 def get_task_handlers() -> Mapping[str, TaskHandler]:

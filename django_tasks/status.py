@@ -22,6 +22,7 @@ class RunOutcome(models.TextChoices):
     RETRIED = "retried", _("retried")
     FAILED = "failed", _("failed")
     LOST = "lost", _("lost")
+    RESCUED = "rescued", _("rescued")
 
 
 # A worker owns the row; claimed_by is set exactly then.

@@ -40,7 +40,7 @@ def said(caplog: pytest.LogCaptureFixture) -> Callable[[], list[str]]:
 def ticks(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[float]]:
     """No success has been told, and a monotonic clock that the test sets."""
     ticks = [1000.0]
-    monkeypatch.setattr(logs, "monotonic", lambda: ticks[0])
+    monkeypatch.setattr(logs, "ticks", lambda: ticks[0])
     monkeypatch.setattr(logs, "_successes", logs._Successes())
     yield ticks
     logs.send_through(None)

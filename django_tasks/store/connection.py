@@ -1,12 +1,16 @@
-"""A thread's own connections."""
+"""A thread's own connections, and the bounds of their waits."""
 
 from contextlib import suppress
 from typing import Any
 
 from django.db import Error, connections
 from django.db.backends.base.base import BaseDatabaseWrapper
+from django.db.backends.signals import connection_created
 
-from django_tasks.store.dialects import dialect_of
+from django_tasks.store.dialects import Bounds, dialect_of
+
+# The name under which a connection keeps the bounds of its sessions.
+KEPT = "_django_tasks_bounds"
 
 # The connections that our threads use, by id. In the child of a fork those threads are gone, and
 # MariaDB's client says goodbye to the server for every connection that is collected as garbage: to
@@ -14,26 +18,36 @@ from django_tasks.store.dialects import dialect_of
 _ours: dict[int, BaseDatabaseWrapper] = {}
 
 
-def keep_connection(using: str, lock_wait: float) -> None:
+def take_connection(using: str, bounds: Bounds) -> None:
+    """Give this thread a connection of its own to ``using``, whose waits are bounded.
+
+    Call once, at the start of a thread of ours. The connection is not one of a pool: what is set
+    for its sessions must not hold for the pool's next user. Nothing is asked of the database yet.
+    """
+    connection: Any = connections.create_connection(using)
+    connection.settings_dict = _own_settings(connection.vendor, connection.settings_dict, bounds)
+    setattr(connection, KEPT, bounds)
+    connections[using] = _ours[id(connection)] = connection
+
+
+def keep_connection(using: str) -> None:
     """Have this thread's connection usable: call before each cycle.
 
-    A connection that met an error is closed and opened anew. One that works is kept even under
-    ``CONN_MAX_AGE = 0``, which is meant for requests: the poller would connect once a second. No
-    statement of it waits longer than ``lock_wait`` seconds for a row.
+    A connection that met an error is closed and opened again. Raises the errors of the database.
     """
-    connection: Any = connections[using]
-    _ours[id(connection)] = connection
+    connection = connections[using]
     connection.close_if_unusable_or_obsolete()
-    if connection.connection is None:
-        connection.ensure_connection()
-        if connection.settings_dict["CONN_MAX_AGE"] == 0:
-            connection.close_at = None
-        try:
-            dialect_of(using).bound_lock_waits(lock_wait)
-            dialect_of(using).catch_up()  # with what we wrote through another node
-        except Error:
-            connection.close()
-            raise
+    connection.ensure_connection()
+
+
+def drop_connection(using: str) -> None:
+    """Close this thread's connection after an error of the server, whatever a ping would say.
+
+    A former primary that is read-only now answers every ping, and after a failover a new
+    connection may lead to another server.
+    """
+    with suppress(Error):
+        connections[using].close()
 
 
 def own_connections() -> list[BaseDatabaseWrapper]:
@@ -54,3 +68,43 @@ def close_connections() -> None:
     for connection in connections.all(initialized_only=True):
         _ours.pop(id(connection), None)
     connections.close_all()
+
+
+def _prepare_session(*, connection: Any, **_: Any) -> None:
+    """Set what a session of ours needs, whenever one is made.
+
+    Django makes them in more places than ours: after a failed health check, inside ``cursor()``.
+    """
+    bounds: Bounds | None = getattr(connection, KEPT, None)
+    if bounds is None:
+        return
+    if connection.settings_dict["CONN_MAX_AGE"] == 0:
+        # Meant for requests: the thread would connect for each cycle.
+        connection.close_at = None
+    try:
+        dialect = dialect_of(connection.alias)
+        dialect.bound(bounds)
+        dialect.catch_up()  # with what was written through another node
+    except BaseException:
+        connection.close()  # a session without its bounds must not be used
+        raise
+
+
+connection_created.connect(_prepare_session, dispatch_uid="django_tasks.store.connection")
+
+
+def _own_settings(vendor: str, settings: dict[str, Any], bounds: Bounds) -> dict[str, Any]:
+    """Settings of a connection of our own; what the project has set itself stands."""
+    options = {key: value for key, value in settings["OPTIONS"].items() if key != "pool"}
+    return {**settings, "OPTIONS": {**_network_bounds(vendor, bounds), **options}}
+
+
+def _network_bounds(vendor: str, bounds: Bounds) -> dict[str, Any]:
+    """Bounds for a server that is gone without a word: no answer comes, and no error either."""
+    connect = max(2, int(bounds.lock_wait))
+    answer = max(2, int(2 * bounds.statement))
+    if vendor == "postgresql":
+        return {"connect_timeout": connect, "tcp_user_timeout": 1000 * answer}
+    if vendor == "mysql":
+        return {"connect_timeout": connect, "read_timeout": answer, "write_timeout": answer}
+    return {}

@@ -6,18 +6,20 @@ it.
 """
 
 import json
-from collections.abc import Iterable, Sequence
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from datetime import datetime, timedelta, timezone
 from functools import cached_property, lru_cache
 from string import ascii_lowercase
-from time import monotonic
-from typing import Any, cast
+from typing import Any, NamedTuple, cast
 
-from django.db import connections
+from django.db import connections, transaction
 from django.db.backends.base.base import BaseDatabaseWrapper
 from django.utils import timezone as django_timezone
 
 from django_tasks.clock import ClockReading
+from django_tasks.hostclock import EPOCH, ticks, utc_now
 from django_tasks.models import Gate, Pause, Task, TaskRun, WorkerRow
 from django_tasks.times import for_django, storable
 
@@ -29,7 +31,12 @@ FEW = 5
 # The name under which a connection keeps its dialect.
 KEPT = "_django_tasks_dialect"
 
-EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
+
+class Bounds(NamedTuple):
+    """The longest waits of a session, in seconds: for a lock, and for a whole statement."""
+
+    lock_wait: float
+    statement: float
 
 
 class Dialect:
@@ -164,7 +171,7 @@ class Dialect:
 
     def reading(self, value: Any) -> ClockReading:
         """A ``ClockReading`` of a value of ``clock_sql`` that has just arrived."""
-        return ClockReading(self.utc(value), monotonic())
+        return ClockReading(self.utc(value), ticks())
 
     def utc(self, value: Any) -> datetime:
         """A value of ``clock_sql`` as aware UTC."""
@@ -180,10 +187,22 @@ class Dialect:
     def _contention(self, cause: BaseException) -> bool:
         raise NotImplementedError
 
+    def is_of_data(self, cause: BaseException) -> bool:
+        """Tell if the driver's error says that a value cannot be stored."""
+        raise NotImplementedError
+
+    def is_of_world(self, cause: BaseException) -> bool:
+        """Tell if the driver's error is about the connection or the server."""
+        raise NotImplementedError
+
+    def has_number(self, cause: BaseException) -> bool:
+        """Tell if the driver's error has a number by which it can be told from others."""
+        raise NotImplementedError
+
     # Sessions
 
-    def bound_lock_waits(self, seconds: float) -> None:
-        """Let no statement of this session wait longer than ``seconds`` for a row's lock."""
+    def bound(self, bounds: Bounds) -> None:
+        """Let no statement of this session wait longer than ``bounds`` say."""
 
     def catch_up(self) -> None:
         """From now on see all that any node had committed before. Call outside a transaction."""
@@ -206,19 +225,34 @@ class SQLite(Dialect):
 
     def utc(self, value: Any) -> datetime:
         # The database runs in this process: its clock is the host's.
-        return datetime.now(timezone.utc)
+        return utc_now()
+
+    def bound(self, bounds: Bounds) -> None:
+        self.execute(f"PRAGMA busy_timeout = {int(bounds.lock_wait * 1000)}")
 
     def _contention(self, cause: BaseException) -> bool:
-        code = getattr(cause, "sqlite_errorcode", None)  # Python 3.11 and later
-        if code is not None:
-            return code & 0xFF in (5, 6)  # SQLITE_BUSY, SQLITE_LOCKED
-        return "locked" in str(cause)
+        code = _sqlite_code(cause)
+        return "locked" in str(cause) if code is None else code in (5, 6)  # BUSY, LOCKED
+
+    def is_of_data(self, cause: BaseException) -> bool:
+        return _sqlite_code(cause) in (18, 19, 20, 25)  # TOOBIG, CONSTRAINT, MISMATCH, RANGE
+
+    def is_of_world(self, cause: BaseException) -> bool:
+        # PERM, ABORT, NOMEM, READONLY, INTERRUPT, IOERR, CORRUPT, FULL, CANTOPEN, PROTOCOL, SCHEMA,
+        # NOLFS, AUTH, NOTADB; 3.10 has no numbers.
+        numbers = (3, 4, 7, 8, 9, 10, 11, 13, 14, 15, 17, 22, 23, 26)
+        code = _sqlite_code(cause)
+        return code in numbers if code is not None else bool(_SQLITE_WORLD.search(str(cause)))
+
+    def has_number(self, cause: BaseException) -> bool:
+        return _sqlite_code(cause) is not None
 
 
 class PostgreSQL(Dialect):
     # Without a zone of its own, so that neither the session's nor Django's can get at it.
     clock_sql = "clock_timestamp() AT TIME ZONE 'UTC'"
     notifies = True
+    _local_bounds: Bounds | None = None
 
     def _by_id(self, ids: Sequence[int]) -> tuple[str, list[Any]]:
         return "id = ANY(%s::bigint[])", [_array(ids)]
@@ -254,8 +288,57 @@ class PostgreSQL(Dialect):
         # serialization failure, deadlock, lock not available
         return getattr(cause, "sqlstate", None) in ("40001", "40P01", "55P03")
 
-    def bound_lock_waits(self, seconds: float) -> None:
-        self.execute("SELECT set_config('lock_timeout', %s, false)", [f"{int(seconds * 1000)}ms"])
+    def is_of_data(self, cause: BaseException) -> bool:
+        # data exception, integrity constraint, program limit (an index entry that is too long), an
+        # exception that a trigger of the user's raises
+        state = getattr(cause, "sqlstate", None) or ""
+        return state[:2] in ("22", "23", "44", "54") or state == "P0001"
+
+    def is_of_world(self, cause: BaseException) -> bool:
+        # Classes: 08 connection, 25 state of the transaction (read-only), 28 authorization,
+        # 3D database, 53 resources, 57 operator, 58 system, XX internal.
+        state = getattr(cause, "sqlstate", None)
+        return state is not None and state[:2] in ("08", "25", "28", "3D", "53", "57", "58", "XX")
+
+    def has_number(self, cause: BaseException) -> bool:
+        return getattr(cause, "sqlstate", None) is not None
+
+    def execute(self, template: str, params: Params = ()) -> int:
+        with self._locally_bound():
+            return super().execute(template, params)
+
+    def fetch(self, template: str, params: Params = ()) -> list[tuple[Any, ...]]:
+        with self._locally_bound():
+            return super().fetch(template, params)
+
+    def bound(self, bounds: Bounds) -> None:
+        self._local_bounds = None
+        ((pid,),) = super().fetch("SELECT pg_backend_pid()")
+        raw: Any = self.connection.connection
+        if pid == raw.info.backend_pid:
+            self._set_bounds(bounds, is_local=False)
+        else:
+            # A pooler such as PgBouncer stands between, which gives this server session to others
+            # after each transaction: what is set for the session would hold for them.
+            self._local_bounds = bounds
+
+    def _locally_bound(self) -> AbstractContextManager[None]:
+        bounds = self._local_bounds
+        return _NOTHING if bounds is None else self._in_bounds(bounds)
+
+    @contextmanager
+    def _in_bounds(self, bounds: Bounds) -> Iterator[None]:
+        with transaction.atomic(using=self.connection.alias, savepoint=False):
+            self._set_bounds(bounds, is_local=True)
+            yield
+
+    def _set_bounds(self, bounds: Bounds, *, is_local: bool) -> None:
+        milliseconds = [f"{int(seconds * 1000)}ms" for seconds in bounds]
+        super().fetch(
+            f"SELECT set_config('lock_timeout', %s, {is_local}),"
+            f" set_config('statement_timeout', %s, {is_local})",
+            milliseconds,
+        )
 
 
 class MySQL(Dialect):
@@ -285,13 +368,31 @@ class MySQL(Dialect):
     def _contention(self, cause: BaseException) -> bool:
         # lock wait time-out, deadlock (also Galera's failed certification), and MariaDB 11.6's
         # "record has changed since last read" under snapshot isolation
-        return bool(cause.args) and cause.args[0] in (1205, 1213, 1020)
+        return _number(cause) in (1205, 1213, 1020)
 
-    def bound_lock_waits(self, seconds: float) -> None:
-        self.execute("SET SESSION innodb_lock_wait_timeout = %s", [max(1, int(seconds))])
+    def is_of_data(self, cause: BaseException) -> bool:
+        return _number(cause) in _MYSQL_DATA
+
+    def is_of_world(self, cause: BaseException) -> bool:
+        number = _number(cause)
+        return 2000 <= number < 3000 or number in _MYSQL_WORLD
+
+    def has_number(self, cause: BaseException) -> bool:
+        return _number(cause) != 0
+
+    def bound(self, bounds: Bounds) -> None:
+        # Of rows, and of tables: a migration waits for a report, and all who come wait behind it,
+        # for a day by default.
+        seconds = max(1, int(bounds.lock_wait))
+        template = "SET SESSION innodb_lock_wait_timeout = %s, SESSION lock_wait_timeout = %s"
+        self.execute(f"{template}, {self._statement_bound}", [seconds, seconds, bounds.statement])
+
+    # Of SELECT alone; in milliseconds.
+    _statement_bound = "SESSION max_execution_time = FLOOR(1000 * %s)"
 
 
 class MariaDB(MySQL):
+    _statement_bound = "SESSION max_statement_time = %s"
     returns_deletes = True
     returns_inserts = True
 
@@ -302,6 +403,40 @@ class MariaDB(MySQL):
     def catch_up(self) -> None:
         if self.is_galera:
             self.fetch("SET STATEMENT wsrep_sync_wait = 1 FOR SELECT 1 FROM {task} LIMIT 1")
+
+
+_NOTHING = nullcontext()
+
+_SQLITE_WORLD = re.compile("disk|readonly|read-only|unable to open|malformed|not a database|I/O")
+
+# A value that a column, a charset, a constraint or a packet cannot take; 1644 is what a trigger of
+# the user's raises.
+_MYSQL_DATA = frozenset(
+    {
+        *(1048, 1062, 1153, 1216, 1217, 1264, 1265, 1267, 1292, 1300, 1301, 1366, 1367, 1406),
+        *(1451, 1452, 1644, 1690, 3140, 3819, 3988, 4025, 4038),
+    }
+)
+# Connections, rights, shutdown, space, killed, timed out, read-only, a node without its cluster.
+_MYSQL_WORLD = frozenset(
+    {
+        *(1021, 1030, 1037, 1038, 1040, 1041, 1042, 1043, 1044, 1045, 1046, 1047, 1049, 1053),
+        *(1077, 1078, 1079, 1080, 1114, 1129, 1130, 1158, 1159, 1160, 1161, 1180, 1184, 1203),
+        *(1226, 1290, 1317, 1792, 1836, 1927, 1969, 3024),
+    }
+)
+
+
+def _number(cause: BaseException) -> int:
+    """The number of a MySQL error; 0 if it has none."""
+    number = cause.args[0] if cause.args else 0
+    return number if isinstance(number, int) else 0
+
+
+def _sqlite_code(cause: BaseException) -> int | None:
+    """The primary result code; Python 3.11 and later have it."""
+    code = getattr(cause, "sqlite_errorcode", None)
+    return None if code is None else code & 0xFF
 
 
 @lru_cache(maxsize=256)

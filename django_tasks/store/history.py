@@ -29,7 +29,6 @@ def write(dialect: Dialect, lines: Sequence[Line]) -> None:
         dialect.execute(f"INSERT INTO {{run}} ({_COLUMNS}) {source}", params)
 
 
-@retried
 def record(lines: Sequence[Line], *, using: str) -> None:
     """Add lines of runs whose ends nobody writes."""
     write(dialect_of(using), lines)

@@ -24,8 +24,8 @@ from typing import NamedTuple
 from django.db.models import BigIntegerField, F, Q, QuerySet, Value
 from django.db.models.functions import Greatest
 
+from django_tasks.hostclock import EPOCH
 from django_tasks.models import Lock
-from django_tasks.store.dialects import EPOCH
 from django_tasks.store.transactions import retried
 from django_tasks.store.workers import read_clock
 

@@ -6,11 +6,11 @@ import signal
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from time import monotonic
 from types import FrameType
 from typing import Any
 
 from django_tasks import forks
+from django_tasks.hostclock import ticks
 
 STOPS = (signal.SIGTERM, signal.SIGINT)
 
@@ -66,7 +66,7 @@ class Notes:
         return any(number in self._stops for number in noted) and self._is_another()
 
     def _is_another(self) -> bool:
-        tick = monotonic()
+        tick = ticks()
         if self._first is None:
             self._first = tick
             return True

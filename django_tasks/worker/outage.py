@@ -1,10 +1,10 @@
 """What to do while a database cannot be worked with: wait longer each time, and say why."""
 
 from random import uniform
-from time import monotonic
 from typing import Any
 
 from django_tasks import logs
+from django_tasks.hostclock import ticks
 
 FIRST_DELAY = 0.1
 # A try costs what a poll costs; what is waited here is added to every outage.
@@ -64,13 +64,13 @@ class Outage:
     def is_over(self) -> None:
         """The database has answered."""
         if self._since is not None:
-            logs.database_back(self._using, monotonic() - self._since)
+            logs.database_back(self._using, ticks() - self._since)
         self._since = None
         self._failures = 0
 
     def _say(self, error: BaseException, kept: int) -> None:
         """Say it at the beginning, when the reason has changed, and each minute."""
-        tick, reason = monotonic(), reason_of(error)
+        tick, reason = ticks(), reason_of(error)
         if self._since is None:
             self._since = tick
         elif reason == self._reason and 0 <= tick - self._said < SAY_AGAIN_SECONDS:

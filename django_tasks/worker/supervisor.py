@@ -7,11 +7,11 @@ import sys
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from multiprocessing.context import ForkProcess
-from time import monotonic
 
 from django.db import connections
 
 from django_tasks import logs
+from django_tasks.hostclock import ticks
 from django_tasks.store.dialects import has_one_writer
 from django_tasks.worker.config import WorkerConfig
 from django_tasks.worker.limits import Limits
@@ -34,7 +34,7 @@ STEADY_SECONDS = 60.0
 # How much longer than its children's deadline a supervisor waits for them, and how long for those
 # that were told to end at once.
 PATIENCE_SECONDS = 5.0
-LAST_WORDS_SECONDS = 1.0
+LAST_WORDS_SECONDS = 3.0
 
 
 def run_process(
@@ -47,7 +47,7 @@ def run_process(
     supervisor's process id: this process stops when that is gone. When one of its ``limits`` is
     reached it claims no more, and ends when everything that runs has ended.
     """
-    began = monotonic()
+    began = ticks()
     with Notes.taken(is_child=parent is not None) as notes:
         workers = [Worker(config, ended=notes.wake) for config in configs]
         for worker in workers:
@@ -64,7 +64,7 @@ def run_process(
             logs.worker_failed(worker.config.using)
         code = _stop(workers, notes)
         for worker in workers:
-            logs.total(worker.config.using, worker.runs(), monotonic() - began)
+            logs.total(worker.config.using, worker.runs(), ticks() - began)
         return 1 if _failed(workers) else code
 
 
@@ -84,7 +84,7 @@ def run_processes(configs: Sequence[WorkerConfig], count: int, limits: Limits = 
 
 def _failed(workers: list[Worker]) -> list[Worker]:
     """The workers whose poller has ended by an error."""
-    return [worker for worker in workers if getattr(worker, "failed", False)]
+    return [worker for worker in workers if worker.failed]
 
 
 def _retire(workers: list[Worker], reached: str) -> Limits:
@@ -102,19 +102,21 @@ def _stop(workers: list[Worker], notes: Notes) -> int:
         worker.stop()
         if running := worker.running():
             logs.stopping(worker.config.using, running, patience)
-    deadline = monotonic() + patience
-    while any(worker.is_alive() for worker in workers) and monotonic() < deadline:
+    deadline = ticks() + patience
+    while any(worker.is_alive() for worker in workers) and ticks() < deadline:
         if notes.wait(STOPPING_GLANCE_SECONDS):
             logs.second_signal([key for worker in workers for key in worker.running()])
-            return _end_at_once()
+            return _end_at_once(workers)
     left = stop_all(workers, timeout=0)
     for worker in left:
         logs.abandoned(worker.config.using, worker.running())
-    return _end_at_once() if left else 0
+    return _end_at_once(left) if left else 0
 
 
-def _end_at_once() -> int:
+def _end_at_once(workers: list[Worker]) -> int:
     """End without waiting for threads. The rows that are still owned will be rescued."""
+    for worker in workers:
+        worker.abandon()
     logging.shutdown()
     sys.stdout.flush()
     sys.stderr.flush()
@@ -155,7 +157,7 @@ class Child:
         )
         with held_back():
             self._process.start()
-        self._started = monotonic()
+        self._started = ticks()
         self._start_at = None
 
     def watch(self) -> None:
@@ -169,8 +171,8 @@ class Child:
             self.start()
         else:
             if self._start_at is None:
-                self._start_at = monotonic() + self._plan(process)
-            if monotonic() >= self._start_at:
+                self._start_at = ticks() + self._plan(process)
+            if ticks() >= self._start_at:
                 self.start()
 
     def _ends_by_itself(self) -> bool:
@@ -192,7 +194,7 @@ class Child:
 
     def _plan(self, process: ForkProcess) -> float:
         """Say that the process has died; returns the seconds until its successor starts."""
-        if monotonic() - self._started >= STEADY_SECONDS:
+        if ticks() - self._started >= STEADY_SECONDS:
             self._delay = 0.0
         else:
             self._delay = min(LONGEST_DELAY, 2 * self._delay) or FIRST_DELAY
@@ -215,13 +217,13 @@ def _child_main(configs: Sequence[WorkerConfig], parent: int, limits: Limits) ->
 def _stop_children(children: list[Child], notes: Notes, timeout: float) -> int:
     """Pass the signal on; children have their own deadline, ours is a little later."""
     _terminate(children)
-    deadline = monotonic() + timeout + PATIENCE_SECONDS
-    while _living(children) and monotonic() < deadline:
+    deadline = ticks() + timeout + PATIENCE_SECONDS
+    while _living(children) and ticks() < deadline:
         if notes.wait(STOPPING_GLANCE_SECONDS):
             logs.second_signal([])
             _terminate(children)
             # They say what they leave behind.
-            deadline = min(deadline, monotonic() + LAST_WORDS_SECONDS)
+            deadline = min(deadline, ticks() + LAST_WORDS_SECONDS)
     clean = not _living(children)
     for child in children:
         child.kill()

@@ -15,7 +15,7 @@ from django_tasks.models import Task
 from django_tasks.outcomes import Done, Fail, GiveBack, Reschedule, Retry
 from django_tasks.status import Status
 from django_tasks.store.claim import Claimer, claim, claim_alone, owned_ids
-from django_tasks.store.dialects import dialect_of
+from django_tasks.store.dialects import Bounds, dialect_of
 from django_tasks.store.finish import Ended, Finished, finish
 from django_tasks.store.rescue import give_back_strays, rescue
 from django_tasks.store.transactions import is_contention
@@ -314,7 +314,7 @@ def test_a_dead_worker_that_finishes_during_its_rescue_counts_once_or_not_at_all
             lambda: rescue([DEAD], lambda code: 3, NOW, using="default"),
         )
 
-        assert len(result.lost) == rescued.freed
+        assert len(result.lost) == len(rescued.freed)
         assert there_is() == bool(rescued.freed)
         if rescued.freed:
             assert state() == (Status.PENDING, 2, None)
@@ -325,7 +325,7 @@ def test_rescuers_free_each_row_once(together):
     rows(range(100), status=Status.RUNNING, claimed_by=DEAD)
 
     def free():
-        return rescue([DEAD], lambda code: 3, NOW, using="default").freed
+        return len(rescue([DEAD], lambda code: 3, NOW, using="default").freed)
 
     assert sum(together(*[free] * 4)) == 100
     assert set(Task.objects.values_list("rescues", "version", "status")) == {(1, 1, 0)}
@@ -439,7 +439,7 @@ def impatient(monkeypatch):
         monkeypatch.setattr(getattr(dialects, name), "contention_retries", 0)
     # A planner that sees three rows reads them all, and meets locks that are none of its business.
     rows(range(300), biz_code="filler", when=later(99))
-    dialect_of("default").bound_lock_waits(1)
+    dialect_of("default").bound(Bounds(1, 30))
     yield
     connection.close()
 
@@ -480,7 +480,7 @@ def test_a_locked_row_of_the_living_does_not_keep_the_dead_from_being_rescued(he
     a_row("orphan", status=Status.RUNNING, claimed_by=DEAD)
 
     with held(lambda: add_task(a_task("alive"))):
-        assert rescue([DEAD], lambda code: 3, NOW, using="default").freed == 1
+        assert len(rescue([DEAD], lambda code: 3, NOW, using="default").freed) == 1
 
 
 def test_a_locked_orphan_does_not_keep_the_others_from_being_rescued(held, impatient):
@@ -488,8 +488,8 @@ def test_a_locked_orphan_does_not_keep_the_others_from_being_rescued(held, impat
         a_row(number, status=Status.RUNNING, claimed_by=DEAD)
 
     with held(lambda: add_task(a_task("locked"))):
-        assert rescue([DEAD], lambda code: 3, NOW, using="default").freed == 1
-    assert rescue([DEAD], lambda code: 3, NOW, using="default").freed == 1
+        assert len(rescue([DEAD], lambda code: 3, NOW, using="default").freed) == 1
+    assert len(rescue([DEAD], lambda code: 3, NOW, using="default").freed) == 1
 
 
 def test_a_locked_row_of_another_worker_does_not_keep_strays_from_going_back(held, impatient):

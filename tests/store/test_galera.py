@@ -1,13 +1,13 @@
 """What is different on a node of a Galera cluster. No cluster is needed: the node is played."""
 
 import pytest
-from django.db import connection
+from django.db import connection, connections
 
 from django_tasks.models import Task
 from django_tasks.outcomes import Done
 from django_tasks.status import Status
-from django_tasks.store.connection import keep_connection
-from django_tasks.store.dialects import Dialect, dialect_of
+from django_tasks.store.connection import keep_connection, take_connection
+from django_tasks.store.dialects import Bounds, Dialect, dialect_of
 from django_tasks.store.finish import Ended, await_claim, finish_inside, is_cancelled
 from django_tasks.store.upsert import OnConflict, upsert_one
 from django_tasks.store.workers import Registration, register
@@ -127,12 +127,19 @@ def test_a_cancelled_claim_is_one_on_a_node_too(catching_up):
     assert is_cancelled(claimed, using="default")
 
 
-def test_a_worker_that_connects_to_a_node_waits_for_what_it_wrote_through_another(catching_up):
+def test_a_worker_that_connects_to_a_node_waits_for_what_it_wrote_through_another(
+    catching_up, elsewhere
+):
     connected = []
     catching_up.append(lambda: connected.append(True))
-    connection.close()
 
-    keep_connection("default", 1.0)
-    keep_connection("default", 1.0)
+    def worker():
+        take_connection("default", Bounds(1, 30))
+        keep_connection("default")
+        keep_connection("default")
+        connections["default"].close()  # as a failed health check does, inside cursor()
+        with connections["default"].cursor():
+            pass
 
-    assert connected == [True]
+    elsewhere(worker).result()
+    assert connected == [True, True]

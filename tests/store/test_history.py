@@ -14,6 +14,7 @@ from django_tasks.outcomes import (
     DONE,
     LOST,
     Again,
+    Died,
     Done,
     Fail,
     GiveBack,
@@ -63,7 +64,9 @@ def test_a_line_is_stored_and_read_as_it_was_made() -> None:
 def test_the_words_for_outcomes_are_those_of_the_model() -> None:
     again = Again(later(9))
     ends = [DONE, Done("skipped"), Reschedule(later(9)), Retry(later(9), "oh"), Fail("oh"), again]
-    assert {end.counts_as for end in (*ends, Unsettled(again), LOST)} == set(RunOutcome.values)
+    assert {end.counts_as for end in (*ends, Unsettled(again), LOST, Died("oh"))} == set(
+        RunOutcome.values
+    )
 
 
 @pytest.mark.parametrize(

@@ -322,7 +322,7 @@ class Protocol(RuleBasedStateMachine):
         dead = {worker.id for worker in self.workers if not worker.alive}
         result = rescue(sorted(dead), lambda code: ATTEMPTS_ALLOWED, self.now, using=USING)
         freed, failed = self.reference.rescue(dead, ATTEMPTS_ALLOWED)
-        assert (result.freed, {row.id for row in result.failed}) == (freed, failed)
+        assert (len(result.freed), {row.id for row in result.failed}) == (freed, failed)
         assert not Task.objects.filter(claimed_by__in=dead).exists()
 
     def orphans(self):

@@ -269,8 +269,10 @@ def pausing(do: Caller, texts: Texts) -> None:
 
 def limiting(do: Caller, texts: Texts) -> None:
     row(texts)
-    limit = as_limit(1, "1/s")
+    row(texts, "second")
+    limit, rate = as_limit(1, "1/s"), as_limit(None, "1/s")
     assert limit
+    assert rate
     lane = a_lane(biz_code=texts.code, queue=texts.queue)
     Gate.objects.all().delete()
 
@@ -280,6 +282,10 @@ def limiting(do: Caller, texts: Texts) -> None:
     assert not do(gates.pass_gate, texts.code, limit, NOW, lambda free: [])[0]
     assert len(do(gates.pass_gate, texts.code, limit, NOW, take)[0]) == 1
     assert not do(gates.add_gate, texts.code)
+    receipt = gates.pass_gate(texts.code, rate, later(60), take, using="default").receipt
+    assert receipt
+    assert do(gates.refund, receipt, 1, rate)
+    do(claim.next_due, lane, NOW)
 
 
 def rescuing(do: Caller, texts: Texts) -> None:
@@ -287,8 +293,9 @@ def rescuing(do: Caller, texts: Texts) -> None:
     for number, status in enumerate(states):
         row(texts, str(number), status=status)
         row(texts, f"alone {number}", status=status, rescues=2)
-    assert do(rescue.rescue, [WORKER], lambda code: 1, NOW).freed == 6
+    assert len(do(rescue.rescue, [WORKER], lambda code: 1, NOW).freed) == 6
     row(texts, "stray", status=Status.RUNNING)
+    assert do(rescue.forgive, WORKER) == 1
     assert do(rescue.give_back_strays, WORKER, [], NOW) == 1
 
 
@@ -328,7 +335,10 @@ def public() -> set[str]:
             if is_public and value.__module__ == module.name and "using" in parameters(value):
                 found.add(f"{module.name.rpartition('.')[2]}.{name}")
     return found - {
+        "connection.take_connection",
         "connection.keep_connection",
+        "connection.drop_connection",
+        "errors.kind_of",
         "dialects.dialect_of",
         "dialects.has_one_writer",
         "transactions.is_contention",

@@ -11,7 +11,7 @@ from django.db import OperationalError, connections, transaction
 from django_tasks import signals
 from django_tasks.claimed import Claimed
 from django_tasks.client import add_task, cancel_task, pause_task
-from django_tasks.models import Task
+from django_tasks.models import Task, WorkerRow
 from django_tasks.outcomes import Done, Fail, Lost, Outcome, Retry, Settled, Unsettled
 from django_tasks.status import Status
 from django_tasks.store import rescue
@@ -179,7 +179,8 @@ def test_lost_during_the_run_everything_is_rolled_back(
 
 
 def rescued(worker_id: int) -> None:
-    rescue.rescue([worker_id], lambda code: 5, datetime.now(timezone.utc), using=USING)
+    WorkerRow.objects.filter(pk=worker_id).delete()
+    rescue.rescue([worker_id], lambda row: 5, datetime.now(timezone.utc), using=USING)
 
 
 def test_lost_before_its_end_everything_is_rolled_back_on_every_database(

@@ -24,7 +24,7 @@ class Ticks:
 @pytest.fixture
 def ticks(monkeypatch: pytest.MonkeyPatch) -> Ticks:
     ticks = Ticks()
-    monkeypatch.setattr(os_signals, "monotonic", ticks)
+    monkeypatch.setattr(os_signals, "ticks", ticks)
     return ticks
 
 

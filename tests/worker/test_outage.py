@@ -39,7 +39,7 @@ def test_an_outage_that_lasts_is_said_each_minute(
 ) -> None:
     outage = Outage("default")
     for second in range(181):
-        monkeypatch.setattr(module, "monotonic", lambda second=second: 5000.0 + second)
+        monkeypatch.setattr(module, "ticks", lambda second=second: 5000.0 + second)
         outage.delay_after(OSError("refused"), 1)
     lines = [record.getMessage() for record in caplog.records]
     begin = "Database default does not answer (OSError: refused)"

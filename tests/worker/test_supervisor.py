@@ -83,7 +83,7 @@ class Watched:
     def __init__(self, monkeypatch: pytest.MonkeyPatch, limits: Limits) -> None:
         self.now = 1000.0
         self.starts: list[float] = []
-        monkeypatch.setattr(supervisor, "monotonic", lambda: self.now)
+        monkeypatch.setattr(supervisor, "ticks", lambda: self.now)
         monkeypatch.setattr(Child, "start", lambda child: self.start())
         self.child = Child(1, [config()], limits)
         self.start()
