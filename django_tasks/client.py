@@ -8,7 +8,7 @@ from threading import Lock
 from asgiref.sync import sync_to_async
 from django.db import connections, transaction
 
-from django_tasks import bell, payload, signals
+from django_tasks import bell, forks, payload, signals
 from django_tasks.backoff import Duration
 from django_tasks.clock import ClockReading
 from django_tasks.conf import options
@@ -270,6 +270,13 @@ CLOCK_SECONDS = 10.0
 
 _clocks: dict[str, ClockReading] = {}
 _clocks_lock = Lock()
+
+
+@forks.in_child
+def _renew_lock() -> None:
+    """Make a lock that no thread of the parent holds."""
+    global _clocks_lock
+    _clocks_lock = Lock()
 
 
 def now(using: str) -> datetime:

@@ -16,7 +16,7 @@ from typing import Any
 from django.apps import apps
 from django.utils.module_loading import import_string, module_has_submodule
 
-from django_tasks import conf
+from django_tasks import conf, forks
 from django_tasks.backoff import as_backoff, seconds
 from django_tasks.exceptions import HandlerError, TaskException, shortened
 from django_tasks.handlers import TaskHandler, cluster_limit, is_async
@@ -31,6 +31,13 @@ _handlers: dict[str, TaskHandler] = {}
 _problems: list[str] = []
 _revision = 0
 _lock = Lock()
+
+
+@forks.in_child
+def _renew_lock() -> None:
+    """Make a lock that no thread of the parent holds."""
+    global _lock
+    _lock = Lock()
 
 
 def register_task_handler(handler: type[TaskHandler] | TaskHandler) -> None:

@@ -38,10 +38,13 @@ its end is written; a run whose end is then refused sends ``task_lost`` as well.
 sends its signals after its transaction was committed.
 """
 
-import logging
+from collections.abc import Callable
+from threading import Lock
 from typing import Any
 
 from django.dispatch import Signal
+
+from django_tasks import forks
 
 task_added = Signal()
 task_cancelled = Signal()
@@ -62,9 +65,33 @@ worker_started = Signal()
 worker_stopped = Signal()
 
 
+# Says that a receiver failed. ``logs``, which stands above this module, puts its function in.
+_report: list[Callable[[], None]] = []
+
+
+_ALL = (
+    *(task_added, task_cancelled, tasks_cancelled, task_changed, tasks_paused, tasks_resumed),
+    *(task_started, task_succeeded, task_rescheduled, task_retried, task_failed, task_missed),
+    *(task_stuck, task_lost, task_rescued, worker_started, worker_stopped),
+)
+
+
+@forks.in_child
+def _renew_locks() -> None:
+    """Give each signal a lock that no thread of the parent holds: Django takes it to send one."""
+    for signal in _ALL:
+        signal.lock = Lock()
+
+
 def tell(signal: Signal, sender: Any, **facts: Any) -> None:
     """Send a signal; whatever a receiver raises ends here, even SystemExit."""
     try:
         signal.send_robust(sender, **facts)
-    except BaseException:
-        logging.getLogger("django_tasks").exception("A receiver of a signal failed")
+    except BaseException:  # noqa: BLE001 - Django catches Exception, receivers raise others too
+        for report in _report:
+            report()
+
+
+def on_failure(report: Callable[[], None]) -> None:
+    """Have ``report`` called, with the exception at hand, when a receiver fails in ``tell``."""
+    _report[:] = [report]

@@ -12,6 +12,11 @@ from django_tasks.store.dialects import Bounds, dialect_of
 # The name under which a connection keeps the bounds of its sessions.
 KEPT = "_django_tasks_bounds"
 
+# The connections that our threads use, by id. In the child of a fork those threads are gone, and
+# MariaDB's client says goodbye to the server for every connection that is collected as garbage: to
+# the parent's server, on the parent's connection. So they are held here.
+_ours: dict[int, BaseDatabaseWrapper] = {}
+
 
 def take_connection(using: str, bounds: Bounds) -> None:
     """Give this thread a connection of its own to ``using``, whose waits are bounded.
@@ -22,7 +27,7 @@ def take_connection(using: str, bounds: Bounds) -> None:
     connection: Any = connections.create_connection(using)
     connection.settings_dict = _own_settings(connection.vendor, connection.settings_dict, bounds)
     setattr(connection, KEPT, bounds)
-    connections[using] = connection
+    connections[using] = _ours[id(connection)] = connection
 
 
 def keep_connection(using: str) -> None:
@@ -54,11 +59,14 @@ def own_connections() -> list[BaseDatabaseWrapper]:
     for alias in connections:
         with suppress(Exception):
             own.append(connections[alias])
+    _ours.update((id(connection), connection) for connection in own)
     return own
 
 
 def close_connections() -> None:
-    """Close what this thread has opened."""
+    """Close what this thread has opened: the last that a thread of ours does."""
+    for connection in connections.all(initialized_only=True):
+        _ours.pop(id(connection), None)
     connections.close_all()
 
 

@@ -395,17 +395,12 @@ class MySQL(Dialect):
 
     def bound(self, bounds: Bounds) -> None:
         # Of rows, and of tables: a migration waits for a report, and all who come wait behind it,
-        # for a day by default.
-        seconds = max(1, int(bounds.lock_wait))
-        template = "SET SESSION innodb_lock_wait_timeout = %s, SESSION lock_wait_timeout = %s"
-        self.execute(f"{template}, {self._statement_bound}", [seconds, seconds, bounds.statement])
-
-    # Of SELECT alone; in milliseconds.
-    _statement_bound = "SESSION max_execution_time = FLOOR(1000 * %s)"
+        # for a day by default. MySQL can bound no
+        # statement but SELECT: there the time-out of the network is the bound (``connection``).
+        self.execute(_LOCK_WAITS, [_whole_seconds(bounds)] * 2)
 
 
 class MariaDB(MySQL):
-    _statement_bound = "SESSION max_statement_time = %s"
     returns_deletes = True
     returns_inserts = True
 
@@ -413,12 +408,27 @@ class MariaDB(MySQL):
     def is_galera(self) -> bool:  # type: ignore[override]
         return ("wsrep_on", "ON") in self.fetch("SHOW VARIABLES LIKE 'wsrep_on'")
 
+    def bound(self, bounds: Bounds) -> None:
+        seconds = _whole_seconds(bounds)
+        # Longer than a wait for a lock, which is to be told as one.
+        statement = max(bounds.statement, 2.0 * seconds)
+        template = f"{_LOCK_WAITS}, SESSION max_statement_time = %s"
+        self.execute(template, [seconds, seconds, statement])
+
     def catch_up(self) -> None:
         if self.is_galera:
             self.fetch("SET STATEMENT wsrep_sync_wait = 1 FOR SELECT 1 FROM {task} LIMIT 1")
 
 
 _NOTHING = nullcontext()
+
+_LOCK_WAITS = "SET SESSION innodb_lock_wait_timeout = %s, SESSION lock_wait_timeout = %s"
+
+
+def _whole_seconds(bounds: Bounds) -> int:
+    """MySQL's and MariaDB's waits for locks are whole seconds, one or more."""
+    return max(1, int(bounds.lock_wait))
+
 
 _SQLITE_WORLD = re.compile("disk|readonly|read-only|unable to open|malformed|not a database|I/O")
 

@@ -16,7 +16,7 @@ from typing import Any
 
 from django.db import Error, connections
 
-from django_tasks import doorbell
+from django_tasks import doorbell, forks
 from django_tasks.conf import options
 from django_tasks.doorbell import Door
 from django_tasks.hostclock import ticks
@@ -34,6 +34,9 @@ DOORS_SECONDS = 2.0
 NO_DOORS_SECONDS = 0.2
 
 _doors: dict[str, tuple[float, list[Door]]] = {}
+
+# The child of a fork can ring at its parent, which has left itself out of its own list.
+forks.in_child(_doors.clear)
 
 
 def notify(first: datetime, clock: Callable[[str], datetime], tasks: int, *, using: str) -> None:

@@ -1,8 +1,10 @@
 """Workers inside the current process, for programs that have no room for a second one."""
 
 import atexit
+from functools import cache
 from threading import Lock
 
+from django_tasks import forks
 from django_tasks.worker.config import WorkerConfig
 from django_tasks.worker.worker import Worker, stop_all
 
@@ -11,18 +13,26 @@ _workers: list[Worker] = []
 _lock = Lock()
 
 
+@forks.in_child
+def _forget() -> None:
+    """Forget the workers of the parent: their threads do not run here."""
+    global _lock
+    _lock = Lock()
+    _workers.clear()
+
+
 def start_worker(config: WorkerConfig) -> None:
     """Start a worker unless one of this process already works on that database.
 
     Its threads are daemons; what runs when the process exits gets the shutdown timeout to end.
     """
     with _lock:
-        _workers[:] = [worker for worker in _workers if worker.is_alive()]
+        _drop_ended()
         if any(each.config.using == config.using and each.is_wanted() for each in _workers):
             return
         worker = Worker(config)
         _workers.append(worker)
-        atexit.register(stop_all, [worker], config.shutdown_timeout)
+        _stop_at_exit()
         worker.start()
 
 
@@ -33,10 +43,29 @@ def stop_workers(timeout: float | None = None) -> bool:
     """
     with _lock:
         workers = list(_workers)
-    return not stop_all(workers, timeout)  # without the lock: others may be in more of a hurry
+    left = stop_all(workers, timeout)  # without the lock: others may be in more of a hurry
+    with _lock:
+        _drop_ended()
+    return not left
 
 
 def wait_for_workers() -> None:
     """Sleep until all workers of this process have ended."""
     for worker in list(_workers):
         worker.join()
+
+
+def _drop_ended() -> None:
+    _workers[:] = [worker for worker in _workers if worker.is_alive()]
+
+
+@cache
+def _stop_at_exit() -> None:
+    """Register the callback that stops whatever runs when the process exits, once."""
+    atexit.register(_stop_in_time)
+
+
+def _stop_in_time() -> None:
+    with _lock:
+        workers = list(_workers)
+    stop_all(workers, max((each.config.shutdown_timeout for each in workers), default=0.0))

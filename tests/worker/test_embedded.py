@@ -1,6 +1,8 @@
 """``start()`` and ``shutdown()``: workers inside the current process."""
 
 import asyncio
+import atexit
+import gc
 import threading
 from collections.abc import Callable, Iterator
 from datetime import timedelta
@@ -16,6 +18,7 @@ from django_tasks.client import add_tasks, cancel_task
 from django_tasks.models import Task, WorkerRow
 from django_tasks.status import Status
 from django_tasks.worker import embedded
+from django_tasks.worker.worker import Worker
 from tests.vendor import ON_SQLITE
 from tests.waiting import DEADLINE, eventually
 from tests.worker.conftest import Register
@@ -111,6 +114,21 @@ def test_it_starts_again_after_it_was_stopped(register: Register) -> None:
         api.start(**QUICK)
         eventually(lambda: not Task.objects.exists(), "the row is gone")
         assert api.shutdown()
+
+
+def test_starting_and_stopping_again_and_again_leaves_no_worker_and_no_callback(
+    register: Register,
+) -> None:
+    register(lambda task: None)
+    embedded._stop_at_exit()
+    callbacks = atexit._ncallbacks()
+    for _ in range(3):
+        api.start(**QUICK)
+        eventually(WorkerRow.objects.exists, "the worker has joined")
+        assert api.shutdown()
+    gc.collect()
+    assert atexit._ncallbacks() == callbacks
+    assert [each for each in gc.get_objects() if isinstance(each, Worker)] == []
 
 
 def test_what_runs_at_the_stop_ends_and_what_has_not_started_is_given_back(
