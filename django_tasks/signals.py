@@ -28,7 +28,7 @@ task_missed        handler class  ``task``, ``lateness`` in seconds, ``action``:
 task_stuck         handler class  ``task``, ``seconds``: it has been running for, more than its
                                   timeout; sent once, from a thread of its own
 task_lost          ``None``       ``task``: the end of a run was refused, its row had gone on
-task_rescued       ``None``       ``worker_id`` (of the dead), ``count``
+task_rescued       ``None``       ``worker_id`` (of the dead), ``count``, ``tasks``: their keys
 worker_started     ``None``       ``worker_id``, ``name``
 worker_stopped     ``None``       ``worker_id``, ``name``
 =================  =============  =======================================================
