@@ -240,9 +240,6 @@ class SQLite(Dialect):
         # The database runs in this process: its clock is the host's.
         return utc_now()
 
-    def bound(self, bounds: Bounds) -> None:
-        self.execute(f"PRAGMA busy_timeout = {int(bounds.lock_wait * 1000)}")
-
     def _contention(self, cause: BaseException) -> bool:
         code = _sqlite_code(cause)
         return "locked" in str(cause) if code is None else code in (5, 6)  # BUSY, LOCKED
@@ -346,11 +343,10 @@ class PostgreSQL(Dialect):
             yield
 
     def _set_bounds(self, bounds: Bounds, *, is_local: bool) -> None:
-        milliseconds = [f"{int(seconds * 1000)}ms" for seconds in bounds]
+        lock_wait, statement = (str(int(seconds * 1000)) for seconds in bounds)
         super().fetch(
-            f"SELECT set_config('lock_timeout', %s, {is_local}),"
-            f" set_config('statement_timeout', %s, {is_local})",
-            milliseconds,
+            "SELECT set_config('lock_timeout', %s, %s), set_config('statement_timeout', %s, %s)",
+            [lock_wait, is_local, statement, is_local],
         )
 
 

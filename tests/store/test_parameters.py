@@ -335,6 +335,7 @@ def public() -> set[str]:
             if is_public and value.__module__ == module.name and "using" in parameters(value):
                 found.add(f"{module.name.rpartition('.')[2]}.{name}")
     return found - {
+        "bounds.bounded_transaction",
         "connection.take_connection",
         "connection.keep_connection",
         "connection.drop_connection",

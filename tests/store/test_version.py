@@ -101,7 +101,7 @@ def test_it_is_released_rescued_and_given_back() -> None:
     assert finish([Ended(mine, Done())], NOW, using="default").released == {mine.id}
     for number, take_from in enumerate(
         [
-            lambda: rescue([WORKER], lambda orphan: 9, NOW, using="default").freed,
+            lambda: len(rescue([WORKER], lambda orphan: 9, NOW, using="default").freed),
             lambda: give_back_strays(WORKER, [], NOW, using="default"),
         ]
     ):
