@@ -33,6 +33,7 @@ from django_tasks.client import (
     run_task_now,
 )
 from django_tasks.exceptions import (
+    DirectWrite,
     HandlerError,
     LockInTransaction,
     LockLost,
@@ -65,6 +66,7 @@ from django_tasks.worker.config import worker_config
 
 __all__ = [
     "CancelResult",
+    "DirectWrite",
     "HandlerError",
     "Held",
     "LockInTransaction",

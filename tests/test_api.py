@@ -45,6 +45,7 @@ from tests.factories import (
     later,
     rows,
     state,
+    table,
     the_row,
     there_is,
 )
@@ -146,7 +147,7 @@ def test_a_task_that_was_read_can_be_changed_and_added_again():
 
 def test_a_task_whose_row_has_gone_can_be_added_again():
     task = add_task(a_task())
-    Task.objects.all().delete()
+    table().delete()
 
     again = add_task(task)
 

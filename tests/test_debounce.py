@@ -14,6 +14,7 @@ from django_tasks.status import Status
 from django_tasks.store.claim import Claimer, claim, lanes
 from django_tasks.times import for_django
 from tests.conftest import NOW, Elsewhere
+from tests.factories import table
 from tests.waiting import DEADLINE
 
 pytestmark = pytest.mark.django_db
@@ -104,7 +105,7 @@ def test_while_it_runs_a_new_wait_begins(clock: Clock) -> None:
 
 def test_one_that_is_being_cancelled_counts_as_absent(clock: Clock) -> None:
     debounced("old")
-    Task.objects.update(status=Status.CANCELLING, claimed_by=7, claim_time=for_django(NOW))
+    table().update(status=Status.CANCELLING, claimed_by=7, claim_time=for_django(NOW))
     debounced("new")
     row = Task.objects.get()
     assert (row.status, row.biz_ext) == (Status.RUNNING, "new")
@@ -112,7 +113,7 @@ def test_one_that_is_being_cancelled_counts_as_absent(clock: Clock) -> None:
 
 def test_one_that_has_failed_waits_again(clock: Clock) -> None:
     debounced()
-    Task.objects.update(status=Status.FAILED, attempts=5)
+    table().update(status=Status.FAILED, attempts=5)
     debounced()
     row = Task.objects.get()
     assert (row.status, row.attempts) == (Status.PENDING, 0)
@@ -120,7 +121,7 @@ def test_one_that_has_failed_waits_again(clock: Clock) -> None:
 
 def test_and_then_as_long_as_any(clock: Clock) -> None:
     debounced(at_most=AT_MOST)
-    Task.objects.update(status=Status.FAILED)
+    table().update(status=Status.FAILED)
     clock.push(1000)
     debounced(at_most=AT_MOST)
     assert seconds_until(clock) == 30

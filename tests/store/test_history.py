@@ -9,7 +9,7 @@ from django.db import transaction
 from django_tasks import api
 from django_tasks.exceptions import ClaimLost
 from django_tasks.history import keeps
-from django_tasks.models import Task, TaskRun
+from django_tasks.models import TaskRun
 from django_tasks.outcomes import (
     DONE,
     LOST,
@@ -27,7 +27,7 @@ from django_tasks.outcomes import (
 from django_tasks.status import RunOutcome, Status
 from django_tasks.store import history
 from django_tasks.store.finish import Ended, finish, finish_inside
-from tests.factories import NOW, a_claim, a_line, a_run, a_task, in_utc, later
+from tests.factories import NOW, a_claim, a_line, a_run, a_task, in_utc, later, table
 
 pytestmark = pytest.mark.django_db
 
@@ -86,7 +86,7 @@ def test_what_is_not_to_be_kept_leaves_none() -> None:
 
 def test_an_end_that_was_lost_leaves_none_and_the_others_theirs() -> None:
     claims = [a_claim("1", biz_code="a"), a_claim("2", biz_code="b"), a_claim("3", biz_code="c")]
-    Task.objects.filter(biz_num="2").update(claimed_by=8)
+    table(biz_num="2").update(claimed_by=8)
     assert finish(told(*claims), NOW, using="default").lost == {claims[1].id}
     assert sorted(numbers()) == ["1", "3"]
 
@@ -102,7 +102,7 @@ def test_a_run_whose_task_was_added_again_or_cancelled_has_run() -> None:
     moved = a_claim("1", biz_code="a")
     api.add_task(a_task("1", biz_code="a"))
     cancelled = a_claim("2", biz_code="b")
-    Task.objects.filter(biz_num="2").update(status=Status.CANCELLING)
+    table(biz_num="2").update(status=Status.CANCELLING)
     finish(told(moved, cancelled), NOW, using="default")
     assert sorted(numbers()) == ["1", "2"]
 
@@ -120,7 +120,7 @@ def test_the_line_of_an_atomic_run_is_part_of_its_transaction() -> None:
 
 def test_an_atomic_run_that_lost_its_claim_leaves_none() -> None:
     (end,) = told(a_claim())
-    Task.objects.update(claimed_by=8)
+    table().update(claimed_by=8)
     with pytest.raises(ClaimLost), transaction.atomic():
         finish_inside(end, NOW, using="default")
     assert numbers() == []

@@ -28,7 +28,7 @@ from django_tasks.store.claim import Claimer, Lane, claim, claim_alone, lanes, o
 from django_tasks.store.finish import Ended, finish, is_cancelled
 from django_tasks.store.rescue import DIED_ALONE, give_back_strays, rescue
 from django_tasks.store.upsert import NewTask, OnConflict, upsert, upsert_one
-from tests.factories import NOW, in_utc
+from tests.factories import NOW, in_utc, table
 from tests.store import reference
 from tests.store.reference import Reference
 
@@ -60,7 +60,7 @@ class Worker:
 class Protocol(RuleBasedStateMachine):
     def __init__(self):
         super().__init__()
-        Task.objects.all().delete()
+        table().delete()
         self.reference = Reference()
         self.second = 0
         self.serial = 0

@@ -20,6 +20,7 @@ from django_tasks.status import Status
 from django_tasks.store.finish import Ended, finish
 from django_tasks.times import aware
 from django_tasks.worker.membership import Membership
+from tests.factories import table
 from tests.worker.conftest import Register
 from tests.worker.parts import (
     CODE,
@@ -136,7 +137,7 @@ def test_stop_ends_it(register: Register, answer: Any) -> None:
 def test_a_schedule_that_is_over_ends_the_task(register: Register) -> None:
     runs = Runs(register, nothing)
     added(when=ago(60), schedule=At(ahead(30)))
-    Task.objects.update(schedule=str(At(ago(30))))
+    table().update(schedule=str(At(ago(30))))
     assert runs.run() == Done()
     assert row() is None
 
@@ -184,7 +185,7 @@ def test_after_the_last_attempt_the_schedule_goes_on(register: Register) -> None
 def test_if_that_was_its_last_time_it_is_parked(register: Register) -> None:
     runs = Runs(register, fail, max_attempts=1)
     added(when=ago(60), schedule="every 1h")
-    Task.objects.update(schedule=str(At(ago(30))))
+    table().update(schedule=str(At(ago(30))))
     assert isinstance(runs.run(), Fail)
     assert stored().status == Status.FAILED
 
@@ -192,7 +193,7 @@ def test_if_that_was_its_last_time_it_is_parked(register: Register) -> None:
 def test_a_schedule_that_says_nothing_parks_the_task_unrun(register: Register) -> None:
     runs = Runs(register, nothing)
     added(when=ago(60), schedule="every 1h")
-    Task.objects.update(schedule="now and then")
+    table().update(schedule="now and then")
     with heard(signals.task_failed) as failed:
         assert isinstance(runs.run(), Fail)
     assert not runs.times
@@ -386,7 +387,7 @@ def test_a_task_that_was_rescued_is_no_misfire_for_it_may_have_begun_in_time(
 ) -> None:
     runs = Runs(register, nothing, misfire_grace_time=10)
     added(when=ago(3600), schedule="every 2h")
-    Task.objects.update(rescues=1)
+    table().update(rescues=1)
     with heard(signals.task_missed) as missed:
         runs.run()
     assert missed == []
@@ -396,7 +397,7 @@ def test_a_task_that_was_rescued_is_no_misfire_for_it_may_have_begun_in_time(
 def test_times_that_pass_during_a_run_are_told(register: Register) -> None:
     runs = Runs(register, nothing, backoff=0)
     added(when=on_the_hour(3), schedule=hourly())
-    Task.objects.update(attempts=1)
+    table().update(attempts=1)
     with heard(signals.task_missed) as missed:
         runs.run()
     assert [message["action"] for message in missed] == ["overrun"]
@@ -413,7 +414,7 @@ def test_an_attempt_after_a_failure_is_no_misfire(register: Register) -> None:
     runs = Runs(register, once, misfire_grace_time=3601, backoff=0)
     added(when=ago(3600))
     runs.run()
-    Task.objects.update(when=ago(3700))
+    table().update(when=ago(3700))
     assert runs.run() == Done()
 
 
@@ -468,7 +469,7 @@ def test_a_handlers_schedule_has_one_row(register: Register) -> None:
 
 def test_another_schedule_moves_the_row_and_keeps_its_payload(register: Register) -> None:
     kept(register, "every 30m")
-    Task.objects.update(biz_ext={"runs": 3})
+    table().update(biz_ext={"runs": 3})
     moved = kept(register, "every 2h")
     assert moved is not None
     assert (moved.schedule, moved.biz_ext, moved.version) == ("every 2h", {"runs": 3}, 1)
@@ -605,7 +606,7 @@ def test_what_a_trigger_with_jitter_said_and_what_has_passed_is_not_asked_for_ag
     # Asked again from the time of the run, it would say that its next time is still to come.
     trigger = Jittered(0, *range(120, 600))
     runs = OwnRuns(register, trigger, 3660, **ways)
-    Task.objects.update(attempts=1)  # as one that was tried again: the times passed meanwhile
+    table().update(attempts=1)  # as one that was tried again: the times passed meanwhile
     with heard(signals.task_missed) as missed:
         runs.run(SCHEDULE_NUM)
     first = runs.due + HOUR
@@ -664,7 +665,7 @@ def test_work_that_is_done_is_not_done_again_because_the_schedule_fails(register
 def test_a_row_that_is_being_cancelled_counts_as_absent(register: Register) -> None:
     kept(register, "every 30m")
     owned = {"claimed_by": 7, "claim_time": now()}
-    Task.objects.update(status=Status.CANCELLING, **owned)
+    table().update(status=Status.CANCELLING, **owned)
     again = kept(register, "every 30m")
     assert again is not None
     assert again.status == Status.RUNNING
@@ -704,7 +705,7 @@ def test_a_schedule_that_cannot_be_stored_is_refused(schedule: Any) -> None:
 
 def test_an_add_replaces_the_schedule_as_it_does_the_rest(register: Register) -> None:
     added(schedule="every 1h")
-    Task.objects.update(scheduled_time=ago(1))
+    table().update(scheduled_time=ago(1))
     added(when=ahead(9))
     task = stored()
     assert (task.schedule, task.scheduled_time) == (None, None)
@@ -719,7 +720,7 @@ def test_a_cancel_ends_a_schedule(register: Register) -> None:
 def test_given_back_it_is_as_it_was(register: Register) -> None:
     Runs(register, nothing)
     added(when=ago(5), schedule="every 1h")
-    Task.objects.update(scheduled_time=ago(9))
+    table().update(scheduled_time=ago(9))
     before = stored()
     (claim,) = claimed(joined().worker_id)
     finish([Ended(claim, GiveBack())], now(), using=USING)
