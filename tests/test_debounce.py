@@ -11,8 +11,11 @@ from django_tasks.client import add_task, add_tasks, cancel_task
 from django_tasks.exceptions import TaskTypeError, TaskValueError
 from django_tasks.handlers import TaskHandler
 from django_tasks.models import Task
+from django_tasks.outcomes import DONE, Again, GiveBack, Outcome, Reschedule, Retry
 from django_tasks.status import Status
 from django_tasks.store.claim import Claimer, claim, lanes
+from django_tasks.store.finish import Ended, finish
+from django_tasks.store.rescue import rescue
 from django_tasks.times import for_django
 from tests.conftest import NOW, Elsewhere
 from tests.waiting import DEADLINE
@@ -203,6 +206,46 @@ def test_what_does_not_move_it_leaves_its_deadline(clock: Clock, step: str) -> N
     debounced(at_most=AT_MOST)
     STAYS[step]()
     assert deadline(clock) == AT_MOST.total_seconds()
+
+
+def a_run_ends(clock: Clock, outcome: Outcome) -> None:
+    clock.push(40)
+    (lane,) = lanes(using="default")
+    (mine,) = claim(Claimer(7), lane, clock.moment, 1, using="default")
+    assert finish([Ended(mine, outcome)], clock.moment, using="default").lost == set()
+
+
+@pytest.mark.parametrize(
+    "outcome", [Retry(NOW + 2 * WAIT, "oh"), Reschedule(NOW + 2 * WAIT), Again(NOW + 2 * WAIT)]
+)
+def test_a_run_ends_the_wait_and_its_deadline(clock: Clock, outcome: Outcome) -> None:
+    debounced(at_most=AT_MOST)
+    a_run_ends(clock, outcome)
+    assert deadline(clock) is None
+
+    clock.push(60)
+    debounced(at_most=AT_MOST)
+    assert (seconds_until(clock), deadline(clock)) == (30, AT_MOST.total_seconds())
+
+
+def test_what_was_not_run_keeps_its_deadline(clock: Clock) -> None:
+    debounced(at_most=AT_MOST)
+    a_run_ends(clock, GiveBack())
+    assert deadline(clock) == AT_MOST.total_seconds() - 40
+
+    claim(Claimer(7), lanes(using="default")[0], clock.moment, 1, using="default")
+    assert rescue([7], lambda orphan: 9, clock.moment, using="default").freed == 1
+    assert deadline(clock) == AT_MOST.total_seconds() - 40
+
+
+def test_what_was_added_while_it_ran_has_a_deadline_of_its_own(clock: Clock) -> None:
+    debounced(at_most=AT_MOST)
+    clock.push(40)
+    (mine,) = claim(Claimer(7), lanes(using="default")[0], clock.moment, 1, using="default")
+    debounced(at_most=AT_MOST)
+    assert finish([Ended(mine, DONE)], clock.moment, using="default").released == {mine.id}
+
+    assert (seconds_until(clock), deadline(clock)) == (30, AT_MOST.total_seconds())
 
 
 def test_after_a_cancel_the_wait_begins_anew(clock: Clock) -> None:
