@@ -48,8 +48,9 @@ class Task(GuardedModel):
     last_error = models.TextField(_("last error"), default="", editable=False)
     schedule = models.TextField(_("schedule"), null=True, blank=True)
     # With a schedule: for which time the row waits, if ``when`` is another (jitter, a retry).
-    # Without: until when it waits at the latest, however often it is added (debounce).
     scheduled_time = models.DateTimeField(_("scheduled time"), null=True, editable=False)
+    # Debounced: until when it waits at the latest, however often it is added.
+    latest_time = models.DateTimeField(_("latest time"), null=True, editable=False)
 
     objects = GuardedQuerySet.as_manager()
 

@@ -130,6 +130,7 @@ def _move(
         last_error=_when(owned, F("last_error"), Value("", output_field=TextField())),
         when=for_django(dialect_of(using).storable(when)),
         scheduled_time=None,
+        latest_time=None,
         **others,
         version=F("version") + 1,
         update_time=for_django(now),
