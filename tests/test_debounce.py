@@ -141,7 +141,7 @@ def deadline(clock: Clock) -> float | None:
 def test_the_time_of_a_schedules_run_is_no_deadline(clock: Clock, schedule: str) -> None:
     add_task(Task(biz_code="index", biz_num="1", schedule=schedule))
     # As a retry leaves it: due later than the time that it is meant for.
-    Task.objects.update(when=for_django(NOW), scheduled_time=for_django(NOW - WAIT), attempts=1)
+    table().update(when=for_django(NOW), scheduled_time=for_django(NOW - WAIT), attempts=1)
 
     stored = debounced(wait=60)
 
@@ -186,7 +186,7 @@ def test_whoever_moves_it_lifts_its_deadline(clock: Clock, move: str) -> None:
 
 def test_a_requeue_lifts_it_too(clock: Clock) -> None:
     debounced(at_most=AT_MOST)
-    Task.objects.update(status=Status.FAILED)
+    table().update(status=Status.FAILED)
     api.requeue_task("index", "1")
     assert deadline(clock) is None
 
@@ -235,7 +235,7 @@ def test_what_was_not_run_keeps_its_deadline(clock: Clock) -> None:
     assert deadline(clock) == AT_MOST.total_seconds() - 40
 
     claim(Claimer(7), lanes(using="default")[0], clock.moment, 1, using="default")
-    assert rescue([7], lambda orphan: 9, clock.moment, using="default").freed == 1
+    assert len(rescue([7], lambda orphan: 9, clock.moment, using="default").freed) == 1
     assert deadline(clock) == AT_MOST.total_seconds() - 40
 
 
