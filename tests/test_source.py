@@ -153,6 +153,7 @@ PIECES = {
         "constants",
         "created",
         "end",
+        "ended",
         "fence",
         "found",
     ),

@@ -57,7 +57,7 @@ from django_tasks.recurrence import (
     policy_of,
     recurrence_of,
 )
-from django_tasks.registry import handler_for
+from django_tasks.registry import handler_for, terms_for
 from django_tasks.running import RunningTask
 from django_tasks.store.finish import Ended, await_claim, finish_inside, is_cancelled
 from django_tasks.store.transactions import write_transaction
@@ -195,7 +195,7 @@ class Runner:
         return Ended(claimed, self._after_defect(claimed, CRASHED))
 
     def _after_defect(self, claimed: Claimed, text: str) -> Retry | Fail:
-        allowed = attempts_of(claimed.schedule, handler_for(claimed.biz_code))
+        allowed = attempts_of(claimed.schedule, terms_for(claimed.biz_code).max_attempts)
         if claimed.attempts + 1 >= allowed:
             return Fail(text)
         return Retry(self._membership.clock.now() + AFTER_DEFECT, text)

@@ -12,7 +12,6 @@ from typing import NamedTuple
 
 from django_tasks import logs, signals
 from django_tasks.claimed import Claimed
-from django_tasks.handlers import history_of
 from django_tasks.history import Line, keeps, line_of
 from django_tasks.outcomes import (
     LOST,
@@ -25,7 +24,7 @@ from django_tasks.outcomes import (
     Settled,
     Unsettled,
 )
-from django_tasks.registry import handler_for
+from django_tasks.registry import terms_for
 from django_tasks.store import hints, history
 from django_tasks.store.batches import batches
 from django_tasks.store.errors import Kind, kind_of
@@ -254,7 +253,7 @@ class Finisher:
         for claimed, _, _, line in self._lost:
             if line is not None:
                 yield line._replace(outcome=LOST.counts_as)
-            elif keeps(history_of(handler_for(claimed.biz_code)), LOST, ""):
+            elif keeps(terms_for(claimed.biz_code).kept, LOST, ""):
                 yield line_of(claimed, LOST, claimed.claim_time, now, worker=self._worker)
 
 
