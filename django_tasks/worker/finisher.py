@@ -16,6 +16,8 @@ from django_tasks.handlers import history_of
 from django_tasks.history import Line, keeps, line_of
 from django_tasks.outcomes import (
     LOST,
+    Again,
+    Done,
     Fail,
     GiveBack,
     Lost,
@@ -125,7 +127,7 @@ class Finisher:
         and be given back, before the thread has noticed: then two ends of one row come together.
         """
         most = 1 if self._one_by_one > 0 else self._batch_size
-        return _of_different_rows(next(batches(self._ends, most, _text), []))
+        return _of_different_rows(next(batches(self._ends, most, _texts), []))
 
     def _isolate(self, batch: list[Ended], error: Exception) -> None:
         """One end that no database takes must not hold up the others.
@@ -188,8 +190,11 @@ def _of_different_rows(ends: list[Ended]) -> list[Ended]:
     return ends
 
 
-def _text(end: Ended) -> str | None:
-    """The part of an end that can be long."""
-    if isinstance(end.outcome, Reschedule) and end.outcome.biz_ext:
-        return end.outcome.biz_ext
-    return end.outcome.error
+def _texts(end: Ended) -> Iterator[str | None]:
+    """The texts of an end that can be long, and are written."""
+    outcome = end.outcome.otherwise if isinstance(end.outcome, Unsettled) else end.outcome
+    if isinstance(outcome, Done):  # the row goes
+        return
+    yield end.claimed.last_error if isinstance(outcome, Again | GiveBack) else outcome.error
+    if isinstance(outcome, Reschedule):
+        yield outcome.biz_ext
