@@ -15,6 +15,8 @@ from django_tasks.claimed import Claimed
 from django_tasks.history import Line, keeps, line_of
 from django_tasks.outcomes import (
     LOST,
+    Again,
+    Done,
     Fail,
     GiveBack,
     Lost,
@@ -149,7 +151,7 @@ class Finisher:
         Race: an atomic run's end was written and its answer was lost. Its row may be claimed anew,
         and be given back, before the thread has noticed: then two ends of one row come together.
         """
-        return _of_different_rows(next(batches(self._ends, self._most, _text), []))
+        return _of_different_rows(next(batches(self._ends, self._most, _texts), []))
 
     def _is_to_pass(self, batch: list[Ended], error: Exception) -> bool:
         """Tell if an error is the caller's; if not, the next batch is another one."""
@@ -161,7 +163,7 @@ class Finisher:
             return False
         # Perhaps written all the same: then the next try finds nothing, and nobody is told.
         self._doubtful.update(end.claimed for end in batch)
-        if kind is Kind.UNKNOWN or sum(len(_text(end) or "") for end in batch) > LARGE_TEXT:
+        if kind is Kind.UNKNOWN or _length(batch) > LARGE_TEXT:
             self._note_refusal(batch, error)
         return True
 
@@ -282,8 +284,16 @@ def _escaped(text: str) -> str:
     return text.encode("ascii", "backslashreplace").decode()
 
 
-def _text(end: Ended) -> str | None:
-    """The part of an end that can be long."""
-    if isinstance(end.outcome, Reschedule) and end.outcome.biz_ext:
-        return end.outcome.biz_ext
-    return end.outcome.error
+def _length(batch: Iterable[Ended]) -> int:
+    """How many characters the texts of a batch have."""
+    return sum(len(text or "") for end in batch for text in _texts(end))
+
+
+def _texts(end: Ended) -> Iterator[str | None]:
+    """The texts of an end that can be long, and are written."""
+    outcome = end.outcome.otherwise if isinstance(end.outcome, Unsettled) else end.outcome
+    if isinstance(outcome, Done):  # the row goes
+        return
+    yield end.claimed.last_error if isinstance(outcome, Again | GiveBack) else outcome.error
+    if isinstance(outcome, Reschedule):
+        yield outcome.biz_ext

@@ -24,10 +24,13 @@ from django_tasks.outcomes import (
     Unsettled,
 )
 from django_tasks.status import Status
+from django_tasks.store import claim as claims_of
 from django_tasks.store import rescue
+from django_tasks.store.claim import Claimer
 from django_tasks.store.finish import Ended, finish
 from django_tasks.worker import finisher as module
 from django_tasks.worker.finisher import Finisher
+from tests.factories import NOW, WORKER, a_lane, rows
 from tests.worker.parts import USING, added, ahead, claimed, config, heard, joined, row, stored
 
 pytestmark = pytest.mark.django_db
@@ -359,6 +362,43 @@ def test_an_end_that_cannot_even_be_failed_is_let_go_of(monkeypatch: pytest.Monk
     assert [status(number) for number in range(3)] == [None, Status.RUNNING, None]
     assert finisher.is_empty()
     assert finisher.held_ids(claims[0].worker_id) == set()
+
+
+# As long as an error is kept; so many of them are more than MariaDB's server takes at once.
+LONG = "\U0001f600" * 10_000
+MANY = 500
+
+
+def many_claims_with_long_errors() -> list[Claimed]:
+    for start in range(0, MANY, 100):  # in parts: Django's bulk_create does not split
+        rows(range(start, start + 100), last_error=LONG)
+    claims = claims_of.claim(Claimer(WORKER), a_lane(), NOW, MANY, using=USING)
+    assert len(claims) == MANY
+    return claims
+
+
+@pytest.mark.parametrize(
+    "outcome",
+    [
+        Retry(NEXT, LONG),
+        Fail(LONG),
+        Again(NEXT),
+        GiveBack(),
+        Unsettled(Retry(NEXT, LONG)),
+        Reschedule(NEXT, f'"{LONG}"', error=LONG),
+    ],
+    ids=lambda outcome: type(outcome).__name__,
+)
+def test_many_ends_with_long_texts_are_written(outcome: Outcome) -> None:
+    claims = many_claims_with_long_errors()
+    finisher = Finisher(config(batch_size=1000))
+    finisher.hold(claims)
+    write(finisher, claims, *[outcome] * MANY)
+
+    assert finisher.is_empty()
+    assert not Task.objects.filter(status=Status.RUNNING).exists()
+    assert not Task.objects.exclude(last_error=LONG).exists()
+    assert finisher.counters == {outcome.counts_as: MANY}
 
 
 def test_after_a_bad_end_others_go_in_batches_again(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -262,7 +262,7 @@ def test_it_looks_every_ten_minutes(register: Register) -> None:
 def test_where_there_is_more_it_goes_on_soon(
     register: Register, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(history, "PRUNED_AT_ONCE", 1)
+    monkeypatch.setattr(history, "AT_ONCE", 1)
     register(fine)
     a_run(biz_num="older", ended=ago(31 * 86_400))
     old_and_young()
