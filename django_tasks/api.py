@@ -34,6 +34,7 @@ from django_tasks.client import (
 )
 from django_tasks.exceptions import (
     CannotStart,
+    DirectWrite,
     HandlerError,
     LockInTransaction,
     LockLost,
@@ -67,6 +68,7 @@ from django_tasks.worker.config import worker_config
 __all__ = [
     "CancelResult",
     "CannotStart",
+    "DirectWrite",
     "HandlerError",
     "Held",
     "LockInTransaction",

@@ -12,6 +12,7 @@
 ``django_tasks.W005``     PostgreSQL: a connection pool smaller than a worker's threads and one
 ``django_tasks.W006``     an ``atomic`` handler on SQLite: nobody else can write while it runs
 ``django_tasks.W007``     connections that are kept but never tested
+``django_tasks.W008``     a handler has an attribute whose name is nearly one that means something
 ========================  ==========================================================================
 
 W002, and W003 for what the database itself says, need a connection: they run with ``migrate`` and
@@ -29,7 +30,7 @@ from django.core.checks import CheckMessage, Error, Tags, Warning  # noqa: A004
 from django.db import connections, router
 from django.db.backends.base.base import BaseDatabaseWrapper
 
-from django_tasks import conf, installation, registry
+from django_tasks import conf, handler_checks, installation, registry
 from django_tasks.models import Task
 
 TAG = "django_tasks"
@@ -48,6 +49,7 @@ def register() -> None:
     """Tell Django about the checks below. Twice is nothing."""
     for check in (check_installation, check_handlers, check_settings, check_databases):
         checks.register(check, TAG)
+    checks.register(handler_checks.check_names, TAG)
     # Without our tag: Django 6.1's ``--tag`` gives every database to the checks that have it.
     checks.register(check_connections, Tags.database)
 

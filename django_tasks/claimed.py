@@ -42,7 +42,7 @@ class Claimed(NamedTuple):
     @property
     def intended_time(self) -> datetime:
         """For which time this run is: of a schedule's task, without its jitter and retries."""
-        return self.scheduled_time if self.schedule and self.scheduled_time else self.when
+        return self.scheduled_time or self.when
 
     def __str__(self) -> str:
         return f"{self.biz_code}/{self.biz_num}"

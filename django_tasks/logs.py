@@ -288,6 +288,7 @@ def unknown_trigger(task: Any) -> None:
 _MISSED = {
     "coalesce": "missed more than one of its times; it runs once, for the last of them",
     "overrun": "left out times of its schedule that passed meanwhile",
+    "catch_up": "left out times of its schedule: more have passed than it is to catch up",
     "run": "is a misfire, and runs all the same",
     "skip": "is a misfire: this time it is skipped",
     "fail": "is a misfire: it is parked as FAILED",

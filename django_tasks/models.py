@@ -14,16 +14,18 @@ from django.utils import timezone
 from django.utils.translation import gettext_lazy as _
 
 from django_tasks.fields import KeyField
+from django_tasks.guarded import GuardedModel, GuardedQuerySet
 from django_tasks.keys import BIZ_CODE_LENGTH, BIZ_NUM_LENGTH, LOCK_NAME_LENGTH, QUEUE_LENGTH
 from django_tasks.status import RunOutcome, Status
 from django_tasks.times import aware
 
 
-class Task(models.Model):
+class Task(GuardedModel):
     """One delayed task; there is at most one for each ``(biz_code, biz_num)``.
 
     Make one to give to ``add_task``; the rest of its life is written by the store. An empty
-    ``queue`` and a ``priority`` of None mean: as the handler says.
+    ``queue`` and a ``priority`` of None mean: as the handler says. ``Task.objects`` is for reading:
+    whatever would write raises DirectWrite, as ``save`` and ``delete`` do.
     """
 
     id = models.BigAutoField(primary_key=True)
@@ -36,7 +38,7 @@ class Task(models.Model):
     status = models.SmallIntegerField(
         _("status"), choices=Status.choices, default=Status.PENDING, editable=False
     )
-    version = models.IntegerField(_("version"), default=0, editable=False)
+    version = models.BigIntegerField(_("version"), default=0, editable=False)
     queue = KeyField(_("queue"), max_length=QUEUE_LENGTH, blank=True)
     priority = models.SmallIntegerField(_("priority"), blank=True)
     attempts = models.IntegerField(_("failed attempts"), default=0, editable=False)
@@ -46,8 +48,11 @@ class Task(models.Model):
     last_error = models.TextField(_("last error"), default="", editable=False)
     schedule = models.TextField(_("schedule"), null=True, blank=True)
     # With a schedule: for which time the row waits, if ``when`` is another (jitter, a retry).
-    # Without: until when it waits at the latest, however often it is added (debounce).
     scheduled_time = models.DateTimeField(_("scheduled time"), null=True, editable=False)
+    # Debounced: until when it waits at the latest, however often it is added.
+    latest_time = models.DateTimeField(_("latest time"), null=True, editable=False)
+
+    objects = GuardedQuerySet.as_manager()
 
     class Meta:
         db_table = "t_task"

@@ -23,7 +23,8 @@ task_failed        handler class  ``task``, ``seconds``, ``exception``: the last
                    or None        from a rescuer: ``exception`` None, ``error`` says why
 task_missed        handler class  ``task``, ``lateness`` in seconds, ``action``: "coalesce" (it runs
                                   for the last of several missed times), "overrun" (times passed
-                                  while it ran or was tried again), "run", "skip", "fail"
+                                  while it ran or was tried again), "catch_up" (more passed than
+                                  its ``catch_up``), "run", "skip", "fail"
 task_stuck         handler class  ``task``, ``seconds``: it has been running for, more than its
                                   timeout; sent once, from a thread of its own
 task_lost          ``None``       ``task``: the end of a run was refused, its row had gone on

@@ -1,6 +1,6 @@
 """Between Django's datetimes and ours: everything inside this package is aware UTC."""
 
-from datetime import datetime, timedelta, timezone
+from datetime import datetime, timedelta, timezone, tzinfo
 
 from django.conf import settings
 from django.utils import timezone as django_timezone
@@ -45,16 +45,14 @@ def for_django(moment: datetime) -> datetime:
     return django_timezone.make_naive(moment, django_timezone.get_default_timezone())
 
 
-def storable(moment: datetime) -> datetime:
-    """``moment``, or the first one after it that Django's models tell from all others.
+def storable(moment: datetime, zone: tzinfo) -> datetime:
+    """``moment`` (aware), or the first one after it that the local times of ``zone`` tell from all
+    others.
 
-    Without ``USE_TZ`` they hold local times, and the hour that comes twice in autumn reads back as
-    the first one. A time in the second would come an hour early, and a task that repeats would
-    run without end until it has passed: so it is moved behind it.
+    The hour that comes twice in autumn reads back from a column of local times as the first one. A
+    time in the second would come an hour early, and a task that repeats would run without end
+    until it has passed: so it is moved behind it.
     """
-    if settings.USE_TZ:
-        return moment
-    zone = django_timezone.get_default_timezone()
     local = moment.astimezone(zone)
     if not local.fold:
         return moment

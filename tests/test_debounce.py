@@ -1,19 +1,24 @@
 """``on_conflict="debounce"``: due when nobody has added the task for a while."""
 
+from collections.abc import Callable
 from datetime import datetime, timedelta
 from typing import Any
 
 import pytest
 
-from django_tasks import client, registry
+from django_tasks import api, client, registry
 from django_tasks.client import add_task, add_tasks, cancel_task
 from django_tasks.exceptions import TaskTypeError, TaskValueError
-from django_tasks.handlers import TaskHandler
+from django_tasks.handlers import TaskHandler, task_handler
 from django_tasks.models import Task
+from django_tasks.outcomes import DONE, Again, GiveBack, Outcome, Reschedule, Retry
 from django_tasks.status import Status
 from django_tasks.store.claim import Claimer, claim, lanes
+from django_tasks.store.finish import Ended, finish
+from django_tasks.store.rescue import rescue
 from django_tasks.times import for_django
 from tests.conftest import NOW, Elsewhere
+from tests.factories import table
 from tests.waiting import DEADLINE
 
 pytestmark = pytest.mark.django_db
@@ -104,7 +109,7 @@ def test_while_it_runs_a_new_wait_begins(clock: Clock) -> None:
 
 def test_one_that_is_being_cancelled_counts_as_absent(clock: Clock) -> None:
     debounced("old")
-    Task.objects.update(status=Status.CANCELLING, claimed_by=7, claim_time=for_django(NOW))
+    table().update(status=Status.CANCELLING, claimed_by=7, claim_time=for_django(NOW))
     debounced("new")
     row = Task.objects.get()
     assert (row.status, row.biz_ext) == (Status.RUNNING, "new")
@@ -112,7 +117,7 @@ def test_one_that_is_being_cancelled_counts_as_absent(clock: Clock) -> None:
 
 def test_one_that_has_failed_waits_again(clock: Clock) -> None:
     debounced()
-    Task.objects.update(status=Status.FAILED, attempts=5)
+    table().update(status=Status.FAILED, attempts=5)
     debounced()
     row = Task.objects.get()
     assert (row.status, row.attempts) == (Status.PENDING, 0)
@@ -120,10 +125,128 @@ def test_one_that_has_failed_waits_again(clock: Clock) -> None:
 
 def test_and_then_as_long_as_any(clock: Clock) -> None:
     debounced(at_most=AT_MOST)
-    Task.objects.update(status=Status.FAILED)
+    table().update(status=Status.FAILED)
     clock.push(1000)
     debounced(at_most=AT_MOST)
     assert seconds_until(clock) == 30
+
+
+def deadline(clock: Clock) -> float | None:
+    """Seconds from now to the latest time of the task that is there."""
+    latest: datetime | None = Task.objects.get().latest_time
+    return None if latest is None else (latest - for_django(clock.moment)).total_seconds()
+
+
+@pytest.mark.parametrize("schedule", ["every 1h", "every 1h jitter 10m"])
+def test_the_time_of_a_schedules_run_is_no_deadline(clock: Clock, schedule: str) -> None:
+    add_task(Task(biz_code="index", biz_num="1", schedule=schedule))
+    # As a retry leaves it: due later than the time that it is meant for.
+    table().update(when=for_django(NOW), scheduled_time=for_django(NOW - WAIT), attempts=1)
+
+    stored = debounced(wait=60)
+
+    assert seconds_until(clock) == 60
+    assert (stored.schedule, stored.scheduled_time, stored.latest_time) == (None, None, None)
+
+
+def test_a_deadline_is_not_the_time_that_a_run_is_meant_for(clock: Clock) -> None:
+    stored = debounced(at_most=AT_MOST)
+    clock.push(60)
+    (mine,) = claim(Claimer(7), lanes(using="default")[0], clock.moment, 1, using="default")
+
+    assert stored.latest_time == for_django(NOW + AT_MOST)
+    assert stored.scheduled_time is None
+    assert mine.intended_time == NOW + WAIT
+
+
+def test_a_deadline_stays_when_no_other_is_given(clock: Clock) -> None:
+    debounced(at_most=AT_MOST)
+    debounced(wait=600)
+    assert seconds_until(clock) == AT_MOST.total_seconds() == deadline(clock)
+
+
+MOVES: dict[str, Callable[[], Any]] = {
+    "add": lambda: add_task(Task(biz_code="index", biz_num="1", when=NOW)),
+    "add many": lambda: add_tasks([Task(biz_code="index", biz_num="1", when=NOW)]),
+    "reschedule": lambda: api.reschedule_task("index", "1", NOW),
+    "run now": lambda: api.run_task_now("index", "1"),
+}
+
+
+@pytest.mark.parametrize("move", MOVES)
+def test_whoever_moves_it_lifts_its_deadline(clock: Clock, move: str) -> None:
+    debounced(at_most=AT_MOST)
+    clock.push(100)
+    MOVES[move]()
+    assert deadline(clock) is None
+
+    debounced(at_most=AT_MOST)
+    assert (seconds_until(clock), deadline(clock)) == (30, AT_MOST.total_seconds())
+
+
+def test_a_requeue_lifts_it_too(clock: Clock) -> None:
+    debounced(at_most=AT_MOST)
+    table().update(status=Status.FAILED)
+    api.requeue_task("index", "1")
+    assert deadline(clock) is None
+
+
+STAYS: dict[str, Callable[[], Any]] = {
+    "pause": lambda: api.pause_task("index", "1"),
+    "add, keep": lambda: add_task(
+        Task(biz_code="index", biz_num="1", when=NOW), on_conflict="keep"
+    ),
+    "add, earliest": lambda: add_task(
+        Task(biz_code="index", biz_num="1", when=NOW + 2 * WAIT), on_conflict="earliest"
+    ),
+}
+
+
+@pytest.mark.parametrize("step", STAYS)
+def test_what_does_not_move_it_leaves_its_deadline(clock: Clock, step: str) -> None:
+    debounced(at_most=AT_MOST)
+    STAYS[step]()
+    assert deadline(clock) == AT_MOST.total_seconds()
+
+
+def a_run_ends(clock: Clock, outcome: Outcome) -> None:
+    clock.push(40)
+    (lane,) = lanes(using="default")
+    (mine,) = claim(Claimer(7), lane, clock.moment, 1, using="default")
+    assert finish([Ended(mine, outcome)], clock.moment, using="default").lost == set()
+
+
+@pytest.mark.parametrize(
+    "outcome", [Retry(NOW + 2 * WAIT, "oh"), Reschedule(NOW + 2 * WAIT), Again(NOW + 2 * WAIT)]
+)
+def test_a_run_ends_the_wait_and_its_deadline(clock: Clock, outcome: Outcome) -> None:
+    debounced(at_most=AT_MOST)
+    a_run_ends(clock, outcome)
+    assert deadline(clock) is None
+
+    clock.push(60)
+    debounced(at_most=AT_MOST)
+    assert (seconds_until(clock), deadline(clock)) == (30, AT_MOST.total_seconds())
+
+
+def test_what_was_not_run_keeps_its_deadline(clock: Clock) -> None:
+    debounced(at_most=AT_MOST)
+    a_run_ends(clock, GiveBack())
+    assert deadline(clock) == AT_MOST.total_seconds() - 40
+
+    claim(Claimer(7), lanes(using="default")[0], clock.moment, 1, using="default")
+    assert len(rescue([7], lambda orphan: 9, clock.moment, using="default").freed) == 1
+    assert deadline(clock) == AT_MOST.total_seconds() - 40
+
+
+def test_what_was_added_while_it_ran_has_a_deadline_of_its_own(clock: Clock) -> None:
+    debounced(at_most=AT_MOST)
+    clock.push(40)
+    (mine,) = claim(Claimer(7), lanes(using="default")[0], clock.moment, 1, using="default")
+    debounced(at_most=AT_MOST)
+    assert finish([Ended(mine, DONE)], clock.moment, using="default").released == {mine.id}
+
+    assert (seconds_until(clock), deadline(clock)) == (30, AT_MOST.total_seconds())
 
 
 def test_after_a_cancel_the_wait_begins_anew(clock: Clock) -> None:
@@ -159,8 +282,17 @@ def test_a_wait_of_the_wrong_type_is_refused() -> None:
 def test_wait_goes_with_debounce_only() -> None:
     with pytest.raises(TaskValueError, match="goes with on_conflict='debounce' only"):
         add_task(Task(biz_code="index", biz_num="1", when=NOW), wait=3)
-    with pytest.raises(TaskValueError, match="on_conflict must be one of"):
+    with pytest.raises(TaskValueError, match="on_conflict goes with add_task only"):
         add_tasks([], on_conflict="debounce")
+
+
+def test_a_function_may_merge_payloads(clock: Clock, monkeypatch: pytest.MonkeyPatch) -> None:
+    @task_handler("index", merge=lambda waiting, added: [*waiting, *added])
+    def index(task: Any) -> None: ...
+
+    monkeypatch.setitem(registry._handlers, "index", index)
+    debounced([1])
+    assert debounced([2]).biz_ext == [1, 2]
 
 
 @pytest.mark.django_db(transaction=True)

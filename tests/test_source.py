@@ -65,7 +65,9 @@ def test_every_file_is_looked_at() -> None:
 
 @pytest.mark.parametrize("name", FILES)
 def test_nothing_can_make_objects_or_code_of_a_text(name: str) -> None:
-    assert not {module.partition(".")[0] for module in imported(name)} & FORBIDDEN_MODULES
+    # A suspect runs in another process of this very interpreter: a module of ours, by its name.
+    modules = {"subprocess"} if name == "worker/isolation.py" else set()
+    assert not {each.partition(".")[0] for each in imported(name)} & (FORBIDDEN_MODULES - modules)
     assert not used(name) & FORBIDDEN_NAMES
     assert not attributes(name) & (FORBIDDEN_NAMES - {"compile"})
     # Subclasses of a handler are asked for when handlers are registered, of no other class.
@@ -210,7 +212,7 @@ def test_only_the_dialects_and_the_checks_speak_to_a_cursor() -> None:
         for call in calls(name, "execute")
         if ast.unparse(call.func) == "cursor.execute"
     }
-    assert speaking == {"checks.py", "store/dialects.py", "store/hints.py"}
+    assert speaking == {"checks.py", "store/bounds.py", "store/dialects.py", "store/hints.py"}
     for name in FILES:
         assert "executemany" not in attributes(name)
         for call in calls(name, "execute"):

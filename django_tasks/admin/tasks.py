@@ -253,6 +253,7 @@ class TaskAdmin(TaskModelAdmin):
         "ended_runs",
         "version",
         "scheduled_time",
+        "latest_time",
         "create_time",
         "update_time",
     )
@@ -283,7 +284,7 @@ class TaskAdmin(TaskModelAdmin):
         if self.has_change_permission(request, obj):
             saving = {"fields": (*plan, "seen_version"), "description": _SAVING[obj.status]}
         runs = ("attempts", "rescues", "worker", "claim_time", "error", "ended_runs")
-        row = ("version", "scheduled_time", "create_time", "update_time")
+        row = ("version", "scheduled_time", "latest_time", "create_time", "update_time")
         return [
             (None, {"fields": ("biz_code", "biz_num", "status_word")}),
             (_("Plan"), saving),

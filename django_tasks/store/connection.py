@@ -94,7 +94,11 @@ connection_created.connect(_prepare_session, dispatch_uid="django_tasks.store.co
 
 
 def _own_settings(vendor: str, settings: dict[str, Any], bounds: Bounds) -> dict[str, Any]:
-    """Settings of a connection of our own; what the project has set itself stands."""
+    """Settings of a connection of our own. The bounds of SQLite are there, those of the others in
+    the session; for the network, what the project has set itself stands.
+    """
+    if vendor == "sqlite":
+        return {**settings, "OPTIONS": {**settings["OPTIONS"], "timeout": bounds.lock_wait}}
     options = {key: value for key, value in settings["OPTIONS"].items() if key != "pool"}
     return {**settings, "OPTIONS": {**_network_bounds(vendor, bounds), **options}}
 

@@ -83,7 +83,7 @@ def _joined(
 
 def _locked(dialect: Dialect, new: NewTask) -> There | None:
     template = (
-        "SELECT status, {when}, biz_ext, scheduled_time, claim_time FROM {task}"
+        "SELECT status, {when}, biz_ext, latest_time, claim_time FROM {task}"
         f" WHERE biz_code = %s AND biz_num = %s{dialect.lock}"
     )
     for status, when, biz_ext, latest, claimed in dialect.fetch(template, new[:2]):
@@ -96,7 +96,7 @@ def _stored(dialect: Dialect, new: NewTask, latest: datetime | None) -> Task:
     """Note until when it waits at the latest, in the row that is locked, and read it."""
     key = new[:2]
     if latest is not None:
-        template = "UPDATE {task} SET scheduled_time = %s WHERE biz_code = %s AND biz_num = %s"
+        template = "UPDATE {task} SET latest_time = %s WHERE biz_code = %s AND biz_num = %s"
         expect_count(dialect.execute(template, [dialect.to_due(latest), *key]), 1)
     (row,) = search.with_keys([key], using=dialect.connection.alias)
     return row

@@ -140,7 +140,20 @@ class Dialect:
 
     def to_due(self, moment: datetime) -> Any:
         """An aware datetime at which a task is to run, never earlier: see ``storable``."""
-        return self.to_column(storable(moment))
+        return self.to_column(self.storable(moment))
+
+    def storable(self, moment: datetime) -> datetime:
+        """An aware datetime as a column reads it back: itself, or later where an hour comes twice.
+
+        Columns hold local times without ``USE_TZ``, and also with it where the database has a
+        ``TIME_ZONE`` of its own in DATABASES; with ``USE_TZ`` PostgreSQL's know UTC in any case.
+        """
+        zone = self.connection.timezone
+        if zone is timezone.utc:  # as almost all
+            return moment
+        if zone is not None and self.connection.features.supports_timezones:
+            return moment
+        return storable(moment, zone or django_timezone.get_default_timezone())
 
     def readable(self, column: str) -> str:
         """A datetime column as something that drivers read quickly, for ``from_column``.
@@ -226,9 +239,6 @@ class SQLite(Dialect):
     def utc(self, value: Any) -> datetime:
         # The database runs in this process: its clock is the host's.
         return utc_now()
-
-    def bound(self, bounds: Bounds) -> None:
-        self.execute(f"PRAGMA busy_timeout = {int(bounds.lock_wait * 1000)}")
 
     def _contention(self, cause: BaseException) -> bool:
         code = _sqlite_code(cause)
@@ -333,11 +343,10 @@ class PostgreSQL(Dialect):
             yield
 
     def _set_bounds(self, bounds: Bounds, *, is_local: bool) -> None:
-        milliseconds = [f"{int(seconds * 1000)}ms" for seconds in bounds]
+        lock_wait, statement = (str(int(seconds * 1000)) for seconds in bounds)
         super().fetch(
-            f"SELECT set_config('lock_timeout', %s, {is_local}),"
-            f" set_config('statement_timeout', %s, {is_local})",
-            milliseconds,
+            "SELECT set_config('lock_timeout', %s, %s), set_config('statement_timeout', %s, %s)",
+            [lock_wait, is_local, statement, is_local],
         )
 
 
@@ -382,17 +391,12 @@ class MySQL(Dialect):
 
     def bound(self, bounds: Bounds) -> None:
         # Of rows, and of tables: a migration waits for a report, and all who come wait behind it,
-        # for a day by default.
-        seconds = max(1, int(bounds.lock_wait))
-        template = "SET SESSION innodb_lock_wait_timeout = %s, SESSION lock_wait_timeout = %s"
-        self.execute(f"{template}, {self._statement_bound}", [seconds, seconds, bounds.statement])
-
-    # Of SELECT alone; in milliseconds.
-    _statement_bound = "SESSION max_execution_time = FLOOR(1000 * %s)"
+        # for a day by default. MySQL can bound no
+        # statement but SELECT: there the time-out of the network is the bound (``connection``).
+        self.execute(_LOCK_WAITS, [_whole_seconds(bounds)] * 2)
 
 
 class MariaDB(MySQL):
-    _statement_bound = "SESSION max_statement_time = %s"
     returns_deletes = True
     returns_inserts = True
 
@@ -400,12 +404,27 @@ class MariaDB(MySQL):
     def is_galera(self) -> bool:  # type: ignore[override]
         return ("wsrep_on", "ON") in self.fetch("SHOW VARIABLES LIKE 'wsrep_on'")
 
+    def bound(self, bounds: Bounds) -> None:
+        seconds = _whole_seconds(bounds)
+        # Longer than a wait for a lock, which is to be told as one.
+        statement = max(bounds.statement, 2.0 * seconds)
+        template = f"{_LOCK_WAITS}, SESSION max_statement_time = %s"
+        self.execute(template, [seconds, seconds, statement])
+
     def catch_up(self) -> None:
         if self.is_galera:
             self.fetch("SET STATEMENT wsrep_sync_wait = 1 FOR SELECT 1 FROM {task} LIMIT 1")
 
 
 _NOTHING = nullcontext()
+
+_LOCK_WAITS = "SET SESSION innodb_lock_wait_timeout = %s, SESSION lock_wait_timeout = %s"
+
+
+def _whole_seconds(bounds: Bounds) -> int:
+    """MySQL's and MariaDB's waits for locks are whole seconds, one or more."""
+    return max(1, int(bounds.lock_wait))
+
 
 _SQLITE_WORLD = re.compile("disk|readonly|read-only|unable to open|malformed|not a database|I/O")
 

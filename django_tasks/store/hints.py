@@ -11,7 +11,7 @@ import select
 from collections.abc import Callable
 from contextlib import nullcontext, suppress
 from datetime import datetime, timedelta
-from time import monotonic
+from math import inf
 from typing import Any
 
 from django.db import Error, connections
@@ -19,6 +19,7 @@ from django.db import Error, connections
 from django_tasks import doorbell, forks
 from django_tasks.conf import options
 from django_tasks.doorbell import Door
+from django_tasks.hostclock import ticks
 from django_tasks.store import workers
 from django_tasks.store.dialects import Dialect, dialect_of
 
@@ -83,9 +84,9 @@ def _is_soon(first: datetime, now: datetime) -> bool:
 
 def _known_doors(using: str) -> list[Door]:
     """Read without a lock: at worst two threads ask at once."""
-    asked, doors = _doors.get(using, (-DOORS_SECONDS, []))
-    tick = monotonic()
-    if tick - asked >= (DOORS_SECONDS if doors else NO_DOORS_SECONDS):
+    asked, doors = _doors.get(using, (inf, []))
+    tick = ticks()
+    if not 0 <= tick - asked < (DOORS_SECONDS if doors else NO_DOORS_SECONDS):
         with suppress(Error):
             doors = [door for door in workers.doors(using=using) if door.can_be_reached()]
         _doors[using] = tick, doors

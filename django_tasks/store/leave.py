@@ -26,7 +26,8 @@ class Leaving(NamedTuple):
     """An owned row that goes on without its owner: what is new about it.
 
     ``when`` None and ``biz_ext`` None leave those as they are; ``biz_ext`` "null" stores NULL.
-    ``scheduled_time`` goes with ``when``: it is left or set with it.
+    ``scheduled_time`` goes with ``when``: it is left or set with it. The deadline of a debounced
+    task is left with it, and forgotten with another ``when``: its wait is over.
     """
 
     id: int
@@ -116,6 +117,7 @@ WITH n({_NEW_COLUMNS}) AS (VALUES {", ".join([marked] * len(rows))})
 UPDATE {{task}} AS t SET
     {{when}} = COALESCE({when}, t.{{when}}),
     scheduled_time = CASE WHEN n.new_when IS NULL THEN t.scheduled_time ELSE {scheduled} END,
+    latest_time = CASE WHEN n.new_when IS NULL THEN t.latest_time END,
     biz_ext = CASE WHEN n.new_biz_ext IS NULL THEN t.biz_ext
                    WHEN n.new_biz_ext = 'null' THEN NULL ELSE {ext} END,
     attempts = n.new_attempts, rescues = n.new_rescues, last_error = n.new_error,
@@ -138,6 +140,7 @@ UPDATE {{task}} AS t JOIN ({union}) AS n
     ON t.id = n.task_id AND t.version = n.task_version AND t.claimed_by = n.owner
 SET t.{{when}} = COALESCE(n.new_when, t.{{when}}),
     t.scheduled_time = IF(n.new_when IS NULL, t.scheduled_time, n.new_scheduled),
+    t.latest_time = IF(n.new_when IS NULL, t.latest_time, NULL),
     t.biz_ext = CASE WHEN n.new_biz_ext IS NULL THEN t.biz_ext
                      WHEN n.new_biz_ext = 'null' THEN NULL ELSE n.new_biz_ext END,
     t.attempts = n.new_attempts, t.rescues = n.new_rescues, t.last_error = n.new_error,

@@ -16,9 +16,10 @@ from django.db.models import Case, F, Q, SmallIntegerField, TextField, Value, Wh
 
 from django_tasks.models import Task
 from django_tasks.status import OWNED, UNOWNED, Status
+from django_tasks.store.dialects import dialect_of
 from django_tasks.store.search import Planned
 from django_tasks.store.transactions import retried, write_transaction
-from django_tasks.times import for_django, storable
+from django_tasks.times import for_django
 
 
 class Cancelled(NamedTuple):
@@ -29,11 +30,15 @@ class Cancelled(NamedTuple):
 
 
 class CancelResult(str, Enum):
-    """What ``cancel_task`` found."""
+    """The answer of ``cancel_task``. NOT_FOUND is false, the others are true."""
 
     CANCELLED = "cancelled"  # it was waiting: its row is gone and it will not start
     CANCELLING = "cancelling"  # it runs: its handler can see it, its row goes with the run
     NOT_FOUND = "not_found"  # there is no such task
+
+    def __bool__(self) -> bool:
+        # Not as of a text: the functions beside cancel_task answer False where there is no task.
+        return self is not CancelResult.NOT_FOUND
 
     def __str__(self) -> str:
         return self.value
@@ -101,7 +106,7 @@ def _switch(matching: Q, now: datetime, change: dict[Status, Status], *, using: 
     return _update(
         matching & Q(status__in=list(change)),
         using=using,
-        version=_when(Q(status__in=unowned), F("version") + 1, F("version")),
+        version=F("version") + _when(Q(status__in=unowned), Value(1), Value(0)),
         update_time=for_django(now),
         status=_mapped(change),
     )
@@ -123,8 +128,9 @@ def _move(
         attempts=_when(owned, F("attempts"), Value(0)),
         rescues=_when(owned, F("rescues"), Value(0)),
         last_error=_when(owned, F("last_error"), Value("", output_field=TextField())),
-        when=for_django(storable(when)),
+        when=for_django(dialect_of(using).storable(when)),
         scheduled_time=None,
+        latest_time=None,
         **others,
         version=F("version") + 1,
         update_time=for_django(now),

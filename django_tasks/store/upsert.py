@@ -20,7 +20,7 @@ from django_tasks.status import Status
 from django_tasks.store.claim import OWNED_SQL
 from django_tasks.store.dialects import Dialect, dialect_of, marks
 from django_tasks.store.transactions import answered_transaction, write_transaction
-from django_tasks.times import for_django, storable
+from django_tasks.times import for_django
 
 
 class OnConflict(str, Enum):
@@ -49,6 +49,7 @@ _COLUMNS = (
     " status, version, attempts, rescues, last_error"
 )
 _ALL_FIELDS = [field.attname for field in Task._meta.concrete_fields]
+_TIMES = ("when", "create_time", "update_time", "claim_time", "scheduled_time", "latest_time")
 _ALL_COLUMNS = ", ".join("{when}" if name == "when" else name for name in _ALL_FIELDS)
 # What the statement decides, where it moves whatever it finds; the rest is known beforehand. (Of
 # ``biz_ext`` jsonb makes another text: 1e20 is a whole number there.)
@@ -214,7 +215,8 @@ def _assignments(old: str, new: Callable[[str], str]) -> str:
         f" rescues = CASE WHEN {owned} THEN {old}rescues ELSE 0 END,"
         f" last_error = CASE WHEN {owned} THEN {old}last_error ELSE '' END,"
         f" biz_ext = {new('biz_ext')}, queue = {new('queue')}, priority = {new('priority')},"
-        f" schedule = {new('schedule')}, scheduled_time = NULL, update_time = {new('update_time')},"
+        f" schedule = {new('schedule')}, scheduled_time = NULL, latest_time = NULL,"
+        f" update_time = {new('update_time')},"
         f" version = {old}version + 1, {{when}} = {new('{when}')},"
         f" status = CASE {old}status WHEN {Status.FAILED:d} THEN {Status.PENDING:d}"
         f" WHEN {Status.CANCELLING:d} THEN {Status.RUNNING:d} ELSE {old}status END"
@@ -247,11 +249,12 @@ def _moved(dialect: Dialect, task: NewTask, now: datetime, decided: tuple[Any, .
     values = {
         **task._asdict(),
         **dict(zip(_DECIDED, facts, strict=True)),
-        "when": for_django(storable(task.when)),
+        "when": for_django(dialect.storable(task.when)),
         "create_time": for_django(dialect.from_column(created)),
         "update_time": for_django(now),
         "claim_time": claimed and for_django(dialect.from_column(claimed)),
         "scheduled_time": None,
+        "latest_time": None,
     }
     return _as_task(dialect, values)
 
@@ -259,7 +262,7 @@ def _moved(dialect: Dialect, task: NewTask, now: datetime, decided: tuple[Any, .
 def _stored(dialect: Dialect, row: tuple[Any, ...]) -> Task:
     """A row as Django would have read it."""
     values = dict(zip(_ALL_FIELDS, row, strict=True))
-    for name in ("when", "create_time", "update_time", "claim_time", "scheduled_time"):
+    for name in _TIMES:
         if values[name] is not None:
             values[name] = for_django(dialect.from_column(values[name]))
     return _as_task(dialect, values)

@@ -53,7 +53,6 @@ from django_tasks.recurrence import (
     UnknownTrigger,
     attempts_of,
     for_latest,
-    leaves_out,
     next_run,
     policy_of,
     recurrence_of,
@@ -297,9 +296,9 @@ class Runner:
         following = next_run(run.claimed, run.recurrence, now)
         if following is None:
             return None
-        if leaves_out(run.claimed, run.recurrence, following.scheduled_time or following.when):
-            self._missed(run, now, "overrun")
-        return replace(following, **facts)
+        if following.left_out:
+            self._missed(run, now, following.left_out)
+        return replace(following.run, **facts)
 
     def _may_start(self, claimed: Claimed) -> bool:
         """Whether the claim is this worker's: not of a life before, nor past its lease."""

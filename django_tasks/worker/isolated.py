@@ -2,11 +2,11 @@
 
     python -m django_tasks.worker.isolated ANSWER
 
-Reads the job from its input, and writes the end of the run into the file ANSWER.
+Reads the job from its input, two lines of JSON, and writes the end of the run into the file ANSWER.
 """
 
+import json
 import os
-import pickle
 import select
 import sys
 import threading
@@ -29,21 +29,19 @@ class Seat(NamedTuple):
 
 def main(answer: str) -> int:
     """Run the job on the input; returns the exit code."""
-    length = int.from_bytes(sys.stdin.buffer.read(8), "big")
-    job = sys.stdin.buffer.read(length)
+    seat, claim = (sys.stdin.buffer.readline().decode() for _ in range(2))
     parent = os.getppid()
     threading.Thread(
         target=_end_with, args=(parent,), name="django_tasks-parent", daemon=True
     ).start()
     try:
         run = _set_up()
-        seat, claimed = pickle.loads(job)  # noqa: S301 - written by our own parent
     except Exception:  # noqa: BLE001 - then the worker runs the task itself
         return CANNOT
-    ended = run(seat, claimed)
+    ended = run(Seat(*json.loads(seat)), claim)
     if ended is None:
         return CANNOT
-    Path(answer).write_bytes(pickle.dumps(ended))
+    Path(answer).write_text(ended, encoding="utf-8")
     return 0
 
 

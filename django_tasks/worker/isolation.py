@@ -4,11 +4,12 @@ For rows whose worker has died with them twice. The process is a new Python and 
 another thread held at the moment of a fork would stay locked in it for ever.
 """
 
+import json
 import os
-import pickle
 import signal
 import subprocess
 import sys
+from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -21,6 +22,7 @@ from django_tasks.claimed import Claimed
 from django_tasks.exceptions import TaskException
 from django_tasks.store.finish import Ended
 from django_tasks.worker.isolated import CANNOT, Seat
+from django_tasks.worker.wire import claim_to_text, end_of_text
 
 PROGRAM = "django_tasks.worker.isolated"
 
@@ -42,11 +44,11 @@ def run_apart(claimed: Claimed, worker_id: int, name: str, *, using: str) -> End
     seat = Seat(using, _database_name(using), worker_id, name)
     with TemporaryDirectory(prefix="django_tasks-") as folder:
         answer = Path(folder) / "end"  # a file and no pipe: what the run forks may keep a pipe open
-        code = _run(pickle.dumps((seat, claimed)), answer)
+        code = _run([json.dumps(seat), claim_to_text(claimed)], answer)
         if code == CANNOT:
             raise NoProcess("it could not set up this project, or knows no such handler")
         if code == 0 and answer.exists():
-            return _ended(answer.read_bytes())
+            return end_of_text(answer.read_text(encoding="utf-8"))
     raise ProcessDied(f"The process that ran this task alone died: {_cause(code)}.")
 
 
@@ -58,7 +60,7 @@ def _database_name(using: str) -> str:
     return str(connection.settings_dict["NAME"])
 
 
-def _run(job: bytes, answer: Path) -> int:
+def _run(job: Sequence[str], answer: Path) -> int:
     if not os.environ.get(ENVIRONMENT_VARIABLE):
         raise NoProcess(f"{ENVIRONMENT_VARIABLE} is not set")
     path = os.pathsep.join(each or os.getcwd() for each in sys.path)
@@ -74,7 +76,7 @@ def _run(job: bytes, answer: Path) -> int:
         raise NoProcess(str(error)) from error
     with process, suppress(BrokenPipeError):  # its exit code says why
         if process.stdin is not None:
-            process.stdin.write(len(job).to_bytes(8, "big") + job)
+            process.stdin.write("".join(f"{line}\n" for line in job).encode())
             process.stdin.flush()
         # Its input stays open until it has ended: when that is closed, we have died.
         process.wait()
@@ -87,13 +89,6 @@ def _python() -> str:
         if Path(path).name.startswith(("python", "pypy")) and os.access(path, os.X_OK):
             return path
     raise NoProcess("there is no Python interpreter to start")
-
-
-def _ended(answer: bytes) -> Ended:
-    ended = pickle.loads(answer)  # noqa: S301 - written by our own child into our own folder
-    if not isinstance(ended, Ended):
-        raise ProcessDied("The process that ran this task alone has not told its end.")
-    return ended
 
 
 def _cause(code: int) -> str:

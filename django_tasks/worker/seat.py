@@ -2,15 +2,14 @@
 
 from django.db import connections
 
-from django_tasks.claimed import Claimed
 from django_tasks.clock import Clock
 from django_tasks.registry import handler_for
 from django_tasks.store.connection import close_connections
-from django_tasks.store.finish import Ended
 from django_tasks.store.workers import read_clock
 from django_tasks.worker.coroutines import EventLoop
 from django_tasks.worker.execution import Runner
 from django_tasks.worker.isolated import Seat
+from django_tasks.worker.wire import claim_of_text, end_to_text
 
 
 class Substitute:
@@ -26,15 +25,19 @@ class Substitute:
         return True
 
 
-def run_in_place(seat: Seat, claimed: Claimed) -> Ended | None:
-    """Run a claim in place of its worker; None if its handler is not known here."""
+def run_in_place(seat: Seat, claim: str) -> str | None:
+    """Run a claim in place of its worker and return its end, both as JSON.
+
+    None if its handler is not known here.
+    """
+    claimed = claim_of_text(claim)
     connections[seat.using].settings_dict["NAME"] = seat.database
     handler = handler_for(claimed.biz_code)
     if handler is None:
         return None
     loop = EventLoop()
     try:
-        return Runner(seat.using, Substitute(seat), loop).run(claimed, handler)
+        return end_to_text(Runner(seat.using, Substitute(seat), loop).run(claimed, handler))
     finally:
         loop.close()
         close_connections()

@@ -12,7 +12,7 @@ from django.core.checks import CheckMessage, Tags, run_checks
 from django.core.checks import registry as django_checks
 from django.db import connections
 
-from django_tasks import checks, installation, registry
+from django_tasks import checks, handler_checks, installation, registry
 from django_tasks.handlers import TaskHandler, task_handler
 from django_tasks.models import Task
 from tests.vendor import VENDOR
@@ -77,8 +77,9 @@ def test_every_check_without_a_database_runs_without_a_connection(databases: Dat
 def test_every_id_stands_in_the_table_and_every_id_of_the_table_is_used() -> None:
     assert checks.__doc__ is not None
     documented = re.findall(r"^``django_tasks\.(\w\d{3})``", checks.__doc__, re.MULTILINE)
-    source = Path(checks.__file__).read_text()
-    used = set(re.findall(r'"([EW]\d{3})"', source)) | {installation.CHECK_ID[-4:]}
+    source = Path(checks.__file__).read_text() + Path(handler_checks.__file__).read_text()
+    used = set(re.findall(r'"(?:django_tasks\.)?([EW]\d{3})"', source))
+    used.add(installation.CHECK_ID[-4:])
     assert documented == sorted(used)
 
 

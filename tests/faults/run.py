@@ -21,11 +21,11 @@ from time import monotonic
 from typing import Any
 
 from tests.faults import databases
-from tests.faults.checker import Accusation, Verdict
+from tests.faults.acts import SCENARIOS, Scenario, why_not
 from tests.faults.databases import Site
-from tests.faults.faults import SCENARIOS, Scenario, why_not
 from tests.faults.stage import Size, play
 from tests.faults.table import Row, Table
+from tests.faults.verdicts import Accusation, Verdict
 
 SHORT = ("SIGKILL worker", "SIGSTOP > lease", "database kill -9", "proxy: cut after COMMIT")
 

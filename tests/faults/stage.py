@@ -4,10 +4,12 @@ from pathlib import Path
 from time import monotonic
 from typing import NamedTuple
 
-from tests.faults.checker import Accusation, Verdict, check, defects
+from tests.faults.checker import check
 from tests.faults.databases import Site
-from tests.faults.faults import Scenario
-from tests.faults.world import World, faketime
+from tests.faults.processes import faketime
+from tests.faults.scenarios import Scenario
+from tests.faults.verdicts import Accusation, Verdict, defects
+from tests.faults.world import World
 
 # However slow the machine: a scenario that takes longer hangs.
 LIMIT_SECONDS = 900.0

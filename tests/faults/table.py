@@ -8,10 +8,10 @@ from typing import NamedTuple
 
 import django
 
-from tests.faults.checker import Verdict
+from tests.faults.acts import SCENARIOS
 from tests.faults.databases import SITES
-from tests.faults.faults import SCENARIOS
 from tests.faults.stage import Size
+from tests.faults.verdicts import Verdict
 
 TITLES = {
     "sqlite": "SQLite",

@@ -8,9 +8,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from django_tasks import logs
-from tests.faults.checker import check, defects
+from tests.faults.checker import check
 from tests.faults.history import Add, Call, Clock, End, Fault, History, Run, from_records
 from tests.faults.simulation import Simulation
+from tests.faults.verdicts import defects
 
 KEY = ("plain", "1")
 LEASE = 3.0

@@ -9,9 +9,11 @@ from time import monotonic
 import pytest
 
 from tests.faults import journal
-from tests.faults.checker import Verdict, check
+from tests.faults.checker import check
 from tests.faults.databases import Site
-from tests.faults.world import Steward, Worker, World
+from tests.faults.processes import Steward, Worker
+from tests.faults.verdicts import Verdict
+from tests.faults.world import World
 from tests.waiting import eventually
 
 LEASE = 1.5

@@ -128,7 +128,7 @@ def test_tables_of_an_older_version_are_one_sentence(tmp_path: Path) -> None:
     result = finished(environment)
     assert result.returncode == 1
     (line,) = result.stderr.strip().splitlines()
-    assert "(t_task.scheduled_time, t_task_" in line
+    assert "(t_task.scheduled_time, t_task.latest_time, t_task_" in line
 
 
 def test_it_says_in_one_line_what_it_serves(start: Start, journal: Journal) -> None:

@@ -30,13 +30,24 @@ class Row:
     claimed_by: int | None = None
     claim_second: int | None = None
     last_error: str = ""
+    schedule: str | None = None
+    # Two times with one meaning each: of a schedule's run, and of a debounced task's patience.
+    scheduled: int | None = None
+    latest: int | None = None
 
     @property
     def owned(self) -> bool:
         return self.status in OWNED
 
+    @property
+    def intended(self) -> int:
+        return self.when if self.scheduled is None else self.scheduled
+
     def forget_failures(self) -> None:
         self.attempts, self.rescues, self.last_error = 0, 0, ""
+
+    def wait_until(self, when: int, scheduled: int | None = None) -> None:
+        self.when, self.scheduled, self.latest = when, scheduled, None
 
     def leave_owner(self) -> None:
         self.status = ENDED.get(self.status, self.status)
@@ -52,6 +63,8 @@ class Claim:
     version: int
     owner: int
     second: int
+    # Of a task that has a schedule: for which time the run is.
+    intended: int | None = None
 
 
 @dataclass
@@ -75,22 +88,40 @@ class Reference:
             return True
         return mode == "earliest" and when < row.when
 
-    def add(self, key, mode: str, when: int, biz_ext, queue: str, priority: int) -> bool:
+    def add(
+        self, key, mode: str, when: int, biz_ext, queue: str, priority: int, schedule=None
+    ) -> bool:
         """Whether it was inserted or moved. A new row has the id 0 until the caller sets it."""
         if not self.would_move(key, mode, when):
             return False
         row = self.rows.get(key)
         if row is None:
-            self.rows[key] = Row(0, when, biz_ext, queue, priority)
+            self.rows[key] = Row(0, when, biz_ext, queue, priority, schedule=schedule)
             return True
-        row.biz_ext, row.queue, row.priority = biz_ext, queue, priority
+        row.biz_ext, row.queue, row.priority, row.schedule = biz_ext, queue, priority, schedule
         self._move(row, when)
         return True
+
+    def debounce(self, key, now: int, wait: int, at_most: int | None, *added) -> None:
+        """An add that waits for ``wait``, and no longer than ``at_most`` after the first one."""
+        row, when = self.rows.get(key), now + wait
+        latest = None if at_most is None else now + at_most
+        if row is not None and row.status != CANCELLING and not self._has_begun(row):
+            if row.status != FAILED and row.latest is not None:
+                latest = row.latest
+            if latest is not None:
+                when = max(now, min(when, latest))
+        self.add(key, "replace", when, *added)
+        self.rows[key].latest = latest
+
+    def _has_begun(self, row: Row) -> bool:
+        """Whether all that was added to it runs now."""
+        return row.owned and row.when <= row.claim_second
 
     def _move(self, row: Row, when: int) -> None:
         if not row.owned:
             row.forget_failures()
-        row.when = when
+        row.wait_until(when)
         row.version += 1
         row.status = REVIVED.get(row.status, row.status)
 
@@ -170,9 +201,12 @@ class Reference:
         assert row.status == PENDING
         row.status, row.claimed_by, row.claim_second = RUNNING, worker, second
         row.version += 1
-        return Claim(row.id, row.version, worker, second)
+        intended = row.intended if row.schedule else None
+        return Claim(row.id, row.version, worker, second, intended)
 
-    def finish(self, claim: Claim, outcome: str, *, when: int = 0, biz_ext=None, error="") -> str:
+    def finish(
+        self, claim: Claim, outcome: str, *, when: int = 0, biz_ext=None, error="", scheduled=None
+    ) -> str:
         """ "as asked", "released" or "lost"."""
         key, row = self.by_id(claim.id)
         if row is None or (row.claimed_by, row.claim_second) != (claim.owner, claim.second):
@@ -184,16 +218,16 @@ class Reference:
             del self.rows[key]
             return "as asked"
         if outcome == "next":
-            row.when = when
+            row.wait_until(when, scheduled)
             row.biz_ext = row.biz_ext if biz_ext is None else biz_ext
             row.forget_failures()
         elif outcome == "retry":
-            row.when = when
+            row.wait_until(when, claim.intended)
             row.attempts += 1
             row.rescues = 0
             row.last_error = error
         elif outcome == "again":
-            row.when = when
+            row.wait_until(when, claim.intended)
         elif outcome == "fail":
             row.status = FAILED
             row.attempts += 1

@@ -11,7 +11,7 @@ from django_tasks.store.dialects import Bounds, Dialect, dialect_of
 from django_tasks.store.finish import Ended, await_claim, finish_inside, is_cancelled
 from django_tasks.store.upsert import OnConflict, upsert_one
 from django_tasks.store.workers import Registration, register
-from tests.factories import NOW, a_claim, a_new
+from tests.factories import NOW, a_claim, a_new, table
 from tests.store.conftest import forget_dialect
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -92,8 +92,8 @@ def late_claim(catching_up):
     claimed = a_claim()
     owned = Task.objects.values("status", "version", "claimed_by", "claim_time").get()
     free = {"status": Status.PENDING, "version": 0, "claimed_by": None, "claim_time": None}
-    Task.objects.update(**free)
-    catching_up.append(lambda: Task.objects.update(**owned))
+    table().update(**free)
+    catching_up.append(lambda: table().update(**owned))
     return claimed
 
 
@@ -122,7 +122,7 @@ def test_a_claim_that_has_not_arrived_yet_is_not_a_cancelled_one(catching_up):
 
 def test_a_cancelled_claim_is_one_on_a_node_too(catching_up):
     claimed = a_claim()
-    Task.objects.update(status=Status.CANCELLING, version=2)
+    table().update(status=Status.CANCELLING, version=2)
 
     assert is_cancelled(claimed, using="default")
 

@@ -19,7 +19,7 @@ from django_tasks.store.finish import Ended, finish
 from django_tasks.store.gates import PASSING_SECONDS, refund
 from django_tasks.store.pauses import Scope, set_pause
 from django_tasks.store.rescue import rescue
-from tests.factories import CODE, NOW, WORKER, a_lane, a_row, later, rows
+from tests.factories import CODE, NOW, WORKER, a_lane, a_row, later, rows, table
 from tests.store.test_plans import check_plan, plan_of
 
 pytestmark = pytest.mark.django_db
@@ -344,7 +344,7 @@ def test_a_gate_that_somebody_holds_is_stepped_over(elsewhere):
 def test_a_row_that_somebody_holds_is_stepped_over_too(elsewhere):
     rows(range(3))
     with transaction.atomic():
-        assert Task.objects.filter(biz_num="0").update(version=F("version")) == 1
+        assert table(biz_num="0").update(version=F("version")) == 1
         other = elsewhere(passing, as_limit(2, None))
         stepped_over = not has_one_writer("default") and other.result() is not None
 

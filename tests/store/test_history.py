@@ -1,15 +1,16 @@
 """The history of runs: a line for each end that counted, and none that is older than it may be."""
 
 from datetime import datetime
+from threading import Event
 from typing import Any
 
 import pytest
-from django.db import transaction
+from django.db import OperationalError, connection, transaction
 
 from django_tasks import api
 from django_tasks.exceptions import ClaimLost
 from django_tasks.history import keeps
-from django_tasks.models import Task, TaskRun
+from django_tasks.models import TaskRun
 from django_tasks.outcomes import (
     DONE,
     LOST,
@@ -26,8 +27,11 @@ from django_tasks.outcomes import (
 )
 from django_tasks.status import RunOutcome, Status
 from django_tasks.store import history
+from django_tasks.store.dialects import Dialect
 from django_tasks.store.finish import Ended, finish, finish_inside
-from tests.factories import NOW, a_claim, a_line, a_run, a_task, in_utc, later
+from tests.conftest import DEADLINE, Elsewhere
+from tests.factories import NOW, a_claim, a_line, a_run, a_task, in_utc, later, table
+from tests.vendor import ON_SQLITE
 
 pytestmark = pytest.mark.django_db
 
@@ -86,7 +90,7 @@ def test_what_is_not_to_be_kept_leaves_none() -> None:
 
 def test_an_end_that_was_lost_leaves_none_and_the_others_theirs() -> None:
     claims = [a_claim("1", biz_code="a"), a_claim("2", biz_code="b"), a_claim("3", biz_code="c")]
-    Task.objects.filter(biz_num="2").update(claimed_by=8)
+    table(biz_num="2").update(claimed_by=8)
     assert finish(told(*claims), NOW, using="default").lost == {claims[1].id}
     assert sorted(numbers()) == ["1", "3"]
 
@@ -102,7 +106,7 @@ def test_a_run_whose_task_was_added_again_or_cancelled_has_run() -> None:
     moved = a_claim("1", biz_code="a")
     api.add_task(a_task("1", biz_code="a"))
     cancelled = a_claim("2", biz_code="b")
-    Task.objects.filter(biz_num="2").update(status=Status.CANCELLING)
+    table(biz_num="2").update(status=Status.CANCELLING)
     finish(told(moved, cancelled), NOW, using="default")
     assert sorted(numbers()) == ["1", "2"]
 
@@ -120,7 +124,7 @@ def test_the_line_of_an_atomic_run_is_part_of_its_transaction() -> None:
 
 def test_an_atomic_run_that_lost_its_claim_leaves_none() -> None:
     (end,) = told(a_claim())
-    Task.objects.update(claimed_by=8)
+    table().update(claimed_by=8)
     with pytest.raises(ClaimLost), transaction.atomic():
         finish_inside(end, NOW, using="default")
     assert numbers() == []
@@ -173,5 +177,151 @@ def test_more_than_a_batch_goes_batch_by_batch(monkeypatch: pytest.MonkeyPatch) 
     assert history.prune(NOW, using="default")
     assert numbers() == ["2", "3", "4"]
     assert history.prune(NOW, using="default")
+    assert history.prune(NOW, using="default")
     assert not history.prune(NOW, using="default")
     assert numbers() == []
+
+
+def test_a_few_that_have_just_grown_old_are_no_reason_to_look_again_soon() -> None:
+    stretch(99, old=True)
+    stretch(1, old=False)
+    assert not history.prune(NOW, using="default")
+    assert len(numbers()) == 1
+    stretch(100, old=True)
+    assert history.prune(NOW, using="default")
+
+
+def stretch(count: int, *, old: bool) -> None:
+    """So many lines in a row, behind those that are there."""
+    lines = [a_line(biz_num="old" if old else "young", ended=later(-9 if old else 9))] * count
+    history.record(lines, using="default")
+
+
+def pruned(calls: int) -> int:
+    """How many old lines are left after so many calls."""
+    for _ in range(calls):
+        history.prune(NOW, using="default")
+    return TaskRun.objects.filter(biz_num="old").count()
+
+
+@pytest.mark.parametrize("ahead", [1000, 2500])
+def test_old_lines_behind_many_young_ones_go(ahead: int) -> None:
+    """Those were written while the clock was ahead, or come from another system."""
+    stretch(ahead, old=False)
+    stretch(1500, old=True)
+    stretch(500, old=False)
+    stretch(700, old=True)
+    stretch(10, old=False)
+    assert pruned(5) == 0
+    assert TaskRun.objects.count() == ahead + 510
+
+
+def test_old_lines_among_young_ones_go(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(history, "PRUNED_AT_ONCE", 10)
+    for _ in range(20):
+        stretch(1, old=False)
+        stretch(1, old=True)
+    assert pruned(60) == 0
+
+
+def test_even_a_single_one_is_found_sooner_or_later(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(history, "PRUNED_AT_ONCE", 10)
+    monkeypatch.setattr(history, "PROBES", 5)
+    stretch(50, old=False)
+    stretch(1, old=True)
+    stretch(50, old=False)
+    for _ in range(1000):  # one of twenty finds it
+        if not pruned(1):
+            return
+    raise AssertionError
+
+
+def test_a_call_costs_the_same_however_long_the_table_is(queries: Any) -> None:
+    stretch(1000, old=False)
+    looks = []
+    for more in (1000, 6000):
+        stretch(more, old=False)
+        with queries() as captured:
+            history.prune(NOW, using="default")
+        looks.append(len(captured.captured_queries))
+    stretch(6000, old=True)
+    with queries() as captured:
+        history.prune(NOW, using="default")
+    assert looks == [3, 3]
+    # Some halve the way between two places, and no more of them are needed for a longer table
+    # than the logarithm of its length says.
+    assert len(captured.captured_queries) <= 3 + 10 + 6
+
+
+def test_nothing_reads_the_whole_table(queries: Any) -> None:
+    stretch(3000, old=False)
+    stretch(3000, old=True)
+    if connection.vendor == "postgresql":  # which knows nothing of a table made a moment ago
+        with connection.cursor() as cursor:
+            cursor.execute("ANALYZE t_task_run")
+    with queries() as captured:
+        history.prune(NOW, using="default")
+    reads = [each["sql"] for each in captured.captured_queries if "ORDER BY id" in each["sql"]]
+    assert len(reads) > 3
+    for sql in reads:
+        check_reads_by_id(sql)
+
+
+def check_reads_by_id(sql: str) -> None:
+    with connection.cursor() as cursor:
+        explain = "EXPLAIN QUERY PLAN " if connection.vendor == "sqlite" else "EXPLAIN "
+        cursor.execute(explain + sql)
+        plan = [" ".join(map(str, row)) for row in cursor.fetchall()]
+    table = [line for line in plan if "t_task_run" in line]
+    assert table
+    assert not [line for line in table if "SCAN t_task_run" in line or "Seq Scan" in line], plan
+    assert not [line for line in table if " ALL " in line or "filesort" in line], plan
+
+
+@pytest.mark.skipif(ON_SQLITE, reason="there are no locks of rows there")
+@pytest.mark.django_db(transaction=True)
+def test_lines_that_somebody_holds_locked_stay_for_the_next_time(elsewhere: Elsewhere) -> None:
+    for number in range(4):
+        a_run(biz_num=str(number))
+    locked, done = Event(), Event()
+
+    def hold() -> None:
+        with transaction.atomic():
+            list(TaskRun.objects.filter(biz_num__in="12").select_for_update())
+            locked.set()
+            assert done.wait(DEADLINE)
+
+    holding = elsewhere(hold)
+    assert locked.wait(DEADLINE)
+    try:
+        elsewhere(history.prune, NOW, using="default").result(DEADLINE / 2)
+        left = numbers()
+    finally:
+        done.set()
+    holding.result(DEADLINE)
+    assert left == ["1", "2"]
+    history.prune(NOW, using="default")
+    assert numbers() == []
+
+
+@pytest.mark.parametrize("step", ["prune", "record"])
+def test_nothing_is_tried_again_when_somebody_is_in_the_way(
+    step: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whoever waits a sixth of a lease for a lock must not do it ten times over."""
+    a_run()
+    tries = []
+
+    def refuse(self: Dialect, template: str, params: Any = ()) -> int:
+        tries.append(template)
+        raise OperationalError("somebody is in the way")
+
+    monkeypatch.setattr(Dialect, "execute", refuse)
+    monkeypatch.setattr(Dialect, "is_contention", lambda self, error: True)
+    if step == "prune":
+        assert not history.prune(NOW, using="default")
+    else:
+        with pytest.raises(OperationalError):
+            history.record([a_line()], using="default")
+    assert len(tries) == 1
+    assert numbers() == ["1"]

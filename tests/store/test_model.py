@@ -25,20 +25,25 @@ from django_tasks.outcomes import Again, Done, Fail, GiveBack, Reschedule, Retry
 from django_tasks.status import OWNED, Status
 from django_tasks.store import search, steer
 from django_tasks.store.claim import Claimer, Lane, claim, claim_alone, lanes, owned_ids
+from django_tasks.store.debounce import Patience, debounce
 from django_tasks.store.finish import Ended, finish, is_cancelled
 from django_tasks.store.rescue import DIED_ALONE, give_back_strays, rescue
 from django_tasks.store.upsert import NewTask, OnConflict, upsert, upsert_one
-from tests.factories import NOW, in_utc
+from tests.factories import NOW, in_utc, table
 from tests.store import reference
 from tests.store.reference import Reference
 
 KEYS = [("order", "a"), ("order", "A"), ("order", "b"), ("push", "a")]
+SCHEDULES = [None, None, "every 1h"]
+# How long a debounced task waits, and no longer than: in most of them the second one decides.
+PATIENCE = [(2, None), (2, 2), (2, 3), (8, 9)]
 QUEUES = [("default", 0), ("default", 0), ("mail", 5)]
 ATTEMPTS_ALLOWED = 2
 USING = "default"
 
 keys = st.sampled_from(KEYS)
 places = st.sampled_from(QUEUES)
+schedules = st.sampled_from(SCHEDULES)
 modes = st.sampled_from(list(OnConflict))
 # Mostly due at once: what waits for its time is not claimed.
 delays = st.sampled_from([-4, -2, -1, 0, 0, 0, 1, 3, 8])
@@ -60,7 +65,7 @@ class Worker:
 class Protocol(RuleBasedStateMachine):
     def __init__(self):
         super().__init__()
-        Task.objects.all().delete()
+        table().delete()
         self.reference = Reference()
         self.second = 0
         self.serial = 0
@@ -89,7 +94,7 @@ class Protocol(RuleBasedStateMachine):
         """Two workers, and a task under every key."""
         self.workers = [Worker(1), Worker(2)]
         for key, delay in zip(KEYS, delays, strict=True):
-            self.add_one(key, delay, OnConflict.REPLACE, QUEUES[0])
+            self.add_one(key, delay, OnConflict.REPLACE, QUEUES[0], None)
 
     @rule(data=st.data())
     def step(self, data):
@@ -117,34 +122,49 @@ class Protocol(RuleBasedStateMachine):
 
     # Clients
 
-    def new(self, key, delay, place):
+    def new(self, key, delay, place, schedule=None):
         value = self.next_payload()
         self.no_two_times_are_equal()
         when = self.second + delay
         text = payload.dump(value, 1000)
-        return value, when, NewTask(*key, self.moment(when), text, *place, None)
+        return value, when, NewTask(*key, self.moment(when), text, *place, schedule)
 
-    def was_moved(self, key, mode, value, when, place):
-        moved = self.reference.add(key, mode.value, when, value, *place)
+    def was_moved(self, key, mode, value, when, place, schedule=None):
+        moved = self.reference.add(key, mode.value, when, value, *place, schedule)
         if moved:
-            self.wanted[key] = value
-            row = self.reference.rows[key]
-            if not row.id:
-                row.id = Task.objects.get(biz_code=key[0], biz_num=key[1]).pk
-                assert row.id not in self.gone
+            self.was_added(key, value)
         return moved
 
-    def add_one(self, key, delay, mode, place):
-        value, when, new = self.new(key, delay, place)
+    def was_added(self, key, value):
+        self.wanted[key] = value
+        row = self.reference.rows[key]
+        if not row.id:
+            row.id = Task.objects.get(biz_code=key[0], biz_num=key[1]).pk
+            assert row.id not in self.gone
+
+    def add_one(self, key, delay, mode, place, schedule):
+        value, when, new = self.new(key, delay, place, schedule)
         stored, moved = upsert_one(new, mode, self.now, using=USING)
-        assert moved == self.was_moved(key, mode, value, when, place)
+        assert moved == self.was_moved(key, mode, value, when, place, schedule)
         assert (stored.biz_code, stored.biz_num) == key
         assert stored.pk == self.reference.rows[key].id
         assert stored.version == self.reference.rows[key].version
 
     def add(self, data):
-        key, delay, mode, place = data.draw(st.tuples(keys, delays, modes, places))
-        self.add_one(key, delay, mode, place)
+        drawn = data.draw(st.tuples(keys, delays, modes, places, schedules))
+        self.add_one(*drawn)
+
+    def debounce(self, data):
+        key, (wait, at_most), place = data.draw(st.tuples(keys, st.sampled_from(PATIENCE), places))
+        value, _, new = self.new(key, 0, place)
+        patience = Patience(
+            timedelta(seconds=wait), None if at_most is None else timedelta(seconds=at_most)
+        )
+        stored = debounce(new, patience, lambda waiting: new.biz_ext, self.now, using=USING)
+        self.reference.debounce(key, self.second, wait, at_most, value, *place)
+        self.was_added(key, value)
+        assert stored.pk == self.reference.rows[key].id
+        assert in_utc(stored.when) == self.moment(self.reference.rows[key].when)
 
     def add_a_batch(self, data):
         wanted = data.draw(st.dictionaries(keys, st.tuples(delays, places), min_size=1))
@@ -251,6 +271,7 @@ class Protocol(RuleBasedStateMachine):
             assert item.last_error == self.error(row)
             assert payload.load(item.biz_ext) == row.biz_ext
             assert item.when == self.moment(row.when)
+            assert item.intended_time == self.moment(row.intended)
             known = self.reference.claim(row, worker.id, self.second)
             self.made[item.id, item.version, worker.id] = known
             assert (item.version, item.worker_id) == (known.version, known.owner)
@@ -265,7 +286,10 @@ class Protocol(RuleBasedStateMachine):
         if kind == "done":
             return Done(), "done", {}
         if kind == "next":
-            return Reschedule(self.moment(when)), "next", {"when": when}
+            if not item.schedule:
+                return Reschedule(self.moment(when)), "next", {"when": when}
+            jittered = Reschedule(self.moment(when), scheduled_time=self.moment(when - 1))
+            return jittered, "next", {"when": when, "scheduled": when - 1}
         if kind == "next with payload":
             value = self.next_payload()
             text = payload.dump(value, 1000)
@@ -360,7 +384,8 @@ class Protocol(RuleBasedStateMachine):
             (row.biz_code, row.biz_num): (
                 *(row.pk, Status(row.status), row.version, in_utc(row.when), row.biz_ext),
                 *(row.queue, row.priority, row.attempts, row.rescues, row.claimed_by),
-                row.last_error,
+                *(row.last_error, row.schedule),
+                *(in_utc(row.scheduled_time), in_utc(row.latest_time)),
             )
             for row in Task.objects.all()
         }
@@ -368,10 +393,14 @@ class Protocol(RuleBasedStateMachine):
             key: (
                 *(row.id, row.status, row.version, self.moment(row.when), row.biz_ext),
                 *(row.queue, row.priority, row.attempts, row.rescues, row.claimed_by),
-                self.error(row),
+                *(self.error(row), row.schedule),
+                *(self.time(row.scheduled), self.time(row.latest)),
             )
             for key, row in self.reference.rows.items()
         }
+
+    def time(self, second):
+        return None if second is None else self.moment(second)
 
     def error(self, row):
         return str(DIED_ALONE) if row.last_error == reference.DIED else row.last_error
@@ -429,6 +458,7 @@ STEPS = {
     "look": (1, lambda self: True),
     "add_a_batch": (2, lambda self: True),
     "add": (3, lambda self: True),
+    "debounce": (2, lambda self: True),
 }
 
 

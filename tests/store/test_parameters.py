@@ -49,6 +49,7 @@ from tests.factories import (
     a_task,
     later,
     rows,
+    table,
     the_row,
     there_is,
 )
@@ -142,7 +143,7 @@ def everything(texts: Texts) -> set[str]:
         working,
         locking,
     ):
-        Task.objects.all().delete()
+        table().delete()
         Lock.objects.all().delete()
         part(do, texts)
     return do.called
@@ -223,7 +224,7 @@ def finishing(do: Caller, texts: Texts) -> None:
         batch = [Ended(*end) for end in zip(claims, ends, strict=True)]
         half = batch[: len(batch) // 2] if careful else batch[len(batch) // 2 :]
         assert not do(finish.finish, half, NOW, careful=careful).lost
-    Task.objects.all().delete()
+    table().delete()
     end = Ended(claimed(texts, "in"), Reschedule(later(9), texts.payload))
     assert do(finish.finish_inside, end, NOW)
 
@@ -253,7 +254,7 @@ def steering(do: Caller, texts: Texts) -> None:
             do(steer.replan, match, search.Planned(texts.error, texts.queue, 1), later(60), NOW)
             == 1
         )
-        Task.objects.update(status=Status.FAILED)
+        table().update(status=Status.FAILED)
         assert do(steer.requeue, match, NOW) == 1
     assert do(steer.cancel, match, NOW) == (1, 0)
 
@@ -335,6 +336,7 @@ def public() -> set[str]:
             if is_public and value.__module__ == module.name and "using" in parameters(value):
                 found.add(f"{module.name.rpartition('.')[2]}.{name}")
     return found - {
+        "bounds.bounded_transaction",
         "connection.take_connection",
         "connection.keep_connection",
         "connection.drop_connection",

@@ -8,6 +8,7 @@ from typing import Any
 
 from django.dispatch import Signal
 
+from django_tasks import hostclock
 from django_tasks.claimed import Claimed
 from django_tasks.client import add_task
 from django_tasks.handlers import TaskHandler
@@ -45,10 +46,10 @@ class Ticks:
         self.ahead = 0.0
 
     def __call__(self) -> float:
-        return ticks() + self.ahead
+        return hostclock.ticks() + self.ahead
 
 
-def joined(ticks: Callable[[], float] = ticks, **wishes: Any) -> Membership:
+def joined(ticks: Callable[[], float] = hostclock.ticks, **wishes: Any) -> Membership:
     """A worker's membership, entered into the table of workers."""
     membership = Membership(config(**wishes), ticks)
     membership.join()

@@ -20,6 +20,7 @@ from django_tasks.worker.claiming import (
 )
 from django_tasks.worker.finisher import Finisher
 from django_tasks.worker.membership import Membership
+from tests.factories import table
 from tests.worker.conftest import Register
 from tests.worker.parts import (
     CODE,
@@ -341,9 +342,9 @@ def test_who_came_in_vain_steps_aside_for_its_peers_until_it_has_had_something(
         others.setattr("django_tasks.store.claim.claim", lambda *args, **kwargs: [])
         vain = claimer.claim()
     assert vain == pytest.approx(CONTESTED_SECONDS * 1.5 + 9 * ASIDE_SECONDS)
-    Task.objects.update(when=ahead(60))
+    table().update(when=ahead(60))
     assert claimer.claim() == pytest.approx(60 + 9 * ASIDE_SECONDS, abs=1)
-    Task.objects.update(when=ahead(-1))
+    table().update(when=ahead(-1))
     assert claimer.claim() == 0
     claimer.finish()
     assert claimer.claim() == 0.5
@@ -398,7 +399,7 @@ def suspicious(*numbers: str) -> None:
     for number in numbers:
         if not Task.objects.filter(biz_num=number).exists():
             added(number, when=ahead(-100))
-    Task.objects.filter(biz_num__in=numbers).update(rescues=2)
+    table(biz_num__in=numbers).update(rescues=2)
 
 
 def test_suspects_take_one_slot_one_after_the_other_and_hold_up_nobody(register: Register) -> None:

@@ -9,6 +9,7 @@ from django.test.utils import CaptureQueriesContext
 
 from django_tasks.models import Task
 from django_tasks.status import OWNED, Status
+from tests.factories import table
 from tests.worker.conftest import Register
 from tests.worker.parts import CODE, Ticks, added, ago, ahead, joined
 from tests.worker.test_claiming import Claimer
@@ -115,11 +116,11 @@ def test_runs_elsewhere_count_and_are_asked_about_at_the_next_poll(
 ) -> None:
     register(lambda task: None, max_running=1)
     backlog(2)
-    Task.objects.filter(biz_num="job0").update(status=Status.RUNNING, claimed_by=ELSEWHERE)
+    table(biz_num="job0").update(status=Status.RUNNING, claimed_by=ELSEWHERE)
     claimer = Claimer(joined(world), poll_interval=0.7)
     assert 0 < asleep(claimer) <= 0.7
     assert claimer.keys() == []
-    Task.objects.filter(biz_num="job0").delete()
+    table(biz_num="job0").delete()
     world.ahead += 0.8
     claimer.claim()
     assert claimer.keys() == ["job1"]
@@ -195,15 +196,15 @@ def test_a_row_that_must_run_alone_waits_for_its_limit(register: Register, world
     register(lambda task: None, max_running=1)
     added("alone")
     added("elsewhere")
-    Task.objects.filter(biz_num="alone").update(rescues=2)
-    Task.objects.filter(biz_num="elsewhere").update(status=Status.RUNNING, claimed_by=ELSEWHERE)
+    table(biz_num="alone").update(rescues=2)
+    table(biz_num="elsewhere").update(status=Status.RUNNING, claimed_by=ELSEWHERE)
     claimer = Claimer(joined(world), poll_interval=0.7)
     for _ in range(5):
         claimer.claiming.look_for_suspects()
         asleep(claimer)
         world.ahead += 1
     assert claimer.keys() == []
-    Task.objects.filter(biz_num="elsewhere").delete()
+    table(biz_num="elsewhere").delete()
     for _ in range(5):
         claimer.claiming.look_for_suspects()
         claimer.claim()

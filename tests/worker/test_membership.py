@@ -16,6 +16,7 @@ from django_tasks.store import rescue as rescue_store
 from django_tasks.store import workers
 from django_tasks.worker.membership import Membership
 from django_tasks.worker.rescuer import Rescuer, give_back_strays
+from tests.factories import table
 from tests.worker.conftest import Register
 from tests.worker.parts import (
     USING,
@@ -531,7 +532,7 @@ def test_a_death_alone_counts_and_the_last_one_is_the_end(
     with heard(signals.task_failed) as failed:
         for expected in (1, 2):
             dead = worker_row(age=1000)
-            Task.objects.update(status=1, claimed_by=dead.pk, rescues=2)
+            table().update(status=1, claimed_by=dead.pk, rescues=2)
             assert failed == []
             rescued(judge, world)
             assert (stored().attempts, stored().rescues) == (expected, 2)
@@ -570,7 +571,7 @@ def test_how_many_deaths_a_row_may_cause_it_may_say_itself(
         register(lambda task: None, max_attempts=allowed)
     added()
     dead = worker_row(age=1000)
-    Task.objects.update(status=1, claimed_by=dead.pk, rescues=2, schedule=schedule)
+    table().update(status=1, claimed_by=dead.pk, rescues=2, schedule=schedule)
     rescued(judge, world)
     assert stored().status == status
 
@@ -586,7 +587,7 @@ def test_receivers_that_raise_do_not_stop_a_rescue(
         dead = worker_row(age=1000)
         added(str(number))
         claimed(dead.pk)
-    Task.objects.update(rescues=2)
+    table().update(rescues=2)
     for signal in (signals.task_failed, signals.task_rescued):
         signal.connect(receive)
     try:

@@ -14,6 +14,7 @@ from django_tasks.status import Status
 from django_tasks.store import claim as claim_store
 from django_tasks.worker.heartbeat import Heartbeat
 from django_tasks.worker.poller import LONGEST_SLEEP, TIDY_EVERY, UNSURE_BEATS, Poller
+from tests.factories import table
 from tests.worker.conftest import Register
 from tests.worker.parts import (
     CODE,
@@ -245,7 +246,7 @@ def test_taken_for_dead_it_goes_on_as_somebody_new_and_starts_nothing_that_it_he
     cycles.run()
     old = cycles.membership.worker_id
     WorkerRow.objects.all().delete()
-    Task.objects.update(status=0, claimed_by=None, version=9)
+    table().update(status=0, claimed_by=None, version=9)
     with heard(signals.task_lost) as lost:
         cycles.hands.size = 0
         cycles.beat()
