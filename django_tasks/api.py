@@ -33,6 +33,7 @@ from django_tasks.client import (
     run_task_now,
 )
 from django_tasks.exceptions import (
+    CannotStart,
     DirectWrite,
     HandlerError,
     LockInTransaction,
@@ -66,6 +67,7 @@ from django_tasks.worker.config import worker_config
 
 __all__ = [
     "CancelResult",
+    "CannotStart",
     "DirectWrite",
     "HandlerError",
     "Held",
@@ -132,9 +134,12 @@ def start(*, using: str | None = None, **wishes: Any) -> None:
     ``using`` is the database to poll (default: what the router says for writes). ``wishes`` are
     ``threads``, ``batch_size``, ``poll_interval``, ``lease``, ``queues``, ``codes``,
     ``shutdown_timeout`` (seconds), in place of the settings. Does nothing if this process already
-    runs a worker there. In a program that forks (a preloading web server), call it after the fork.
-    Raises UnknownDatabase for a bad alias, TaskValueError for a bad value and TypeError for an
-    unknown wish.
+    runs a worker there. A worker does not survive a fork: in a program that forks, call it
+    afterwards. In a uWSGI process that has not forked yet it is put off: each process that answers
+    requests starts a worker of its own.
+
+    Raises UnknownDatabase for a bad alias, TaskValueError for a bad value, TypeError for an unknown
+    wish, and CannotStart in gunicorn's master process and in a uWSGI without threads.
     """
     embedded.start_worker(worker_config(intake.write_alias(using), **wishes))
 

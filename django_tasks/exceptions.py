@@ -99,6 +99,10 @@ class LockInTransaction(TaskException, RuntimeError):
     """A lock was asked for inside a transaction, where it would protect nothing."""
 
 
+class CannotStart(TaskException, RuntimeError):
+    """``start()`` was called in a process where a worker could not run."""
+
+
 def shortened(value: Any, limit: int = 80) -> str:
     """``repr(value)``, at most ``limit`` characters, never failing."""
     try:

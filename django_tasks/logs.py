@@ -320,6 +320,16 @@ def _worker_stopped(*, worker_id: int, using: str, **_: Any) -> None:
     _say(logging.INFO, "Worker %d on %s has stopped", worker_id, using)
 
 
+def shares_one_thread(using: str) -> None:
+    _say(
+        logging.WARNING,
+        "gevent has replaced Python's threads: a handler that computes and a driver that waits in C"
+        " (mysqlclient, sqlite3) hold up everything in this process, requests and the heartbeat of"
+        " the worker on %s too",
+        using,
+    )
+
+
 def worker_failed(using: str) -> None:
     text = "The worker on %s has ended by an error, which is a defect: this process ends, too"
     _say(logging.ERROR, text, using)

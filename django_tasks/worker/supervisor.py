@@ -16,6 +16,7 @@ from django_tasks.store.dialects import has_one_writer
 from django_tasks.worker.config import WorkerConfig
 from django_tasks.worker.limits import Limits
 from django_tasks.worker.os_signals import Notes, held_back
+from django_tasks.worker.surroundings import shares_one_thread
 from django_tasks.worker.worker import Worker, stop_all
 
 # How often the main thread looks up: whether its workers have ended by themselves, and whether
@@ -49,6 +50,8 @@ def run_process(
     """
     began = ticks()
     with Notes.taken(is_child=parent is not None) as notes:
+        if shares_one_thread():
+            logs.shares_one_thread(configs[0].using)
         workers = [Worker(config, ended=notes.wake) for config in configs]
         for worker in workers:
             worker.start()
