@@ -453,8 +453,12 @@ def database_back(using: str, seconds: float) -> None:
 
 
 def hints_lost(using: str, error: BaseException) -> None:
-    text = "No hints from %s for a while (%s); polling goes on"
-    _say(logging.DEBUG, text, using, _in_short(error))
+    text = "No hints from %s (%s); polling goes on"
+    _say(logging.WARNING, text, using, _in_short(error))
+
+
+def hints_back(using: str) -> None:
+    _say(logging.INFO, "Hints from %s are back", using)
 
 
 def no_doorbell(host: str, error: BaseException) -> None:
