@@ -27,12 +27,14 @@ class Proxy:
     ``cut_commit``  the same for COMMIT alone
     ``cut_middle``  the chance that the client is cut off in the middle of a write
     ``stall``       pass nothing on, in neither direction, and accept no one
+    ``source``      the address from which new connections to the server are made
     """
 
     def __init__(self, server: tuple[str, int], random: Random) -> None:
         self.cut_answer = 0.0
         self.cut_commit = 0.0
         self.cut_middle = 0.0
+        self.source: str | None = None
         self.cuts = 0
         self.port = 0
         self._server = server
@@ -99,7 +101,10 @@ class Proxy:
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         await self._flowing.wait()
         try:
-            server_reader, server_writer = await asyncio.open_connection(*self._server)
+            origin = (self.source, 0) if self.source else None
+            server_reader, server_writer = await asyncio.open_connection(
+                *self._server, local_addr=origin
+            )
         except OSError:
             writer.transport.abort()
             return
