@@ -217,6 +217,10 @@ class Dialect:
     def bound(self, bounds: Bounds) -> None:
         """Let no statement of this session wait longer than ``bounds`` say."""
 
+    def bounded(self) -> AbstractContextManager[None]:
+        """Have the bounds hold meanwhile for what goes past ``execute`` and ``fetch``."""
+        return _NOTHING
+
     def catch_up(self) -> None:
         """From now on see all that any node had committed before. Call outside a transaction."""
 
@@ -314,11 +318,11 @@ class PostgreSQL(Dialect):
         return getattr(cause, "sqlstate", None) is not None
 
     def execute(self, template: str, params: Params = ()) -> int:
-        with self._locally_bound():
+        with self.bounded():
             return super().execute(template, params)
 
     def fetch(self, template: str, params: Params = ()) -> list[tuple[Any, ...]]:
-        with self._locally_bound():
+        with self.bounded():
             return super().fetch(template, params)
 
     def bound(self, bounds: Bounds) -> None:
@@ -332,7 +336,7 @@ class PostgreSQL(Dialect):
             # after each transaction: what is set for the session would hold for them.
             self._local_bounds = bounds
 
-    def _locally_bound(self) -> AbstractContextManager[None]:
+    def bounded(self) -> AbstractContextManager[None]:
         bounds = self._local_bounds
         return _NOTHING if bounds is None else self._in_bounds(bounds)
 
