@@ -108,7 +108,15 @@ def _network_bounds(vendor: str, bounds: Bounds) -> dict[str, Any]:
     connect = max(2, int(bounds.lock_wait))
     answer = max(2, int(2 * bounds.statement))
     if vendor == "postgresql":
-        return {"connect_timeout": connect, "tcp_user_timeout": 1000 * answer}
+        return {
+            "connect_timeout": connect,
+            "tcp_user_timeout": 1000 * answer,
+            # That bounds what is sent. A server that vanishes after it has taken a statement is
+            # noticed by these alone.
+            "keepalives_idle": connect,
+            "keepalives_interval": max(1, connect // 2),
+            "keepalives_count": 3,
+        }
     if vendor == "mysql":
         return {"connect_timeout": connect, "read_timeout": answer, "write_timeout": answer}
     return {}

@@ -27,7 +27,10 @@ def kind_of(error: BaseException, *, using: str) -> Kind:
     """The kind of ``error``, which a statement on ``using`` has raised."""
     if not isinstance(error, Error):
         return Kind.DATA if isinstance(error, UNSTORABLE) else Kind.UNKNOWN
-    dialect = dialect_of(using)
+    try:
+        dialect = dialect_of(using)
+    except Error:
+        return Kind.WORLD  # it asks a server what it is, once, and there is none
     cause = error.__cause__ or error
     if dialect.is_contention(error):
         return Kind.CONTENTION

@@ -63,7 +63,7 @@ from django_tasks.store.finish import Ended, await_claim, finish_inside, is_canc
 from django_tasks.store.transactions import write_transaction
 from django_tasks.times import aware
 from django_tasks.worker.coroutines import EventLoop
-from django_tasks.worker.isolation import NoProcess, ProcessDied, run_apart
+from django_tasks.worker.isolation import NoProcess, NotRun, ProcessDied, run_apart
 from django_tasks.worker.suspects import is_suspect
 
 # The longest error text that a row keeps; the end of a traceback says most.
@@ -227,6 +227,8 @@ class Runner:
         except NoProcess as error:
             logs.not_isolated(claimed, error)
             return None
+        except NotRun:
+            return Ended(claimed, Again(worker.clock.now() + AFTER_DEFECT))
         except ProcessDied as error:
             task = RunningTask(claimed, self._using, started, is_cancelled)
             run = Run(claimed, handler, task, started, [])
@@ -301,8 +303,11 @@ class Runner:
         return replace(following.run, **facts)
 
     def _may_start(self, claimed: Claimed) -> bool:
-        """Whether the claim is this worker's: not of a life before, nor past its lease."""
-        return claimed.worker_id == self._membership.worker_id and self._membership.is_valid()
+        """Whether the claim is this worker's: not of a life before, nor past its lease.
+
+        The lease first. Race: the worker joins again in between, and is somebody else with a lease.
+        """
+        return self._membership.is_valid() and claimed.worker_id == self._membership.worker_id
 
     def _run(self, run: Run) -> Outcome:
         self._tell(signals.task_started, run)

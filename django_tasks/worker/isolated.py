@@ -8,13 +8,16 @@ Reads the job from its input, two lines of JSON, and writes the end of the run i
 import json
 import os
 import select
+import signal
 import sys
 import threading
+import traceback
 from pathlib import Path
 from typing import Any, NamedTuple
 
-# The exit code where this process cannot run the task as the worker would.
+# Exit codes: this process cannot run the task as the worker would; it could not begin the run.
 CANNOT = 86
+NOT_RUN = 87
 GLANCE_MILLISECONDS = 1000
 
 
@@ -31,6 +34,10 @@ def main(answer: str) -> int:
     """Run the job on the input; returns the exit code."""
     seat, claim = (sys.stdin.buffer.readline().decode() for _ in range(2))
     parent = os.getppid()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        # A process manager signals all processes of a service. This one ends with its worker, which
+        # waits for it. (Not SIG_IGN: programs that the handler starts would inherit that.)
+        signal.signal(number, _noted)
     threading.Thread(
         target=_end_with, args=(parent,), name="django_tasks-parent", daemon=True
     ).start()
@@ -38,7 +45,11 @@ def main(answer: str) -> int:
         run = _set_up()
     except Exception:  # noqa: BLE001 - then the worker runs the task itself
         return CANNOT
-    ended = run(Seat(*json.loads(seat)), claim)
+    try:
+        ended = run(Seat(*json.loads(seat)), claim)
+    except Exception:  # noqa: BLE001 - of our own: what a handler raises is an end
+        traceback.print_exc()
+        return NOT_RUN
     if ended is None:
         return CANNOT
     Path(answer).write_text(ended, encoding="utf-8")
@@ -52,6 +63,10 @@ def _set_up() -> Any:
     from django_tasks.worker.seat import run_in_place
 
     return run_in_place
+
+
+def _noted(number: int, frame: Any) -> None:
+    """Nothing is to be done."""
 
 
 def _end_with(parent: int) -> None:

@@ -21,7 +21,7 @@ from django.db import connections
 from django_tasks.claimed import Claimed
 from django_tasks.exceptions import TaskException
 from django_tasks.store.finish import Ended
-from django_tasks.worker.isolated import CANNOT, Seat
+from django_tasks.worker.isolated import CANNOT, NOT_RUN, Seat
 from django_tasks.worker.wire import claim_to_text, end_of_text
 
 PROGRAM = "django_tasks.worker.isolated"
@@ -31,6 +31,10 @@ class NoProcess(Exception):
     """No process could be started that would run this task as the present one does."""
 
 
+class NotRun(Exception):
+    """The process could not begin the run: the database did not answer it, for example."""
+
+
 class ProcessDied(TaskException):
     """The error of a run whose own process died."""
 
@@ -38,18 +42,27 @@ class ProcessDied(TaskException):
 def run_apart(claimed: Claimed, worker_id: int, name: str, *, using: str) -> Ended:
     """Run a claim of a worker in a process of its own, and return its end.
 
-    Waits for it. Raises NoProcess if there can be none here, ProcessDied if it died: by a signal,
-    or by an exit before the end of the run.
+    Waits for it. Raises NoProcess if there can be none here, NotRun if the run did not begin, and
+    ProcessDied if the process died: by a signal, or by an exit before the end of the run.
     """
     seat = Seat(using, _database_name(using), worker_id, name)
-    with TemporaryDirectory(prefix="django_tasks-") as folder:
+    with _folder() as folder:
         answer = Path(folder) / "end"  # a file and no pipe: what the run forks may keep a pipe open
         code = _run([json.dumps(seat), claim_to_text(claimed)], answer)
         if code == CANNOT:
             raise NoProcess("it could not set up this project, or knows no such handler")
+        if code == NOT_RUN:
+            raise NotRun("it could not begin the run")
         if code == 0 and answer.exists():
             return end_of_text(answer.read_text(encoding="utf-8"))
     raise ProcessDied(f"The process that ran this task alone died: {_cause(code)}.")
+
+
+def _folder() -> "TemporaryDirectory[str]":
+    try:
+        return TemporaryDirectory(prefix="django_tasks-", ignore_cleanup_errors=True)
+    except OSError as error:
+        raise NoProcess(str(error)) from error
 
 
 def _database_name(using: str) -> str:
@@ -68,6 +81,7 @@ def _run(job: Sequence[str], answer: Path) -> int:
         process = subprocess.Popen(  # noqa: S603 - this interpreter and a module of ours
             [_python(), "-m", PROGRAM, str(answer)],
             stdin=subprocess.PIPE,
+            bufsize=0,  # else what a dead process has not read is written again at the end
             env={**os.environ, "PYTHONPATH": path},
             # Ctrl-C reaches the whole group, and the run is to end as one of our threads' would.
             start_new_session=True,
@@ -77,7 +91,6 @@ def _run(job: Sequence[str], answer: Path) -> int:
     with process, suppress(BrokenPipeError):  # its exit code says why
         if process.stdin is not None:
             process.stdin.write("".join(f"{line}\n" for line in job).encode())
-            process.stdin.flush()
         # Its input stays open until it has ended: when that is closed, we have died.
         process.wait()
     return process.returncode

@@ -40,7 +40,8 @@ class View(NamedTuple):
     """All workers as the last heartbeat saw them.
 
     ``seen``: of each peer, the count of its heartbeats and the time of the last one, by our clock.
-    ``departures`` counts the looks at which somebody had gone.
+    ``departures`` counts the looks at which somebody had gone. ``may_judge``: this worker had sent
+    heartbeats for a whole lease without a gap by then.
     """
 
     beats: int = 0
@@ -48,6 +49,7 @@ class View(NamedTuple):
     seen: Mapping[int, tuple[int, float]] = MappingProxyType({})
     look: Look | None = None
     departures: int = 0
+    may_judge: bool = False
 
 
 class Membership:
@@ -105,7 +107,7 @@ class Membership:
                 self._unbroken_since = answered
             self._beaten = asked
         else:
-            self._beaten = float("-inf")
+            self._beaten, self._unbroken_since = float("-inf"), inf
         self.view = self._watched(tuple(peers), look)
         self._judge_at = self._next_judgement(self.view)
         return renewed
@@ -139,8 +141,7 @@ class Membership:
         When a database comes back after an outage everybody looks dead, and nobody is. Half a lease
         is a gap: together with the third that lies between heartbeats it could be a whole one.
         """
-        look = self.view.look
-        return look is not None and look.answered - self._unbroken_since >= self._config.lease
+        return self.view.may_judge
 
     def living(self) -> list[workers.Peer]:
         """The workers that seem to be at work, this one among them."""
@@ -157,7 +158,7 @@ class Membership:
         an outage since then nobody could have sent a heartbeat.
         """
         view = self.view
-        if view.look is None:
+        if view.look is None or not view.may_judge:  # this very view: the next may follow a gap
             return []
         tick = view.look.answered
         return [peer for peer in self._others(view) if tick > self._end_of(peer, view)]
@@ -187,8 +188,9 @@ class Membership:
             if known is None or known[0] != peer.beats:
                 known = (peer.beats, self._last_beat(peer, look))
             seen[peer.id] = known
-        gone = not before.seen.keys() <= seen.keys()
-        return View(before.beats + 1, peers, seen, look, before.departures + gone)
+        departures = before.departures + (not before.seen.keys() <= seen.keys())
+        may_judge = look.answered - self._unbroken_since >= self._config.lease
+        return View(before.beats + 1, peers, seen, look, departures, may_judge)
 
     def _last_beat(self, peer: workers.Peer, now: Look) -> float:
         """When a peer whose count has moved sent that heartbeat, by our clock, or later.

@@ -24,6 +24,8 @@ class Pruner:
         clock = self._membership.clock
         if clock.monotonic() < self._due:
             return
+        # Also if this fails: the next cycle has other things to do.
+        self._due = clock.monotonic() + INTERVAL
         is_left = False
         if self._membership.rank() == 0:
             before = clock.now() - timedelta(seconds=options().history_age)
