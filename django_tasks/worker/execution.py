@@ -5,6 +5,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
 from datetime import datetime, timedelta
+from functools import partial
 from inspect import iscoroutine
 from threading import Event, Lock
 from typing import Any, NamedTuple, Protocol
@@ -63,7 +64,7 @@ from django_tasks.store.finish import Ended, await_claim, finish_inside, is_canc
 from django_tasks.store.transactions import write_transaction
 from django_tasks.times import aware
 from django_tasks.worker.coroutines import EventLoop
-from django_tasks.worker.isolation import NoProcess, NotRun, ProcessDied, run_apart
+from django_tasks.worker.isolation import NoProcess, ProcessDied, run_apart
 from django_tasks.worker.suspects import is_suspect
 
 # The longest error text that a row keeps; the end of a traceback says most.
@@ -223,12 +224,16 @@ class Runner:
         """Run a suspect in a process of its own; None where there can be none."""
         worker, started = self._membership, self._membership.clock.tick()
         try:
-            return run_apart(claimed, worker.worker_id, worker.name, using=self._using)
+            return run_apart(
+                claimed,
+                worker.worker_id,
+                worker.name,
+                partial(self._may_start, claimed),
+                using=self._using,
+            )
         except NoProcess as error:
             logs.not_isolated(claimed, error)
             return None
-        except NotRun:
-            return Ended(claimed, Again(worker.clock.now() + AFTER_DEFECT))
         except ProcessDied as error:
             task = RunningTask(claimed, self._using, started, is_cancelled)
             run = Run(claimed, handler, task, started, [])

@@ -1,13 +1,15 @@
 """A worker's place, taken for one claim by another process."""
 
+from collections.abc import Callable
+from functools import partial
+
 from django.db import connections
 
 from django_tasks.clock import Clock
-from django_tasks.outcomes import GiveBack
+from django_tasks.handlers import TaskHandler
 from django_tasks.registry import handler_for
 from django_tasks.store.connection import close_connections
-from django_tasks.store.finish import Ended, is_cancelled
-from django_tasks.store.workers import roll_call
+from django_tasks.store.workers import read_clock
 from django_tasks.worker.coroutines import EventLoop
 from django_tasks.worker.execution import Runner
 from django_tasks.worker.isolated import Seat
@@ -18,36 +20,32 @@ class Substitute:
     """Stands in for a worker's membership; the worker itself keeps the lease."""
 
     def __init__(self, seat: Seat) -> None:
-        """Asks the database for the time, and if the worker is still believed alive."""
         self.worker_id = seat.worker_id
         self.name = seat.name
-        reading, peers = roll_call(using=seat.using)
-        self.clock = Clock(reading)
-        self._is_alive = any(
-            peer.id == seat.worker_id and peer.looks_alive(reading.utc) for peer in peers
-        )
+        self.clock = Clock(read_clock(using=seat.using))
 
     def is_valid(self) -> bool:
-        """As it was when this process had started, which takes seconds."""
-        return self._is_alive
+        """The worker has asked a moment ago."""
+        return True
 
 
-def run_in_place(seat: Seat, claim: str) -> str | None:
-    """Run a claim in place of its worker and return its end, both as JSON.
+def taken(seat: Seat) -> Callable[[str], str]:
+    """Take a seat; returns what turns a claim into the end of its run, both as JSON.
 
-    None if its handler is not known here.
+    Raises LookupError if the handler is not known here, and errors of the database.
     """
-    claimed = claim_of_text(claim)
-    connections[seat.using].settings_dict["NAME"] = seat.database
-    handler = handler_for(claimed.biz_code)
+    for alias, name in seat.databases.items():
+        connections.settings[alias]["NAME"] = name
+    handler = handler_for(seat.biz_code)
     if handler is None:
-        return None
+        raise LookupError(f"no handler of {seat.biz_code!r} is known in this process")
+    return partial(_run, Substitute(seat), handler, seat.using)
+
+
+def _run(standing: Substitute, handler: TaskHandler, using: str, claim: str) -> str:
     loop = EventLoop()
     try:
-        worker = Substitute(seat)
-        if not worker.is_valid() or is_cancelled(claimed, using=seat.using):
-            return end_to_text(Ended(claimed, GiveBack()))
-        return end_to_text(Runner(seat.using, worker, loop).run(claimed, handler))
+        return end_to_text(Runner(using, standing, loop).run(claim_of_text(claim), handler))
     finally:
         loop.close()
         close_connections()

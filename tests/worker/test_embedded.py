@@ -258,7 +258,9 @@ def test_start_and_stop_are_told(register: Register) -> None:
     register(lambda task: None)
     with heard(signals.worker_started) as started, heard(signals.worker_stopped) as stopped:
         api.start(**QUICK)
-        found = eventually(WorkerRow.objects.first, "the worker has joined")
+        # Stopped before its poller has seen that it joined, it tells neither.
+        eventually(lambda: started, "its start is told")
+        found = WorkerRow.objects.get()
         assert api.shutdown()
     facts = {"sender": None, "worker_id": found.pk, "name": found.name, "using": "default"}
     assert (started, stopped) == ([facts], [facts])
