@@ -329,6 +329,9 @@ def public() -> set[str]:
                 found.add(f"{module.name.rpartition('.')[2]}.{name}")
     return found - {
         "connection.keep_connection",
+        "demands.autocommit_problem",
+        "demands.driver_problem",
+        "demands.memory_problem",
         "dialects.dialect_of",
         "dialects.has_one_writer",
         "transactions.is_contention",
