@@ -108,7 +108,15 @@ def _network_bounds(vendor: str, bounds: Bounds) -> dict[str, Any]:
     connect = max(2, int(bounds.lock_wait))
     answer = max(2, int(2 * bounds.statement))
     if vendor == "postgresql":
-        return {"connect_timeout": connect, "tcp_user_timeout": 1000 * answer}
+        return {
+            "connect_timeout": connect,
+            # Bounds the wait for what was sent. A server that has taken a statement and dies then
+            # owes nothing but the answer: only probes find out, two hours later by default.
+            "tcp_user_timeout": 1000 * answer,
+            "keepalives_idle": max(1, answer // 2),
+            "keepalives_interval": max(1, answer // 4),
+            "keepalives_count": 3,
+        }
     if vendor == "mysql":
         return {"connect_timeout": connect, "read_timeout": answer, "write_timeout": answer}
     return {}
