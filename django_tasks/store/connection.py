@@ -110,11 +110,11 @@ def _network_bounds(vendor: str, bounds: Bounds) -> dict[str, Any]:
     if vendor == "postgresql":
         return {
             "connect_timeout": connect,
+            # Bounds the wait for what was sent. A server that has taken a statement and dies then
+            # owes nothing but the answer: only probes find out, two hours later by default.
             "tcp_user_timeout": 1000 * answer,
-            # That bounds what is sent. A server that vanishes after it has taken a statement is
-            # noticed by these alone.
-            "keepalives_idle": connect,
-            "keepalives_interval": max(1, connect // 2),
+            "keepalives_idle": max(1, answer // 2),
+            "keepalives_interval": max(1, answer // 4),
             "keepalives_count": 3,
         }
     if vendor == "mysql":

@@ -344,6 +344,7 @@ def public() -> set[str]:
         "demands.autocommit_problem",
         "demands.driver_problem",
         "demands.memory_problem",
+        "demands.refusal",
         "dialects.dialect_of",
         "dialects.has_one_writer",
         "transactions.is_contention",
