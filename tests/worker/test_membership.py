@@ -423,7 +423,7 @@ def test_a_worker_that_was_taken_for_dead_judges_nobody_until_its_next_life_is_o
     world: Ticks,
 ) -> None:
     judge, other = joined(world), joined(world)
-    beating(judge, world, LEASE + 2)
+    beating(judge, world, 2 * LEASE)
     assert other.worker_id in {each.id for each in judge.dead()}
     WorkerRow.objects.filter(pk=judge.worker_id).delete()
     assert not beat(judge)
