@@ -12,7 +12,7 @@
                           lacks characters
 ``django_tasks.W003``     SQLite without IMMEDIATE transactions or without write-ahead logging
 ``django_tasks.W004``     MySQL, MariaDB, PostgreSQL: an isolation level other than READ COMMITTED
-``django_tasks.W005``     PostgreSQL: a connection pool smaller than a worker's threads and one
+``django_tasks.W005``     PostgreSQL: a connection pool smaller than a worker's threads
 ``django_tasks.W006``     an ``atomic`` handler on SQLite: nobody else can write while it runs
                           (``check --deploy``)
 ``django_tasks.W007``     connections that are kept but never tested
@@ -252,13 +252,13 @@ def _pool_size(alias: str, connection: BaseDatabaseWrapper) -> Iterator[CheckMes
     pool = connection.settings_dict["OPTIONS"].get("pool")
     if not pool or _refusals(conf.options):
         return
-    wanted = conf.options().threads + 1
+    wanted = conf.options().threads  # the poller and the heartbeat have connections of their own
     size = _most_connections({} if pool is True else pool)
     if size < wanted:
         yield _warning(
             "W005",
-            f"The connection pool of the database {alias!r} holds at most {size}; a worker with "
-            f"{wanted - 1} threads uses {wanted} connections, so some of its threads will wait.",
+            f"The connection pool of the database {alias!r} holds at most {size}; a worker has "
+            f"{wanted} threads, so some of them will wait for a connection.",
             f'"pool": {{"max_size": {wanted}}} in its OPTIONS, or fewer THREADS in DJANGO_TASKS.',
         )
 
