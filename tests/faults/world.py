@@ -19,7 +19,7 @@ from tests.faults.databases import CHECKOUT, Site
 from tests.faults.habits import HABITS
 from tests.faults.history import Clock, History, from_records
 from tests.faults.processes import DatabaseError, Steward, Worker, faketime
-from tests.faults.proxy import Proxy
+from tests.proxy import Proxy
 from tests.waiting import eventually
 
 SETTLE_SECONDS = 60.0

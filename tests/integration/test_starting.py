@@ -21,9 +21,9 @@ from django_tasks.worker.config import worker_config
 from tests.conftest import Elsewhere
 from tests.integration.conftest import Start, url_of
 from tests.integration.process import ROOT, Journal, StartTask
-from tests.integration.proxy import Proxy
 from tests.integration.settings import TASK_HANDLERS
 from tests.integration.tasks import add, count, needs_a_server, rows
+from tests.proxy import Proxy
 from tests.waiting import DEADLINE, eventually
 
 USAGE = [
@@ -228,7 +228,7 @@ def test_it_waits_for_its_database_and_starts_when_that_is_there(
         assert "Traceback" not in worker.log()
         assert worker.stop() == 0
         return
-    with Proxy(connections["default"].settings_dict) as proxy:
+    with Proxy.before(connections["default"].settings_dict) as proxy:
         proxy.close()
         worker = start(DATABASE_URL=url_of(port=proxy.port))
         worker.says("Database default does not answer")
@@ -257,7 +257,7 @@ def test_it_can_be_stopped_while_it_waits_for_its_database(start: Start, tmp_pat
         worker.says("cannot be opened")
         assert worker.stop() == 0
         return
-    with Proxy(connections["default"].settings_dict) as proxy:
+    with Proxy.before(connections["default"].settings_dict) as proxy:
         proxy.close()
         worker = start(DATABASE_URL=url_of(port=proxy.port))
         worker.says("does not answer")
