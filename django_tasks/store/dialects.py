@@ -233,6 +233,10 @@ class SQLite(Dialect):
         # What Django stores, in a twentieth of the time.
         return moment.astimezone(timezone.utc).replace(tzinfo=None).isoformat(" ")
 
+    def bound(self, bounds: Bounds) -> None:
+        # A pragma in the project's init_command comes after the option, and counts instead of it.
+        self.fetch(f"PRAGMA busy_timeout = {int(1000 * bounds.lock_wait)}")
+
     def read_clock(self) -> ClockReading:
         return self.reading(None)
 
