@@ -235,7 +235,8 @@ class SQLite(Dialect):
 
     def bound(self, bounds: Bounds) -> None:
         # A pragma in the project's init_command comes after the option, and counts instead of it.
-        self.fetch(f"PRAGMA busy_timeout = {int(1000 * bounds.lock_wait)}")
+        milliseconds = int(1000 * bounds.lock_wait)  # a pragma takes no placeholders
+        self.fetch(f"PRAGMA busy_timeout = {milliseconds}")
 
     def read_clock(self) -> ClockReading:
         return self.reading(None)
