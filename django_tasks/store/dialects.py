@@ -237,6 +237,11 @@ class SQLite(Dialect):
         # What Django stores, in a twentieth of the time.
         return moment.astimezone(timezone.utc).replace(tzinfo=None).isoformat(" ")
 
+    def bound(self, bounds: Bounds) -> None:
+        # A pragma in the project's init_command comes after the option, and counts instead of it.
+        milliseconds = int(1000 * bounds.lock_wait)  # a pragma takes no placeholders
+        self.fetch(f"PRAGMA busy_timeout = {milliseconds}")
+
     def read_clock(self) -> ClockReading:
         return self.reading(None)
 
