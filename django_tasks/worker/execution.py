@@ -301,8 +301,12 @@ class Runner:
         return replace(following.run, **facts)
 
     def _may_start(self, claimed: Claimed) -> bool:
-        """Whether the claim is this worker's: not of a life before, nor past its lease."""
-        return claimed.worker_id == self._membership.worker_id and self._membership.is_valid()
+        """Whether the claim is this worker's: not of a life before, nor past its lease.
+
+        In this order. Race: the worker joins again between the two questions. It is another one
+        before its new lease begins, so a lease that is good was not that of a later life.
+        """
+        return self._membership.is_valid() and claimed.worker_id == self._membership.worker_id
 
     def _run(self, run: Run) -> Outcome:
         self._tell(signals.task_started, run)
