@@ -492,9 +492,24 @@ def dialect_of(using: str) -> Dialect:
     return kept
 
 
+def judge_of(using: str) -> Dialect:
+    """A dialect to tell errors apart with. Nothing is asked of the database, which may be down."""
+    connection = connections[using]
+    kept: Dialect | None = vars(connection).get(KEPT)
+    return kept or _family(connection)(connection)
+
+
 def _kind(connection: BaseDatabaseWrapper) -> type[Dialect]:
+    family = _family(connection)
+    # To know which, Django connects.
+    is_mariadb = family is MySQL and connection.mysql_is_mariadb  # type: ignore[attr-defined]
+    return MariaDB if is_mariadb else family
+
+
+def _family(connection: BaseDatabaseWrapper) -> type[Dialect]:
+    """MySQL stands for MariaDB as well: their errors have the same numbers."""
     if connection.vendor == "mysql":
-        return MariaDB if connection.mysql_is_mariadb else MySQL  # type: ignore[attr-defined]
+        return MySQL
     if connection.vendor == "postgresql":
         return PostgreSQL
     if connection.vendor == "sqlite":

@@ -87,9 +87,10 @@ class Claiming:
     def claim(self, *, careful: bool) -> float:
         """Claim what is due and fits; returns the seconds until there may be more to do."""
         room = self._room()
-        # Without a lease nothing may start: it would be claimed and given back again and again.
         if room == 0 or not self._membership.is_valid():
-            return self._config.poll_interval  # the end of a run wakes us sooner
+            # The end of a run wakes us sooner, and so does a heartbeat. Without a lease nothing may
+            # start: what is claimed would be given back at once, and claimed again.
+            return self._config.poll_interval
         now = self._membership.clock.now()
         foreseen = self._foreseen(now + timedelta(seconds=self._lead))
         now = max([now, *(lane.first for lane in foreseen)])

@@ -310,7 +310,8 @@ class Runner:
     def _may_start(self, claimed: Claimed) -> bool:
         """Whether the claim is this worker's: not of a life before, nor past its lease.
 
-        The lease first. Race: the worker joins again in between, and is somebody else with a lease.
+        In this order. Race: the worker joins again between the two questions. It is another one
+        before its new lease begins, so a lease that is good was not that of a later life.
         """
         return self._membership.is_valid() and claimed.worker_id == self._membership.worker_id
 

@@ -20,14 +20,15 @@ class Pruner:
         self._due = float("-inf")
 
     def prune_if_due(self) -> None:
-        """Delete one batch of old lines when it is time. Database errors pass."""
+        """Delete one batch of old lines when it is time. Database errors pass.
+
+        They are no reason to try again soon: a cycle that fails is longer than one that prunes.
+        """
         clock = self._membership.clock
         if clock.monotonic() < self._due:
             return
-        # Also if this fails: the next cycle has other things to do.
         self._due = clock.monotonic() + INTERVAL
-        is_left = False
         if self._membership.rank() == 0:
             before = clock.now() - timedelta(seconds=options().history_age)
-            is_left = history.prune(before, using=self._using)
-        self._due = clock.monotonic() + (PAUSE if is_left else INTERVAL)
+            if history.prune(before, using=self._using):
+                self._due = clock.monotonic() + PAUSE

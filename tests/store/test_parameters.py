@@ -346,6 +346,7 @@ def public() -> set[str]:
         "demands.memory_problem",
         "demands.refusal",
         "dialects.dialect_of",
+        "dialects.judge_of",
         "dialects.has_one_writer",
         "transactions.is_contention",
         "transactions.write_transaction",
