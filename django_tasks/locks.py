@@ -12,7 +12,7 @@ import socket
 import threading
 from asyncio import sleep as asleep
 from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import asynccontextmanager, contextmanager, suppress
 from random import uniform
 from time import sleep
 from typing import NamedTuple
@@ -33,7 +33,7 @@ from django_tasks.hostclock import ticks
 from django_tasks.intake import write_alias
 from django_tasks.keys import LOCK_NAME_LENGTH, check_key
 from django_tasks.store import locks
-from django_tasks.store.connection import close_connections, keep_connection
+from django_tasks.store.connection import close_connections
 from django_tasks.store.locks import Hold
 
 DEFAULT_LEASE = 30.0
@@ -122,11 +122,13 @@ class Held:
     def _renew(self) -> float:
         """Try it once; returns the seconds until the next try."""
         try:
-            keep_connection(self._using, self._lease / 6)
             asked = ticks()
             renewed = locks.renew(self._hold, self._lease, using=self._using)
         except Exception as error:  # noqa: BLE001 - Django's errors, and the driver's own
             logs.lock_not_renewed(self.name, error)
+            with suppress(Exception):
+                # Whatever a ping would say: a new connection may lead to another server.
+                close_connections()
             return self._lease / 12
         if renewed:
             self._was_renewed(asked)
