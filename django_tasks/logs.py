@@ -247,7 +247,11 @@ def database_back(using: str, seconds: float) -> None:
 
 
 def hints_lost(using: str, error: BaseException) -> None:
-    logger.debug("No hints from %s for a while (%s); polling goes on", using, _in_short(error))
+    logger.warning("No hints from %s (%s); polling goes on", using, _in_short(error))
+
+
+def hints_back(using: str) -> None:
+    logger.info("Hints from %s are back", using)
 
 
 def no_doorbell(host: str, error: BaseException) -> None:

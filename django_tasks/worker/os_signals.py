@@ -1,11 +1,12 @@
 """Signals of the operating system. Their handlers only take a note."""
 
 import os
-import select
 import signal
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from types import FrameType
+
+from django_tasks.selfpipe import readable
 
 STOPS = (signal.SIGTERM, signal.SIGINT)
 
@@ -48,7 +49,7 @@ class Notes:
 
     def wait(self, seconds: float) -> int:
         """Sleep for ``seconds`` or until a signal; returns how many stop signals came."""
-        ready, _, _ = select.select([self._read_end], [], [], seconds)
+        ready = readable([self._read_end], seconds)
         noted = os.read(self._read_end, 100) if ready else b""
         return sum(number in STOPS for number in noted)
 
