@@ -60,6 +60,7 @@ from django_tasks.pausing import (
 from django_tasks.registry import get_task_handlers, register_task_handler
 from django_tasks.running import RunningTask
 from django_tasks.status import Status
+from django_tasks.store import demands
 from django_tasks.store.steer import CancelResult
 from django_tasks.store.upsert import OnConflict
 from django_tasks.worker import embedded
@@ -139,9 +140,13 @@ def start(*, using: str | None = None, **wishes: Any) -> None:
     requests starts a worker of its own.
 
     Raises UnknownDatabase for a bad alias, TaskValueError for a bad value, TypeError for an unknown
-    wish, and CannotStart in gunicorn's master process and in a uWSGI without threads.
+    wish, and CannotStart in gunicorn's master process, in a uWSGI without threads, and for a
+    database on which no worker can work: through psycopg 2, or with AUTOCOMMIT off.
     """
-    embedded.start_worker(worker_config(intake.write_alias(using), **wishes))
+    config = worker_config(intake.write_alias(using), **wishes)
+    if problem := demands.refusal(config.using):
+        raise CannotStart(problem)
+    embedded.start_worker(config)
 
 
 def shutdown(*, wait: bool = True, timeout: float | None = None) -> bool:

@@ -157,7 +157,7 @@ PIECES = {
         "fence",
         "found",
     ),
-    *("kind", "lock", "name", "names", "rows", "source", "which"),
+    *("kind", "lock", "milliseconds", "name", "names", "rows", "source", "which"),
 }
 OWNERS = {"dialect", "self", "Status", "', '", "' UNION ALL '"}
 

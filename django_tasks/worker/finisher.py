@@ -13,6 +13,7 @@ from typing import NamedTuple
 from django_tasks import logs, signals
 from django_tasks.claimed import Claimed
 from django_tasks.history import Line, keeps, line_of
+from django_tasks.hostclock import ticks
 from django_tasks.outcomes import (
     LOST,
     Again,
@@ -42,10 +43,15 @@ PATIENCE = 3
 # A packet that is too large ends the connection, as an outage does. Only a batch with so many
 # characters is suspected of it.
 LARGE_TEXT = 250_000
+# How long a single end that was refused leaves the others alone, in seconds.
+ASIDE_SECONDS = 2.0
 
 
 class Strikes(NamedTuple):
-    """How often a single end was refused, and how many ends had been written at the first time."""
+    """How often a single end was refused, and how many ends had been written at the last time.
+
+    Only refusals between which others were written are counted.
+    """
 
     times: int
     written: int
@@ -72,6 +78,9 @@ class Finisher:
         # Refusals in a row with errors of no known kind, and those of single ends.
         self._streak = 0
         self._strikes: dict[tuple[int, ...], Strikes] = {}
+        # Single ends that wait for others to be written first, and until when.
+        self._aside: list[Ended] = []
+        self._aside_until = 0.0
         self._written = 0
         self._offers = 0
         self.counters: Counter[str] = Counter()
@@ -99,6 +108,9 @@ class Finisher:
 
         Database errors pass; what was not written is kept.
         """
+        if self._aside and ticks() >= self._aside_until:
+            self._ends += self._aside
+            self._aside.clear()
         while batch := self._batch():
             try:
                 result = finish(batch, now, using=self._using, careful=careful)
@@ -124,10 +136,10 @@ class Finisher:
 
     def is_empty(self) -> bool:
         """Whether every end is written."""
-        return not (self._ends or self._lost)
+        return not (self._ends or self._aside or self._lost)
 
     def unwritten(self) -> int:
-        return len(self._ends)
+        return len(self._ends) + len(self._aside)
 
     def holds(self, claimed: Claimed) -> bool:
         """Tell if the end of a claim is not written yet."""
@@ -135,7 +147,7 @@ class Finisher:
 
     def not_ended(self) -> set[tuple[int, ...]]:
         """Id and version of each claim that is held and has no end yet."""
-        return self._held.keys() - {end.claimed[:2] for end in self._ends}
+        return self._held.keys() - {end.claimed[:2] for end in [*self._ends, *self._aside]}
 
     def held(self, fences: Iterable[tuple[int, ...]]) -> list[Claimed]:
         """The claims with these ids and versions."""
@@ -187,12 +199,15 @@ class Finisher:
             self._most = max(1, len(batch) // 2)
             return
         fence = batch[0].claimed[:2]
-        times, written = self._strikes.get(fence, Strikes(0, self._written))
-        self._strikes[fence] = Strikes(times + 1, written)
-        if times + 1 >= PATIENCE and self._written > written:
+        times, written = self._strikes.get(fence, Strikes(0, -1))
+        if self._written > written:
+            times, written = times + 1, self._written
+        self._strikes[fence] = Strikes(times, written)
+        if times >= PATIENCE:
             self._isolate(batch, error)
         else:  # the others first: they show if the database takes anything
-            self._ends.append(self._ends.pop(0))
+            self._aside.append(self._ends.pop(0))
+            self._aside_until = ticks() + ASIDE_SECONDS
 
     def _isolate(self, batch: list[Ended], error: Exception) -> None:
         """One end that no database takes must not hold up the others.
@@ -207,14 +222,17 @@ class Finisher:
         if (plainer := _in_ascii(end)) != end:
             self._ends[0] = plainer
             return
+        if end.line is not None:  # perhaps it is the history's, which must fail no run
+            logs.lines_not_written(self._using, error)
+            self._ends[0] = end._replace(line=None)
+            return
         logs.end_not_written(end.claimed, error)
         failed = Fail(f"The end of this run could not be written: {type(error).__name__}")
         if end.outcome == failed:
             self._ends.pop(0)
             self._drop(end, lost=True)
         else:
-            line = end.line and end.line._replace(outcome=failed.counts_as, error=failed.error)
-            self._ends[0] = end._replace(outcome=failed, line=line)
+            self._ends[0] = end._replace(outcome=failed)
 
     def runs(self) -> int:
         """How many runs have ended, well or not; what was given back did not run."""

@@ -14,6 +14,7 @@ import pytest
 from django.core.management import CommandError, ManagementUtility, call_command
 from django.db import connections
 
+from django_tasks.api import CannotStart, start
 from django_tasks.management.commands import starttask
 from django_tasks.models import Task
 from django_tasks.worker.config import worker_config
@@ -197,13 +198,15 @@ def test_it_says_that_it_wants_the_main_thread(elsewhere: Elsewhere) -> None:
         future.result(DEADLINE)
 
 
-def test_psycopg_2_is_refused(transactional_db: None, monkeypatch: pytest.MonkeyPatch) -> None:
-    configs = [worker_config("default")]
-    starttask._refuse_old_driver(configs)
-    if connections["default"].vendor == "postgresql":
-        monkeypatch.setattr("django.db.backends.postgresql.psycopg_any.is_psycopg3", False)
-        with pytest.raises(CommandError, match=r"through psycopg 2, .* install psycopg 3"):
-            call_command("starttask", until_empty=True)
+def test_a_database_on_which_no_worker_can_work_is_refused(
+    transactional_db: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    starttask._refuse_unfit_databases([worker_config("default")])
+    monkeypatch.setattr("django_tasks.store.demands.driver_problem", lambda using: "Not with it.")
+    with pytest.raises(CommandError, match=r"^Not with it\.$"):
+        call_command("starttask", until_empty=True)
+    with pytest.raises(CannotStart, match=r"^Not with it\.$"):
+        start()
 
 
 # A database that is not there yet

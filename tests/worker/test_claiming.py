@@ -106,6 +106,21 @@ def test_without_room_it_asks_the_database_nothing(
         assert claimer.claim() == claimer.config.poll_interval
 
 
+def test_without_a_lease_nothing_is_claimed_and_nobody_is_asked(register: Register) -> None:
+    """Its heartbeats cannot be written, and its claims could: they would be given back at once."""
+    register(lambda task: None)
+    added("1")
+    world = Ticks()
+    claimer = Claimer(joined(world), poll_interval=0.7)
+    world.ahead += 31
+    with CaptureQueriesContext(connection) as queries:
+        assert claimer.claim() == 0.7
+    assert (claimer.keys(), len(queries)) == ([], 0)
+    assert claimer.membership.beat("running", {})
+    claimer.claim()
+    assert claimer.keys() == ["1"]
+
+
 def test_a_batch_is_never_larger_than_the_batch_size(register: Register) -> None:
     register(lambda task: None)
     for number in range(10):
