@@ -1079,6 +1079,21 @@ def test_a_pause_that_somebody_else_was_quicker_with_is_no_error(
     assert scopes() == [("", "")]
 
 
+def test_a_pause_that_somebody_resumes_at_once_is_no_error(
+    boss: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pause_tasks = api.pause_tasks
+
+    def overtaken(**scope: Any) -> bool:
+        changed = pause_tasks(**scope)
+        api.resume_tasks(**scope)
+        return changed
+
+    monkeypatch.setattr(api, "pause_tasks", overtaken)
+    assert boss.post(reverse(PAUSE_ADD), {"biz_code": "", "queue": "a"}).status_code == 302
+    assert scopes() == []
+
+
 def test_the_list_of_tasks_says_what_is_paused_now(staff: Staff) -> None:
     who = staff("view_task")
     assert "Paused now" not in text(who.get(reverse(LIST)))
