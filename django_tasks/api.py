@@ -33,6 +33,8 @@ from django_tasks.client import (
     run_task_now,
 )
 from django_tasks.exceptions import (
+    CannotStart,
+    DirectWrite,
     HandlerError,
     LockInTransaction,
     LockLost,
@@ -58,6 +60,7 @@ from django_tasks.pausing import (
 from django_tasks.registry import get_task_handlers, register_task_handler
 from django_tasks.running import RunningTask
 from django_tasks.status import Status
+from django_tasks.store import demands
 from django_tasks.store.steer import CancelResult
 from django_tasks.store.upsert import OnConflict
 from django_tasks.worker import embedded
@@ -65,6 +68,8 @@ from django_tasks.worker.config import worker_config
 
 __all__ = [
     "CancelResult",
+    "CannotStart",
+    "DirectWrite",
     "HandlerError",
     "Held",
     "LockInTransaction",
@@ -130,11 +135,18 @@ def start(*, using: str | None = None, **wishes: Any) -> None:
     ``using`` is the database to poll (default: what the router says for writes). ``wishes`` are
     ``threads``, ``batch_size``, ``poll_interval``, ``lease``, ``queues``, ``codes``,
     ``shutdown_timeout`` (seconds), in place of the settings. Does nothing if this process already
-    runs a worker there. In a program that forks (a preloading web server), call it after the fork.
-    Raises UnknownDatabase for a bad alias, TaskValueError for a bad value and TypeError for an
-    unknown wish.
+    runs a worker there. A worker does not survive a fork: in a program that forks, call it
+    afterwards. In a uWSGI process that has not forked yet it is put off: each process that answers
+    requests starts a worker of its own.
+
+    Raises UnknownDatabase for a bad alias, TaskValueError for a bad value, TypeError for an unknown
+    wish, and CannotStart in gunicorn's master process, in a uWSGI without threads, and for a
+    database on which no worker can work: through psycopg 2, or with AUTOCOMMIT off.
     """
-    embedded.start_worker(worker_config(intake.write_alias(using), **wishes))
+    config = worker_config(intake.write_alias(using), **wishes)
+    if problem := demands.refusal(config.using):
+        raise CannotStart(problem)
+    embedded.start_worker(config)
 
 
 def shutdown(*, wait: bool = True, timeout: float | None = None) -> bool:

@@ -6,8 +6,18 @@ It carries nothing and promises nothing: a poller that missed it finds the task 
 from collections.abc import Callable
 from threading import Lock
 
+from django_tasks import forks
+
 _listeners: dict[str, list[Callable[[], None]]] = {}
 _lock = Lock()
+
+
+@forks.in_child
+def _forget() -> None:
+    """Forget the pollers of the parent: they do not run here."""
+    global _lock
+    _lock = Lock()
+    _listeners.clear()
 
 
 def listen(alias: str, wake: Callable[[], None]) -> None:

@@ -12,10 +12,11 @@
                           lacks characters
 ``django_tasks.W003``     SQLite without IMMEDIATE transactions or without write-ahead logging
 ``django_tasks.W004``     MySQL, MariaDB, PostgreSQL: an isolation level other than READ COMMITTED
-``django_tasks.W005``     PostgreSQL: a connection pool smaller than a worker's threads and one
+``django_tasks.W005``     PostgreSQL: a connection pool smaller than a worker's threads
 ``django_tasks.W006``     an ``atomic`` handler on SQLite: nobody else can write while it runs
                           (``check --deploy``)
 ``django_tasks.W007``     connections that are kept but never tested
+``django_tasks.W008``     a handler has an attribute whose name is nearly one that means something
 ========================  ==========================================================================
 
 W002, and W003 for what the database itself says, need a connection: they run with ``migrate`` and
@@ -36,7 +37,7 @@ from django.db import connections, router
 from django.db.backends.base.base import BaseDatabaseWrapper
 from django.db.models import Field, JSONField
 
-from django_tasks import conf, installation, registry
+from django_tasks import conf, handler_checks, installation, registry
 from django_tasks.fields import KeyField
 from django_tasks.models import Task
 from django_tasks.store import demands
@@ -64,6 +65,7 @@ def register() -> None:
     """Tell Django about the checks below. Twice is nothing."""
     for check in (check_installation, check_handlers, check_settings, check_databases):
         checks.register(check, TAG)
+    checks.register(handler_checks.check_names, TAG)
     checks.register(check_atomic_handlers, TAG, deploy=True)
     # Without our tag: Django 6.1's ``--tag`` gives every database to the checks that have it.
     checks.register(check_connections, Tags.database)
@@ -250,13 +252,13 @@ def _pool_size(alias: str, connection: BaseDatabaseWrapper) -> Iterator[CheckMes
     pool = connection.settings_dict["OPTIONS"].get("pool")
     if not pool or _refusals(conf.options):
         return
-    wanted = conf.options().threads + 1
+    wanted = conf.options().threads  # the poller and the heartbeat have connections of their own
     size = _most_connections({} if pool is True else pool)
     if size < wanted:
         yield _warning(
             "W005",
-            f"The connection pool of the database {alias!r} holds at most {size}; a worker with "
-            f"{wanted - 1} threads uses {wanted} connections, so some of its threads will wait.",
+            f"The connection pool of the database {alias!r} holds at most {size}; a worker has "
+            f"{wanted} threads, so some of them will wait for a connection.",
             f'"pool": {{"max_size": {wanted}}} in its OPTIONS, or fewer THREADS in DJANGO_TASKS.',
         )
 

@@ -4,22 +4,24 @@ from collections.abc import Iterable, Iterator
 from datetime import datetime
 from functools import partial
 from threading import Lock
-from time import monotonic
 
 from asgiref.sync import sync_to_async
 from django.db import connections, transaction
 
-from django_tasks import bell, payload, signals
+from django_tasks import bell, forks, payload, signals
 from django_tasks.backoff import Duration
 from django_tasks.clock import ClockReading
 from django_tasks.conf import options
 from django_tasks.exceptions import TaskExists, TaskTypeError, TaskValueError
+from django_tasks.hostclock import ticks
 from django_tasks.intake import (
     Conflict,
+    ConflictOfMany,
     Match,
     check_code,
     checked_batch_size,
     checked_conflict,
+    checked_conflict_of_many,
     checked_key,
     checked_match,
     checked_patience,
@@ -85,17 +87,17 @@ def add_tasks(
     tasks: Iterable[Task],
     *,
     batch_size: int = DEFAULT_BATCH,
-    on_conflict: Conflict = "replace",
+    on_conflict: ConflictOfMany = "replace",
     using: str | None = None,
 ) -> int:
     """Store many tasks, all or none; returns how many were inserted or moved.
 
     ``batch_size`` tasks go in one statement, all statements in one transaction. Of a key that
-    comes twice the last one wins. The errors of ``add_task``; ``index`` and the message name the
-    place of the bad task.
+    comes twice the last one wins. ``on_conflict``: as for ``add_task``, without "debounce". The
+    errors of ``add_task``; ``index`` and the message name the place of the bad task.
     """
     alias = write_alias(using)
-    conflict = checked_conflict(on_conflict)
+    conflict = checked_conflict_of_many(on_conflict)
     size = checked_batch_size(batch_size)
     by_key = {new[:2]: (place, new) for place, new in _checked(tasks, alias)}
     # Sorted over all batches: two callers with the same keys never wait for each other crosswise.
@@ -114,7 +116,8 @@ def cancel_task(biz_code: str, biz_num: str, *, using: str | None = None) -> Can
 
     CANCELLED: it was waiting, its row is gone and it will not start. CANCELLING: it is running;
     its handler sees ``task.cancel_requested``, and whatever it returns it will not run again.
-    NOT_FOUND: there is no such task. Atomic, and part of the caller's transaction.
+    NOT_FOUND, which is false while the others are true: there is no such task. Atomic, and part of
+    the caller's transaction.
     """
     alias = write_alias(using)
     matching = checked_key(biz_code, biz_num)
@@ -269,12 +272,20 @@ _clocks: dict[str, ClockReading] = {}
 _clocks_lock = Lock()
 
 
+@forks.in_child
+def _renew_lock() -> None:
+    """Make a lock that no thread of the parent holds."""
+    global _clocks_lock
+    _clocks_lock = Lock()
+
+
 def now(using: str) -> datetime:
-    """The clock of the database ``using``, aware UTC, read anew every ten seconds."""
+    """The clock of the database ``using``, aware UTC, read again every ten seconds."""
     with _clocks_lock:
         reading = _clocks.get(using)
-    tick = monotonic()
-    if reading is None or tick - reading.monotonic > CLOCK_SECONDS:
+    tick = ticks()
+    # A process that goes on in another place (CRIU) may find the host's clock set back.
+    if reading is None or not 0 <= tick - reading.monotonic <= CLOCK_SECONDS:
         reading = workers.read_clock(using=using)
         with _clocks_lock:
             _clocks[using] = reading

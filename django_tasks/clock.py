@@ -1,4 +1,4 @@
-"""Time as a value: the database's UTC, carried forward by the host's monotonic clock.
+"""Time as a value: the database's UTC, carried forward by a clock of the host that never jumps.
 
 A wrong or jumping host clock therefore makes nothing early, late or stolen.
 """
@@ -6,8 +6,9 @@ A wrong or jumping host clock therefore makes nothing early, late or stolen.
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from time import monotonic, sleep
 from typing import NamedTuple
+
+from django_tasks.hostclock import ticks
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +43,7 @@ class Tick(NamedTuple):
 class Clock:
     """The clock of one worker. ``set`` by its heartbeat, read by everybody."""
 
-    def __init__(self, reading: ClockReading, ticks: Callable[[], float] = monotonic) -> None:
+    def __init__(self, reading: ClockReading, ticks: Callable[[], float] = ticks) -> None:
         self._reading = reading
         self._ticks = ticks
 
@@ -62,10 +63,9 @@ class Clock:
         """``now``, for those who hardly ever look at it."""
         return Tick(self._reading, self._ticks())
 
-    def wait_until(self, moment: datetime) -> None:
-        """Sleep until it is ``moment``; for waits that nobody needs to interrupt."""
-        if (seconds := (moment - self.now()).total_seconds()) > 0:
-            sleep(seconds)
+    def seconds_to(self, moment: datetime) -> float:
+        """Seconds until it is ``moment``, 0 or less when that has passed."""
+        return (moment - self.now()).total_seconds()
 
     def monotonic(self) -> float:
         """Seconds on the host's monotonic clock, for durations."""

@@ -40,6 +40,21 @@ class TaskExists(TaskValueError):
     """``add_task(..., on_conflict="raise")`` met a task with the same key."""
 
 
+class DirectWrite(TaskException, RuntimeError):
+    """A task was to be saved, changed or deleted by the ORM and not by a function of the API."""
+
+    def __init__(self, call: str, instead: str) -> None:
+        super().__init__(call, instead)
+        self.call = call
+        self.instead = instead
+
+    def __str__(self) -> str:
+        return (
+            f"{self.call}() would write tasks behind the workers' backs; "
+            f"call {self.instead} instead"
+        )
+
+
 class UnknownDatabase(TaskException, LookupError):
     """A database alias that ``settings.DATABASES`` does not have."""
 
@@ -82,6 +97,10 @@ class LockLost(TaskException, RuntimeError):
 
 class LockInTransaction(TaskException, RuntimeError):
     """A lock was asked for inside a transaction, where it would protect nothing."""
+
+
+class CannotStart(TaskException, RuntimeError):
+    """``start()`` was called in a process where a worker could not run."""
 
 
 def shortened(value: Any, limit: int = 80) -> str:

@@ -1,12 +1,13 @@
 """Handlers: the code of one ``biz_code``."""
 
-from collections.abc import Callable, Sequence
-from inspect import iscoroutinefunction
-from typing import Any, ClassVar
+from collections.abc import Callable, Collection, Sequence
+from difflib import get_close_matches
+from inspect import isclass, iscoroutinefunction
+from typing import Any, ClassVar, NamedTuple
 
 from django_tasks.backoff import Backoff, Duration, Exponential, as_backoff, seconds
 from django_tasks.conf import options
-from django_tasks.exceptions import HandlerError, RetryLater
+from django_tasks.exceptions import HandlerError, RetryLater, shortened
 from django_tasks.history import History
 from django_tasks.plans import OnMisfire
 from django_tasks.rates import Limit, as_limit
@@ -112,9 +113,10 @@ class FunctionHandler(TaskHandler):
     """A plain function as a handler; made by ``task_handler``. Calling it calls the function."""
 
     def __init__(self, function: Callable[[RunningTask], Any], biz_code: str, **attributes: Any):
-        unknown = sorted(attributes.keys() - FUNCTION_ATTRIBUTES)
-        if unknown:
-            raise HandlerError(f"task_handler() knows no {', '.join(unknown)}")
+        if unknown := sorted(attributes.keys() - FUNCTION_ATTRIBUTES):
+            near = near_name(unknown[0], FUNCTION_ATTRIBUTES)
+            hint = f"; did you mean {near!r}?" if near else ""
+            raise HandlerError(f"task_handler() knows no {unknown[0]!r}{hint}")
         self.__dict__.update(attributes, biz_code=biz_code, handle=function)
         self.__name__ = function.__name__
         self.__qualname__ = function.__qualname__
@@ -125,13 +127,12 @@ class FunctionHandler(TaskHandler):
         return self.handle(task)
 
 
-FUNCTION_ATTRIBUTES = frozenset(
-    {
-        *("queue", "priority", "max_attempts", "backoff", "timeout", "atomic", "on_failure"),
-        *("retry_on", "fail_on", "schedule", "misfire_grace_time", "on_misfire", "coalesce"),
-        *("catch_up", "max_running", "rate_limit", "history"),
-    }
-)
+# All that a class may say but for what the decorator and the function say themselves.
+FUNCTION_ATTRIBUTES = frozenset(name for name in vars(TaskHandler) if not name.startswith("_")) - {
+    "biz_code",
+    "get_biz_code",
+    "handle",
+}
 
 
 def task_handler(
@@ -139,15 +140,41 @@ def task_handler(
 ) -> Callable[[Callable[[RunningTask], Any]], FunctionHandler]:
     """Make a handler of a function: ``@task_handler("push", queue="mail", max_attempts=3)``.
 
-    Takes the class attributes of ``TaskHandler`` and ``on_failure``. The function must still be
+    Takes the class attributes of ``TaskHandler``, and its hooks as functions without ``self``:
+    ``on_failure(task, exc)``, ``on_stuck(task, seconds)`` and ``merge(waiting, added)``. Raises
+    HandlerError for any other, and where the code is missing. The function must still be
     registered: by TASK_HANDLERS, by standing in an app's ``task_handlers.py``, or by
     ``register_task_handler``.
     """
+    if callable(biz_code):
+        raise HandlerError(_without_code(biz_code))
 
     def decorate(function: Callable[[RunningTask], Any]) -> FunctionHandler:
+        if isclass(function) or not callable(function):
+            raise HandlerError(
+                f"@task_handler({biz_code!r}) goes above a function, not {shortened(function)}"
+            )
         return FunctionHandler(function, biz_code, **attributes)
 
     return decorate
+
+
+def _without_code(function: Any) -> str:
+    name = getattr(function, "__name__", "function")
+    if isclass(function):
+        return f"@task_handler goes above a function; write class {name}(TaskHandler) without it"
+    return f"@task_handler needs a biz_code: write @task_handler({name!r}) above def {name}(task)"
+
+
+def near_name(name: str, names: Collection[str]) -> str | None:
+    """The one of ``names`` that somebody who wrote ``name`` may have meant, or None."""
+    return next(iter(get_close_matches(name.lower(), names, n=1, cutoff=0.8)), None)
+
+
+def has_own(handler: TaskHandler, hook: str) -> bool:
+    """Whether a handler has a ``hook`` of its own: by its class, or as a function's handler has."""
+    method = getattr(handler, hook)
+    return getattr(method, "__func__", method) is not getattr(TaskHandler, hook)
 
 
 def is_async(handler: TaskHandler) -> bool:
@@ -176,11 +203,35 @@ def time_limit(handler: TaskHandler) -> float | None:
     return None if handler.timeout is None else seconds(handler.timeout)
 
 
-def history_of(handler: TaskHandler | None) -> str:
+def history_of(handler: TaskHandler) -> str:
     """Which runs the history keeps."""
-    return (handler.history if handler is not None else None) or options().history
+    return handler.history or options().history
 
 
 def cluster_limit(handler: TaskHandler) -> Limit | None:
     """The handler's ``max_running`` and ``rate_limit``, or None."""
     return as_limit(handler.max_running, handler.rate_limit)
+
+
+class Terms(NamedTuple):
+    """Attributes of a handler as they were when it was registered; None: not said.
+
+    For the poller's thread, which reads nothing of a handler itself: an attribute may be a
+    property, and take as long as it likes. ``timeout`` is seconds.
+    """
+
+    limit: Limit | None = None
+    history: str | None = None
+    max_attempts: int | None = None
+    timeout: float | None = None
+
+    @property
+    def kept(self) -> str:
+        """Which runs the history keeps."""
+        return self.history or options().history
+
+
+def terms_of(handler: TaskHandler) -> Terms:
+    """Read the attributes of a handler. Raises TypeError or ValueError for one that is unusable."""
+    limit = cluster_limit(handler)
+    return Terms(limit, handler.history, handler.max_attempts, time_limit(handler))

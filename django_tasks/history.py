@@ -4,7 +4,7 @@ from datetime import datetime
 from typing import Literal, NamedTuple, get_args
 
 from django_tasks.claimed import Claimed
-from django_tasks.outcomes import DONE, Again, GiveBack, Outcome, Settled
+from django_tasks.outcomes import DONE, Again, GiveBack, Outcome, Settled, Told
 
 History = Literal["all", "problems", "none"]
 KINDS: tuple[str, ...] = get_args(History)
@@ -36,7 +36,7 @@ class Line(NamedTuple):
     error: str
 
 
-def keeps(history: str, outcome: Outcome, missed: str) -> bool:
+def keeps(history: str, outcome: Told, missed: str) -> bool:
     """Whether a run that ended so is to leave a line."""
     if outcome is DONE and not missed:  # as most of them: quickly
         return history == "all"

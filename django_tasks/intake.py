@@ -33,7 +33,8 @@ from django_tasks.times import aware
 
 Match = Literal["exact", "prefix", "contains"]
 DEBOUNCE = "debounce"
-Conflict = OnConflict | Literal["replace", "keep", "earliest", "raise", "debounce"]
+ConflictOfMany = OnConflict | Literal["replace", "keep", "earliest", "raise"]
+Conflict = ConflictOfMany | Literal["debounce"]
 
 
 def checked_task(
@@ -105,11 +106,26 @@ def check_queue(queue: object) -> str:
 
 
 def checked_conflict(value: Conflict) -> OnConflict:
+    """Read the ``on_conflict`` of ``add_task``, if it is not "debounce": see checked_patience."""
+    return _conflict(value, f"must be one of {_choices()}, {DEBOUNCE!r}")
+
+
+def checked_conflict_of_many(value: ConflictOfMany) -> OnConflict:
+    """Read the ``on_conflict`` of ``add_tasks``."""
+    if value == DEBOUNCE:
+        raise TaskValueError("on_conflict", value, "goes with add_task only, one task at a time")
+    return _conflict(value, f"must be one of {_choices()}")
+
+
+def _conflict(value: Conflict, otherwise: str) -> OnConflict:
     try:
         return OnConflict(value)
     except ValueError:
-        choices = ", ".join(repr(choice.value) for choice in OnConflict)
-        raise TaskValueError("on_conflict", value, f"must be one of {choices}") from None
+        raise TaskValueError("on_conflict", value, otherwise) from None
+
+
+def _choices() -> str:
+    return ", ".join(repr(choice.value) for choice in OnConflict)
 
 
 def checked_patience(

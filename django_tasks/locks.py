@@ -12,9 +12,9 @@ import socket
 import threading
 from asyncio import sleep as asleep
 from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import asynccontextmanager, contextmanager, suppress
 from random import uniform
-from time import monotonic, sleep
+from time import sleep
 from typing import NamedTuple
 
 from asgiref.sync import sync_to_async
@@ -29,10 +29,11 @@ from django_tasks.exceptions import (
     TaskTypeError,
     TaskValueError,
 )
+from django_tasks.hostclock import ticks
 from django_tasks.intake import write_alias
 from django_tasks.keys import LOCK_NAME_LENGTH, check_key
 from django_tasks.store import locks
-from django_tasks.store.connection import close_connections, keep_connection
+from django_tasks.store.connection import close_connections
 from django_tasks.store.locks import Hold
 
 DEFAULT_LEASE = 30.0
@@ -61,6 +62,7 @@ class Held:
         self._mutex = threading.Lock()
         self._end = asked + lease
         self._over = False
+        self._abandoned = False
         self._leaving = threading.Event()
         self._renewing = threading.Thread(
             target=self._main, name=f"django_tasks-lock-{hold.name}", daemon=True
@@ -90,7 +92,7 @@ class Held:
 
     def _seconds_left(self) -> float:
         with self._mutex:
-            left = self._end - monotonic()
+            left = self._end - ticks()
             # For good: a section that was told so once must not be told otherwise later.
             self._over = self._over or left <= 0
             return 0.0 if self._over else left
@@ -115,17 +117,21 @@ class Held:
                 pause = self._renew()
             if not self._leaving.is_set():
                 logs.lock_lost(self.name, self.term)
+            if self._abandoned:
+                _freed(self._hold, self._using)
         finally:
             close_connections()
 
     def _renew(self) -> float:
         """Try it once; returns the seconds until the next try."""
         try:
-            keep_connection(self._using, self._lease / 6)
-            asked = monotonic()
+            asked = ticks()
             renewed = locks.renew(self._hold, self._lease, using=self._using)
         except Exception as error:  # noqa: BLE001 - Django's errors, and the driver's own
             logs.lock_not_renewed(self.name, error)
+            with suppress(Exception):
+                # Whatever a ping would say: a new connection may lead to another server.
+                close_connections()
             return self._lease / 12
         if renewed:
             self._was_renewed(asked)
@@ -145,6 +151,18 @@ class Held:
             self._renewing.join(max(left, SHORTEST_JOIN))
         # What was lost needs no freeing: its lease has passed, or somebody else has it.
         return left > 0 and _freed(self._hold, self._using)
+
+    def _abandon(self) -> None:
+        """Have the lock freed by the thread that renews it, on its own connection. Does not wait.
+
+        For a coroutine that may not wait. If ``_leave`` is under way elsewhere, both free it: the
+        second one matches nothing.
+        """
+        self._ends()
+        self._abandoned = True  # before the thread is told to look
+        self._leaving.set()
+        if self._renewing.ident is None:
+            self._renewing.start()
 
 
 class Wish(NamedTuple):
@@ -208,16 +226,22 @@ async def alock(
     wait: Duration | None = None,
     using: str | None = None,
 ) -> AsyncIterator[Held]:
-    """``lock`` for ``async with``: the same arguments, promises and errors."""
+    """``lock`` for ``async with``: the same arguments, promises and errors.
+
+    A coroutine that is cancelled, wherever it is, does not keep the lock: it is freed soon after.
+    """
     wish = _checked(name, lease, wait, using)
     held = await _ataken_in_time(wish)
     try:
         held._keep()
         yield held
-    except BaseException:
-        await sync_to_async(held._leave)()
+    except GeneratorExit:  # its event loop has gone: there is nothing to await any more
+        held._abandon()
         raise
-    if not await sync_to_async(held._leave)():
+    except BaseException:
+        await _aleft(held)
+        raise
+    if not await _aleft(held):
         raise _lost_before_its_end(held)
 
 
@@ -235,14 +259,55 @@ def _taken_in_time(wish: Wish) -> Held:
 
 
 async def _ataken_in_time(wish: Wish) -> Held:
-    take = sync_to_async(_taken)
-    if held := await take(wish):
+    if held := await _ataken(wish):
         return held
     for pause in _pauses(wish.wait):
         await asleep(pause)
-        if held := await take(wish):
+        if held := await _ataken(wish):
             return held
     raise _still_taken(wish)
+
+
+async def _ataken(wish: Wish) -> Held | None:
+    taking = Taking(wish)
+    try:
+        return await sync_to_async(taking.take)()
+    except BaseException:  # cancelled, as a rule
+        taking.give_up()
+        raise
+
+
+class Taking:
+    """One try in a thread, for a coroutine that may be cancelled meanwhile.
+
+    A thread cannot be cancelled. Race: the coroutine gives up while the database answers. The later
+    one of the two frees the lock.
+    """
+
+    def __init__(self, wish: Wish) -> None:
+        self._wish = wish
+        self._mutex = threading.Lock()
+        self._is_unwanted = False
+        self._held: Held | None = None
+
+    def take(self) -> Held | None:
+        """Ask once, in the thread."""
+        held = _taken(self._wish)
+        with self._mutex:
+            self._held = held
+            if not self._is_unwanted:
+                return held
+        if held is not None:
+            held._leave()
+        return None
+
+    def give_up(self) -> None:
+        """Leave the answer alone: nobody is there any more to hold the lock."""
+        with self._mutex:
+            self._is_unwanted = True
+            held = self._held
+        if held is not None:
+            held._abandon()
 
 
 def _taken(wish: Wish) -> Held | None:
@@ -250,16 +315,16 @@ def _taken(wish: Wish) -> Held | None:
     _refuse_transaction(wish)
     _mend(wish.using)
     holder = f"{socket.gethostname()}:{os.getpid()}:{secrets.token_hex(8)}"[-200:]
-    asked = monotonic()
+    asked = ticks()
     hold = locks.take(wish.name, holder, wish.lease, using=wish.using)
     return Held(hold, wish.lease, asked, wish.using) if hold else None
 
 
 def _pauses(wait: float) -> Iterator[float]:
     """Seconds before each further try, the last of which comes when ``wait`` is over."""
-    end = monotonic() + wait
+    end = ticks() + wait
     pause = FIRST_PAUSE
-    while (left := end - monotonic()) > 0:
+    while (left := end - ticks()) > 0:
         yield min(left, uniform(0.5, 1.0) * pause)
         pause = min(2 * pause, LONGEST_PAUSE)
 
@@ -274,6 +339,16 @@ def _refuse_transaction(wish: Wish) -> None:
 
 
 # Freeing
+
+
+async def _aleft(held: Held) -> bool:
+    """``_leave`` in a thread. The lock is freed also if this coroutine is cancelled meanwhile."""
+    try:
+        return await sync_to_async(held._leave)()
+    except BaseException:
+        # The thread may have been too busy to begin, and has forgotten it now.
+        held._abandon()
+        raise
 
 
 def _freed(hold: Hold, using: str) -> bool:

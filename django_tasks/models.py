@@ -14,16 +14,18 @@ from django.utils import timezone
 from django.utils.translation import gettext_lazy as _
 
 from django_tasks.fields import KeyField
+from django_tasks.guarded import GuardedModel, GuardedQuerySet
 from django_tasks.keys import BIZ_CODE_LENGTH, BIZ_NUM_LENGTH, LOCK_NAME_LENGTH, QUEUE_LENGTH
 from django_tasks.status import RunOutcome, Status
 from django_tasks.times import aware
 
 
-class Task(models.Model):
+class Task(GuardedModel):
     """One delayed task; there is at most one for each ``(biz_code, biz_num)``.
 
     Make one to give to ``add_task``; the rest of its life is written by the store. An empty
-    ``queue`` and a ``priority`` of None mean: as the handler says.
+    ``queue`` and a ``priority`` of None mean: as the handler says. ``Task.objects`` is for reading:
+    whatever would write raises DirectWrite, as ``save`` and ``delete`` do.
     """
 
     id = models.BigAutoField(primary_key=True)
@@ -49,6 +51,8 @@ class Task(models.Model):
     scheduled_time = models.DateTimeField(_("scheduled time"), null=True, editable=False)
     # Debounced: until when it waits at the latest, however often it is added.
     latest_time = models.DateTimeField(_("latest time"), null=True, editable=False)
+
+    objects: ClassVar[models.Manager["Task"]] = GuardedQuerySet.as_manager()
 
     class Meta:
         db_table = "t_task"

@@ -41,6 +41,8 @@ class Retry:
 
     when: datetime
     error: str
+    # Whether its own process died: then it stays as suspect as it was.
+    is_suspect: bool = False
     counts_as: ClassVar[str] = "retried"
 
 
@@ -67,6 +69,14 @@ class GiveBack:
 
     counts_as: ClassVar[str] = "given back"
     error: ClassVar[str] = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Died:
+    """A run whose worker died: its row was rescued. Nobody saw its end."""
+
+    error: str
+    counts_as: ClassVar[str] = "rescued"
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,3 +112,5 @@ class Unsettled:
 
 
 Outcome = Done | Reschedule | Retry | Fail | Again | GiveBack | Settled | Lost | Unsettled
+# How a run may be found in the history.
+Told = Outcome | Died

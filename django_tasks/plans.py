@@ -44,14 +44,25 @@ def as_plan(value: object) -> Plan:
     if not isinstance(value, str):
         return Plan(as_schedule(value), {})
     text, *clauses = value.split("|")
-    differs: dict[str, Any] = {}
-    for clause in clauses:
-        differs |= _read(clause, value)
+    differs = _policies(clauses, value)
     return Plan(as_schedule(text), differs)
 
 
-def _read(clause: str, whole: str) -> dict[str, Any]:
-    words = " ".join(clause.lower().split())
+def _policies(clauses: list[str], whole: str) -> dict[str, Any]:
+    differs: dict[str, Any] = {}
+    said_by: dict[str, str] = {}
+    for clause in clauses:
+        words = " ".join(clause.lower().split())
+        meaning = _read(words, whole)
+        for name in meaning.keys() & said_by.keys():
+            both = f"{said_by[name]!r} and {words!r}"
+            raise TaskValueError("schedule", whole, f"says both {both}, and only one can hold")
+        differs |= meaning
+        said_by |= dict.fromkeys(meaning, words)
+    return differs
+
+
+def _read(words: str, whole: str) -> dict[str, Any]:
     for pattern, meaning in _CLAUSES:
         if match := pattern.fullmatch(words):
             try:

@@ -4,10 +4,11 @@ from contextlib import suppress
 from datetime import datetime, timedelta
 from functools import lru_cache
 from random import uniform
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from django_tasks.backoff import seconds
 from django_tasks.claimed import Claimed
+from django_tasks.conf import options
 from django_tasks.exceptions import TaskException, TaskValueError
 from django_tasks.handlers import TaskHandler, attempts_allowed, time_limit
 from django_tasks.keys import SCHEDULE_NUM
@@ -59,20 +60,26 @@ def policy_of(handler: TaskHandler) -> Policy:
     )
 
 
-def timeout_of(claimed: Claimed, handler: TaskHandler) -> float | None:
-    """How many seconds a run may take, as its row says or its handler."""
-    if claimed.schedule is not None:
-        with suppress(TaskException):  # what cannot be read has been parked by now
-            return recurrence_of(claimed, handler).policy.timeout
-    return time_limit(handler)
+def timeout_of(schedule: str | None, own: float | None) -> float | None:
+    """Seconds that a run may take: as its row says, or else its handler, ``own``."""
+    found = _differs(schedule).get("timeout", own)
+    return None if found is None else float(found)
 
 
-def attempts_of(schedule: str | None, handler: TaskHandler | None) -> int:
-    """How many failed runs make a task FAILED, as its row says or its handler; that may be unknown
-    to this process."""
-    with suppress(TaskException, KeyError):
-        return int(_read(schedule or "").differs["max_attempts"])
-    return attempts_allowed(handler)
+def attempts_of(schedule: str | None, own: int | None) -> int:
+    """How many failed runs make a task FAILED: as its row says, or its handler (``own``), or the
+    setting.
+    """
+    found = _differs(schedule).get("max_attempts", own)
+    return options().max_attempts if found is None else int(found)
+
+
+def _differs(schedule: str | None) -> dict[str, Any]:
+    if not schedule:
+        return {}
+    with suppress(TaskException):  # what cannot be read has been parked by now
+        return _read(schedule).differs
+    return {}
 
 
 def text_of(handler: TaskHandler) -> str | None:
@@ -88,7 +95,18 @@ def first_time(schedule: Schedule, now: datetime) -> datetime:
     return _run_for(first, schedule).when
 
 
-def next_run(claimed: Claimed, recurrence: Recurrence, now: datetime) -> Reschedule | None:
+class Following(NamedTuple):
+    """The run after one that ends.
+
+    ``left_out`` says why times between the two are not run: "overrun" (they passed during the run
+    that ends), "catch_up" (there are more than ``catch_up`` of them); or "", there are none.
+    """
+
+    run: Reschedule
+    left_out: str = ""
+
+
+def next_run(claimed: Claimed, recurrence: Recurrence, now: datetime) -> Following | None:
     """What follows a run that ends ``now``; None if it was the last.
 
     What was missed meanwhile is left out (``coalesce``), or run all the same, the last
@@ -97,22 +115,21 @@ def next_run(claimed: Claimed, recurrence: Recurrence, now: datetime) -> Resched
     intended = claimed.intended_time
     now = max(now, intended)
     schedule, policy = recurrence
-    if policy.coalesce:
-        following = schedule.next_after(intended, now)
-    elif policy.catch_up is None:
-        following = schedule.next_after(intended, intended)
-    else:
-        # The run that ends was one of them.
-        left = missed(schedule, intended, now, policy.catch_up - 1)
-        following = left[0] if left else schedule.next_after(intended, now)
-    return None if following is None else _run_for(following, schedule)
-
-
-def leaves_out(claimed: Claimed, recurrence: Recurrence, following: datetime) -> bool:
-    """Whether times between this run's and the ``following`` one are not run."""
-    intended = claimed.intended_time
-    passed = recurrence.schedule.next_after(intended, intended)
-    return passed is not None and passed < following
+    # Asked for once: a trigger with a jitter of its own has another answer each time.
+    first = schedule.next_after(intended, intended)
+    if first is None:
+        return None
+    if first > now or (not policy.coalesce and policy.catch_up is None):
+        return Following(_run_for(first, schedule))
+    # The run that ends was one of those to catch up.
+    most = 0 if policy.coalesce else (policy.catch_up or 1) - 1
+    passed = _passed(schedule, intended, first, now, most)
+    basis = _basis(schedule, intended, first)
+    following = passed[0] if passed else schedule.next_after(basis, now)
+    if following is None:
+        return None
+    left_out = "overrun" if policy.coalesce else "catch_up"
+    return Following(_run_for(following, schedule), left_out if first < following else "")
 
 
 def for_latest(claimed: Claimed, recurrence: Recurrence, now: datetime) -> Claimed:
@@ -122,8 +139,37 @@ def for_latest(claimed: Claimed, recurrence: Recurrence, now: datetime) -> Claim
     """
     if claimed.attempts or not recurrence.policy.coalesce:
         return claimed
-    latest = missed(recurrence.schedule, claimed.intended_time, now, 1)
+    schedule, intended = recurrence.schedule, claimed.intended_time
+    first = schedule.next_after(intended, intended)
+    if first is None or first > now:
+        return claimed
+    latest = _passed(schedule, intended, first, now, 1)
     return claimed._replace(scheduled_time=latest[-1]) if latest else claimed
+
+
+def _passed(
+    schedule: Schedule, intended: datetime, first: datetime, now: datetime, most: int
+) -> list[datetime]:
+    """The last ``most`` times after ``intended`` up to ``now``, of which ``first`` is the first."""
+    if most <= 0:
+        return []
+    basis = _basis(schedule, intended, first)
+    found = missed(schedule, basis, now, most)
+    return found if basis is intended else [first, *found][-most:]
+
+
+def _basis(schedule: Schedule, intended: datetime, first: datetime) -> datetime:
+    """The time from which to go on: ``intended``, or what a trigger said comes ``first`` after it.
+
+    Asked again from ``intended``, a trigger with jitter might say that the same time is still to
+    come.
+    """
+    return first if _asks_trigger(schedule) else intended
+
+
+def _asks_trigger(schedule: Schedule) -> bool:
+    parts: tuple[Schedule, ...] = getattr(schedule, "schedules", ())
+    return isinstance(schedule, Foreign) or any(map(_asks_trigger, parts))
 
 
 def _run_for(moment: datetime, schedule: Schedule) -> Reschedule:

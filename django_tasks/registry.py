@@ -8,7 +8,7 @@ for the system check and for ``starttask`` to show: a web process still starts.
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from importlib import import_module
-from inspect import isabstract, isclass
+from inspect import isabstract, isasyncgenfunction, isclass, isgeneratorfunction, signature
 from threading import Lock
 from types import MappingProxyType, ModuleType
 from typing import Any
@@ -16,45 +16,78 @@ from typing import Any
 from django.apps import apps
 from django.utils.module_loading import import_string, module_has_submodule
 
-from django_tasks import conf
+from django_tasks import conf, forks
 from django_tasks.backoff import as_backoff, seconds
 from django_tasks.exceptions import HandlerError, TaskException, shortened
-from django_tasks.handlers import TaskHandler, cluster_limit, is_async
+from django_tasks.handlers import TaskHandler, Terms, cluster_limit, is_async, terms_of
 from django_tasks.keys import BIZ_CODE_LENGTH, QUEUE_LENGTH, check_key, check_priority
 from django_tasks.plans import MISFIRES, MOST
 from django_tasks.schedules import as_schedule
 from django_tasks.sensitive import without_secrets
 
 AUTODISCOVERED = "task_handlers"
+NO_TERMS = Terms()
 
 _handlers: dict[str, TaskHandler] = {}
 _problems: list[str] = []
+# By the identity of the handler, which lives as long as this process.
+_terms: dict[int, Terms] = {}
+_revision = 0
 _lock = Lock()
 
 
+@forks.in_child
+def _renew_lock() -> None:
+    """Make a lock that no thread of the parent holds."""
+    global _lock
+    _lock = Lock()
+
+
 def register_task_handler(handler: type[TaskHandler] | TaskHandler) -> None:
-    """Register a handler, given as a class or as an instance.
+    """Register a handler, given as a class or as an instance, at any time.
 
     The same handler twice is nothing; another one for a code that is taken, or one that cannot
     work, raises HandlerError.
     """
+    global _revision
     instance = _instance(handler)
-    code = _checked_code(instance)
+    code, terms = _checked_code(instance), terms_of(instance)
     with _lock:
-        known = _handlers.setdefault(code, instance)
+        known = _handlers.get(code)
+        if known is None:
+            known = _handlers[code] = instance
+            _terms[id(instance)] = terms
+            # After the handler: a reader of the new revision finds it.
+            _revision += 1
     if known is not instance and (type(known) is not type(instance) or handler is instance):
         raise HandlerError(
             f"biz_code {code!r} has two handlers: {describe(known)} and {describe(instance)}"
         )
 
 
+def revision() -> int:
+    """A number that grows with each handler that is registered, for this process alone.
+
+    Read it before ``get_task_handlers()``: as long as it stays the same, so do they. It takes no
+    lock.
+    """
+    return _revision
+
+
 def get_task_handlers() -> Mapping[str, TaskHandler]:
-    """``biz_code`` → handler, read-only; complete once Django is ready."""
-    return MappingProxyType(_handlers)
+    """``biz_code`` → handler as they are now, read-only; complete once Django is ready."""
+    # A copy: one that is registered meanwhile would break the loop of whoever goes through them.
+    return MappingProxyType(_handlers.copy())
 
 
 def handler_for(biz_code: str) -> TaskHandler | None:
     return _handlers.get(biz_code)
+
+
+def terms_for(biz_code: str) -> Terms:
+    """What the handler of a code said when it was registered; nothing, if it is not known here."""
+    handler = _handlers.get(biz_code)
+    return NO_TERMS if handler is None else _terms.get(id(handler), NO_TERMS)
 
 
 def problems() -> list[str]:
@@ -165,11 +198,30 @@ def _checked_code(handler: TaskHandler) -> str:
         raise HandlerError(f"{describe(handler)}: {error}") from error
     if getattr(type(handler), "handle", None) is TaskHandler.handle and not _own_handle(handler):
         raise HandlerError(f"{describe(handler)} does not define handle()")
+    _check_handle(handler)
     if handler.atomic and is_async(handler):
         raise HandlerError(
             f"{describe(handler)} is async and atomic; Django's transactions are not async"
         )
     return code
+
+
+def _check_handle(handler: TaskHandler) -> None:
+    """Raise HandlerError if calling ``handle`` with one task would not run its code."""
+    if isgeneratorfunction(handler.handle) or isasyncgenfunction(handler.handle):
+        raise HandlerError(
+            f"{describe(handler)} must return its answer, not yield it: a generator does not run "
+            "when it is called"
+        )
+    try:
+        # A wrapper is what is called; it may well add arguments to those that it is given.
+        signature(handler.handle, follow_wrapped=False).bind("task")
+    except TypeError:
+        function = getattr(handler, "__name__", None)
+        form = f"{function}(task)" if function else "handle(self, task)"
+        raise HandlerError(f"{describe(handler)} must take one task: write def {form}") from None
+    except ValueError:  # written in C, without a signature
+        return
 
 
 def _check_policies(handler: TaskHandler) -> None:

@@ -23,11 +23,12 @@ task_failed        handler class  ``task``, ``seconds``, ``exception``: the last
                    or None        from a rescuer: ``exception`` None, ``error`` says why
 task_missed        handler class  ``task``, ``lateness`` in seconds, ``action``: "coalesce" (it runs
                                   for the last of several missed times), "overrun" (times passed
-                                  while it ran or was tried again), "run", "skip", "fail"
+                                  while it ran or was tried again), "catch_up" (more passed than
+                                  its ``catch_up``), "run", "skip", "fail"
 task_stuck         handler class  ``task``, ``seconds``: it has been running for, more than its
                                   timeout; sent once, from a thread of its own
 task_lost          ``None``       ``task``: the end of a run was refused, its row had gone on
-task_rescued       ``None``       ``worker_id`` (of the dead), ``count``
+task_rescued       ``None``       ``worker_id`` (of the dead), ``count``, ``tasks``: their keys
 worker_started     ``None``       ``worker_id``, ``name``
 worker_stopped     ``None``       ``worker_id``, ``name``
 =================  =============  =======================================================
@@ -37,10 +38,13 @@ its end is written; a run whose end is then refused sends ``task_lost`` as well.
 sends its signals after its transaction was committed.
 """
 
-import logging
+from collections.abc import Callable
+from threading import Lock
 from typing import Any
 
 from django.dispatch import Signal
+
+from django_tasks import forks
 
 task_added = Signal()
 task_cancelled = Signal()
@@ -61,9 +65,33 @@ worker_started = Signal()
 worker_stopped = Signal()
 
 
+# Says that a receiver failed. ``logs``, which stands above this module, puts its function in.
+_report: list[Callable[[], None]] = []
+
+
+_ALL = (
+    *(task_added, task_cancelled, tasks_cancelled, task_changed, tasks_paused, tasks_resumed),
+    *(task_started, task_succeeded, task_rescheduled, task_retried, task_failed, task_missed),
+    *(task_stuck, task_lost, task_rescued, worker_started, worker_stopped),
+)
+
+
+@forks.in_child
+def _renew_locks() -> None:
+    """Give each signal a lock that no thread of the parent holds: Django takes it to send one."""
+    for signal in _ALL:
+        signal.lock = Lock()
+
+
 def tell(signal: Signal, sender: Any, **facts: Any) -> None:
     """Send a signal; whatever a receiver raises ends here, even SystemExit."""
     try:
         signal.send_robust(sender, **facts)
-    except BaseException:
-        logging.getLogger("django_tasks").exception("A receiver of a signal failed")
+    except BaseException:  # noqa: BLE001 - Django catches Exception, receivers raise others too
+        for report in _report:
+            report()
+
+
+def on_failure(report: Callable[[], None]) -> None:
+    """Have ``report`` called, with the exception at hand, when a receiver fails in ``tell``."""
+    _report[:] = [report]

@@ -12,6 +12,10 @@ class Status(models.IntegerChoices):
     CANCELLING = 4, _("cancelling")
     PAUSING = 5, _("pausing")
 
+    def __format__(self, spec: str) -> str:
+        # Python 3.10 formats it as the text that Django's __str__ gives, which takes no "d".
+        return format(int(self), spec)
+
 
 class RunOutcome(models.TextChoices):
     """How a run ended, in the words of ``outcomes``: ``counts_as``."""
@@ -22,6 +26,7 @@ class RunOutcome(models.TextChoices):
     RETRIED = "retried", _("retried")
     FAILED = "failed", _("failed")
     LOST = "lost", _("lost")
+    RESCUED = "rescued", _("rescued")
 
 
 # A worker owns the row; claimed_by is set exactly then.

@@ -59,7 +59,7 @@ def now(monkeypatch: pytest.MonkeyPatch) -> datetime:
 def world(monkeypatch: pytest.MonkeyPatch) -> parts.Ticks:
     """Time that the test pushes forward, for the host and for the database alike."""
     ticks = parts.Ticks()
-    monkeypatch.setattr(dialects, "monotonic", ticks)
+    monkeypatch.setattr(dialects, "ticks", ticks)
     for dialect in (dialects.Dialect, dialects.SQLite):
         monkeypatch.setattr(dialect, "utc", _moved(dialect.utc, ticks))
     return ticks

@@ -4,6 +4,8 @@ from collections.abc import Iterable
 from datetime import datetime, timedelta, timezone
 from typing import Any
 
+from django.db.models import QuerySet
+
 from django_tasks.claimed import Claimed
 from django_tasks.history import Line
 from django_tasks.models import Task, TaskRun, WorkerRow
@@ -73,13 +75,18 @@ def _row(biz_num: str, fields: dict[str, Any]) -> Task:
 def a_row(biz_num: str = "1", **fields: Any) -> Task:
     """A stored row in any state. An owned one belongs to WORKER unless the test says otherwise."""
     row = _row(biz_num, fields)
-    row.save(force_insert=True)
+    row.save_base(force_insert=True)
     return row
 
 
 def rows(biz_nums: Iterable[object], **fields: Any) -> None:
     """Many stored rows."""
-    Task.objects.bulk_create([_row(str(num), dict(fields)) for num in biz_nums])
+    table().bulk_create([_row(str(num), dict(fields)) for num in biz_nums])
+
+
+def table(**which: Any) -> QuerySet[Task]:
+    """Rows to be changed or deleted behind the package's back, as nobody else should."""
+    return Task._base_manager.filter(**which)
 
 
 def a_lane(**fields: Any) -> Lane:

@@ -155,6 +155,25 @@ def test_an_unknown_way_to_handle_conflicts_is_refused(value):
         assert "'keep'" in str(caught.value)
 
 
+def test_the_choices_that_are_named_are_those_that_there_are():
+    choices = "must be one of 'replace', 'keep', 'earliest', 'raise'"
+
+    with pytest.raises(TaskValueError) as caught:
+        add_task(a_task(), on_conflict="debunce")
+    assert str(caught.value) == f"on_conflict {choices}, 'debounce': 'debunce'"
+
+    with pytest.raises(TaskValueError) as caught:
+        add_tasks([a_task()], on_conflict="debunce")
+    assert str(caught.value) == f"on_conflict {choices}: 'debunce'"
+
+
+def test_many_cannot_be_debounced_and_the_error_says_what_can():
+    with pytest.raises(TaskValueError) as caught:
+        add_tasks([a_task()], on_conflict="debounce")
+    problem = "goes with add_task only, one task at a time"
+    assert str(caught.value) == f"on_conflict {problem}: 'debounce'"
+
+
 def test_the_id_of_another_task_is_refused():
     row = a_row()
     row.biz_num = "2"

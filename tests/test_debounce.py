@@ -9,7 +9,7 @@ import pytest
 from django_tasks import api, client, registry
 from django_tasks.client import add_task, add_tasks, cancel_task
 from django_tasks.exceptions import TaskTypeError, TaskValueError
-from django_tasks.handlers import TaskHandler
+from django_tasks.handlers import TaskHandler, task_handler
 from django_tasks.models import Task
 from django_tasks.outcomes import DONE, Again, GiveBack, Outcome, Reschedule, Retry
 from django_tasks.status import Status
@@ -18,6 +18,7 @@ from django_tasks.store.finish import Ended, finish
 from django_tasks.store.rescue import rescue
 from django_tasks.times import for_django
 from tests.conftest import NOW, Elsewhere
+from tests.factories import table
 from tests.waiting import DEADLINE
 
 pytestmark = pytest.mark.django_db
@@ -108,7 +109,7 @@ def test_while_it_runs_a_new_wait_begins(clock: Clock) -> None:
 
 def test_one_that_is_being_cancelled_counts_as_absent(clock: Clock) -> None:
     debounced("old")
-    Task.objects.update(status=Status.CANCELLING, claimed_by=7, claim_time=for_django(NOW))
+    table().update(status=Status.CANCELLING, claimed_by=7, claim_time=for_django(NOW))
     debounced("new")
     row = Task.objects.get()
     assert (row.status, row.biz_ext) == (Status.RUNNING, "new")
@@ -116,7 +117,7 @@ def test_one_that_is_being_cancelled_counts_as_absent(clock: Clock) -> None:
 
 def test_one_that_has_failed_waits_again(clock: Clock) -> None:
     debounced()
-    Task.objects.update(status=Status.FAILED, attempts=5)
+    table().update(status=Status.FAILED, attempts=5)
     debounced()
     row = Task.objects.get()
     assert (row.status, row.attempts) == (Status.PENDING, 0)
@@ -124,7 +125,7 @@ def test_one_that_has_failed_waits_again(clock: Clock) -> None:
 
 def test_and_then_as_long_as_any(clock: Clock) -> None:
     debounced(at_most=AT_MOST)
-    Task.objects.update(status=Status.FAILED)
+    table().update(status=Status.FAILED)
     clock.push(1000)
     debounced(at_most=AT_MOST)
     assert seconds_until(clock) == 30
@@ -140,7 +141,7 @@ def deadline(clock: Clock) -> float | None:
 def test_the_time_of_a_schedules_run_is_no_deadline(clock: Clock, schedule: str) -> None:
     add_task(Task(biz_code="index", biz_num="1", schedule=schedule))
     # As a retry leaves it: due later than the time that it is meant for.
-    Task.objects.update(when=for_django(NOW), scheduled_time=for_django(NOW - WAIT), attempts=1)
+    table().update(when=for_django(NOW), scheduled_time=for_django(NOW - WAIT), attempts=1)
 
     stored = debounced(wait=60)
 
@@ -185,7 +186,7 @@ def test_whoever_moves_it_lifts_its_deadline(clock: Clock, move: str) -> None:
 
 def test_a_requeue_lifts_it_too(clock: Clock) -> None:
     debounced(at_most=AT_MOST)
-    Task.objects.update(status=Status.FAILED)
+    table().update(status=Status.FAILED)
     api.requeue_task("index", "1")
     assert deadline(clock) is None
 
@@ -234,7 +235,7 @@ def test_what_was_not_run_keeps_its_deadline(clock: Clock) -> None:
     assert deadline(clock) == AT_MOST.total_seconds() - 40
 
     claim(Claimer(7), lanes(using="default")[0], clock.moment, 1, using="default")
-    assert rescue([7], lambda orphan: 9, clock.moment, using="default").freed == 1
+    assert len(rescue([7], lambda orphan: 9, clock.moment, using="default").freed) == 1
     assert deadline(clock) == AT_MOST.total_seconds() - 40
 
 
@@ -281,8 +282,17 @@ def test_a_wait_of_the_wrong_type_is_refused() -> None:
 def test_wait_goes_with_debounce_only() -> None:
     with pytest.raises(TaskValueError, match="goes with on_conflict='debounce' only"):
         add_task(Task(biz_code="index", biz_num="1", when=NOW), wait=3)
-    with pytest.raises(TaskValueError, match="on_conflict must be one of"):
+    with pytest.raises(TaskValueError, match="on_conflict goes with add_task only"):
         add_tasks([], on_conflict="debounce")
+
+
+def test_a_function_may_merge_payloads(clock: Clock, monkeypatch: pytest.MonkeyPatch) -> None:
+    @task_handler("index", merge=lambda waiting, added: [*waiting, *added])
+    def index(task: Any) -> None: ...
+
+    monkeypatch.setitem(registry._handlers, "index", index)
+    debounced([1])
+    assert debounced([2]).biz_ext == [1, 2]
 
 
 @pytest.mark.django_db(transaction=True)

@@ -5,7 +5,7 @@ from datetime import timedelta
 import pytest
 
 from django_tasks.api import HandlerError, TaskHandler, task_handler
-from django_tasks.handlers import attempts_allowed, is_async, retry_delay, time_limit
+from django_tasks.handlers import attempts_allowed, has_own, is_async, retry_delay, time_limit
 
 
 class Plain(TaskHandler):
@@ -110,12 +110,81 @@ def test_a_decorated_function_may_have_its_own_on_failure():
     assert failures == [(1, 2)]
 
 
-def test_an_attribute_that_no_handler_has_is_refused():
-    with pytest.raises(HandlerError, match="retries"):
+ATTRIBUTES = sorted(
+    name
+    for name in {*vars(TaskHandler), *TaskHandler.__annotations__}
+    if not name.startswith("_") and name not in ("biz_code", "get_biz_code", "handle")
+)
 
-        @task_handler("a", retries=3)
+
+@pytest.mark.parametrize("name", ATTRIBUTES)
+def test_a_function_may_have_all_that_a_class_may(name):
+    value = object()
+
+    handler = task_handler("a", **{name: value})(lambda task: None)
+
+    assert getattr(handler, name) is value
+
+
+def test_what_the_function_itself_says_cannot_be_given():
+    for name in ("get_biz_code", "handle"):
+        with pytest.raises(HandlerError, match=name):
+            task_handler("a", **{name: None})(lambda task: None)
+
+
+def test_a_hook_is_known_as_ones_own_wherever_it_stands():
+    class Hooked(Plain):
+        def on_stuck(self, task, seconds):
+            pass
+
+    function = task_handler("a", on_stuck=lambda task, seconds: None)(lambda task: None)
+
+    assert has_own(Hooked(), "on_stuck")
+    assert has_own(function, "on_stuck")
+    assert not has_own(function, "on_failure")
+    assert not has_own(Plain(), "on_stuck")
+
+
+@pytest.mark.parametrize(
+    ("wrong", "sentence"),
+    [
+        ("retries", "task_handler() knows no 'retries'"),
+        ("max_attempt", "task_handler() knows no 'max_attempt'; did you mean 'max_attempts'?"),
+    ],
+)
+def test_an_attribute_that_no_handler_has_is_refused(wrong, sentence):
+    with pytest.raises(HandlerError) as caught:
+
+        @task_handler("a", **{wrong: 3})
         def handler(task):
             return None
+
+    assert str(caught.value) == sentence
+
+
+def test_the_decorator_without_a_code_says_how_to_write_it():
+    with pytest.raises(HandlerError) as caught:
+
+        @task_handler
+        def push(task):
+            return None
+
+    written = "@task_handler needs a biz_code: write @task_handler('push') above def push(task)"
+    assert str(caught.value) == written
+
+
+def test_a_class_is_no_function():
+    for decorator in (task_handler, task_handler("a")):
+        with pytest.raises(HandlerError, match=r"@task_handler.* goes above a function"):
+
+            @decorator
+            class Push:
+                pass
+
+
+def test_what_cannot_be_called_is_no_function():
+    with pytest.raises(HandlerError, match="goes above a function, not 5"):
+        task_handler("a")(5)
 
 
 def test_an_async_handler_is_told_from_a_plain_one():

@@ -56,6 +56,26 @@ def test_what_says_nothing_is_refused(clause: str) -> None:
         as_plan(f"every 30m | {clause}")
 
 
+@pytest.mark.parametrize(
+    ("clauses", "both"),
+    [
+        ("grace 10m | grace 20m", "'grace 10m' and 'grace 20m'"),
+        ("Grace  10m | grace 10m", "'grace 10m' and 'grace 10m'"),
+        ("late run | late skip", "'late run' and 'late skip'"),
+        ("timeout 1m | each | timeout 2m", "'timeout 1m' and 'timeout 2m'"),
+        ("attempts 3 | attempts 4", "'attempts 3' and 'attempts 4'"),
+        ("coalesce | each", "'coalesce' and 'each'"),
+        ("each | catch up 3", "'each' and 'catch up 3'"),
+        ("catch up 3 | grace 1m | coalesce", "'catch up 3' and 'coalesce'"),
+    ],
+)
+def test_two_that_contradict_each_other_are_refused(clauses: str, both: str) -> None:
+    with pytest.raises(TaskValueError) as caught:
+        as_plan(f"every 30m | {clauses}")
+    assert caught.value.field == "schedule"
+    assert caught.value.problem == f"says both {both}, and only one can hold"
+
+
 def test_so_is_what_is_no_schedule_at_all() -> None:
     with pytest.raises(TaskTypeError):
         as_plan(7)

@@ -2,8 +2,12 @@
 
 import sys
 from abc import ABC, abstractmethod
+from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
+from functools import wraps
+from threading import Event
 from types import ModuleType
+from unittest.mock import Mock
 
 import pytest
 
@@ -16,7 +20,8 @@ from django_tasks.api import (
     register_task_handler,
     task_handler,
 )
-from django_tasks.registry import handler_for, load, problems
+from django_tasks.registry import handler_for, load, problems, revision
+from tests.waiting import DEADLINE
 
 pytestmark = pytest.mark.usefixtures("handlers")
 
@@ -105,6 +110,54 @@ def test_what_one_gets_cannot_be_changed():
         get_task_handlers()["x"] = None
 
 
+def test_what_one_got_stays_as_it_was():
+    register_task_handler(a_handler("a"))
+    before = get_task_handlers()
+
+    register_task_handler(a_handler("b"))
+
+    assert set(before) == {"a"}
+    assert set(get_task_handlers()) == {"a", "b"}
+
+
+def test_the_revision_moves_with_each_handler_that_is_new():
+    handler, before = a_handler("a"), revision()
+
+    register_task_handler(handler)
+    assert revision() == before + 1
+
+    register_task_handler(handler)
+    with pytest.raises(HandlerError):
+        register_task_handler(a_handler("a"))
+    with pytest.raises(HandlerError):
+        register_task_handler(a_handler(""))
+    assert revision() == before + 1
+
+    register_task_handler(a_function)
+    assert revision() == before + 2
+
+
+def test_who_sees_a_revision_sees_its_handlers_whatever_threads_register():
+    codes = [f"code {number}" for number in range(400)]
+    before, seen, over = revision(), [], Event()
+
+    def look():
+        while not over.is_set():
+            seen.append((revision() - before, len(get_task_handlers())))
+
+    with ThreadPoolExecutor(max_workers=9) as pool:
+        looking = pool.submit(look)
+        try:
+            list(pool.map(lambda code: register_task_handler(a_handler(code)), codes))
+        finally:
+            over.set()
+        looking.result(DEADLINE)
+
+    assert revision() == before + len(codes)
+    assert set(get_task_handlers()) == set(codes)
+    assert all(handlers >= count for count, handlers in seen)
+
+
 class Needy(TaskHandler):
     biz_code = "needy"
 
@@ -127,6 +180,24 @@ async def coroutine(self, task):
     return None
 
 
+def generator(self, task):
+    yield task
+
+
+async def async_generator(self, task):
+    yield task
+
+
+def wrapped(function):
+    """As a decorator that hands over more than it is given."""
+
+    @wraps(function)
+    def wrapper(self, task):
+        return function(self, task, "more")
+
+    return wrapper
+
+
 UNUSABLE = {
     "no code": a_handler(""),
     "code of another type": a_handler(5),
@@ -134,6 +205,12 @@ UNUSABLE = {
     "code with blanks": a_handler(" x"),
     "code with NUL": a_handler("a\0"),
     "no handle": type("Lazy", (TaskHandler,), {"biz_code": "lazy"}),
+    "handle without a task": a_handler(handle=lambda self: None),
+    "handle with too much": a_handler(handle=lambda self, task, more: None),
+    "handle that is no function": a_handler(handle=5),
+    "a function without a task": task_handler("function")(lambda: None),
+    "a generator": a_handler(handle=generator),
+    "an async generator": a_handler(handle=async_generator),
     "empty queue": a_handler(queue=""),
     "queue of another type": a_handler(queue=None),
     "queue too long": a_handler(queue="x" * 51),
@@ -170,6 +247,49 @@ def test_a_handler_that_cannot_work_is_refused(what):
     assert isinstance(caught.value, TaskException)
     assert isinstance(caught.value, ValueError)
     assert not get_task_handlers()
+
+
+@pytest.mark.parametrize(
+    ("what", "sentence"),
+    [
+        ("handle without a task", "must take one task: write def handle(self, task)"),
+        ("a function without a task", "must take one task: write def <lambda>(task)"),
+        ("a generator", "must return its answer, not yield it"),
+        ("an async generator", "must return its answer, not yield it"),
+    ],
+)
+def test_what_is_wrong_with_handle_is_said(what, sentence):
+    with pytest.raises(HandlerError) as caught:
+        register_task_handler(UNUSABLE[what])
+
+    assert sentence in str(caught.value)
+
+
+def test_a_handlers_schedule_has_no_policies_and_the_error_names_its_attributes():
+    with pytest.raises(HandlerError) as caught:
+        register_task_handler(a_handler(schedule="every 30m | grace 10m"))
+
+    assert "has a '|'" in str(caught.value)
+    assert "misfire_grace_time" in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "handle",
+    [
+        staticmethod(lambda task: None),
+        classmethod(lambda cls, task: None),
+        lambda self, *args: None,
+        lambda self, task, more=None: None,
+        wrapped(lambda self, task, more: None),
+        Mock(),
+        print,
+    ],
+    ids=["static", "of the class", "any", "default", "wrapped", "mock", "built in"],
+)
+def test_whatever_can_be_called_with_one_task_is_a_handle(handle):
+    register_task_handler(a_handler(handle=handle))
+
+    assert "order" in get_task_handlers()
 
 
 # At start
@@ -284,6 +404,23 @@ def test_a_module_that_cannot_be_imported_is_a_problem(monkeypatch):
 
     (problem,) = problems()
     assert problem.startswith("broken_handlers")
+
+
+def test_a_decorator_without_its_code_is_a_problem_of_its_module(tmp_path, monkeypatch):
+    source = """
+from django_tasks.api import task_handler
+
+@task_handler
+def push(task):
+    return None
+"""
+    (tmp_path / "forgetful_handlers.py").write_text(source)
+    monkeypatch.syspath_prepend(tmp_path)
+
+    registry._register_module("forgetful_handlers")
+
+    (problem,) = problems()
+    assert problem.startswith("forgetful_handlers: @task_handler needs a biz_code")
 
 
 def test_an_app_with_task_handlers_is_discovered(module, settings, monkeypatch):

@@ -65,7 +65,9 @@ def test_every_file_is_looked_at() -> None:
 
 @pytest.mark.parametrize("name", FILES)
 def test_nothing_can_make_objects_or_code_of_a_text(name: str) -> None:
-    assert not {module.partition(".")[0] for module in imported(name)} & FORBIDDEN_MODULES
+    # A suspect runs in another process of this very interpreter: a module of ours, by its name.
+    modules = {"subprocess"} if name == "worker/isolation.py" else set()
+    assert not {each.partition(".")[0] for each in imported(name)} & (FORBIDDEN_MODULES - modules)
     assert not used(name) & FORBIDDEN_NAMES
     assert not attributes(name) & (FORBIDDEN_NAMES - {"compile"})
     # Subclasses of a handler are asked for when handlers are registered, of no other class.
@@ -151,10 +153,11 @@ PIECES = {
         "constants",
         "created",
         "end",
+        "ended",
         "fence",
         "found",
     ),
-    *("kind", "lock", "name", "names", "rows", "source", "which"),
+    *("kind", "lock", "milliseconds", "name", "names", "rows", "source", "which"),
 }
 OWNERS = {"dialect", "self", "Status", "', '", "' UNION ALL '"}
 

@@ -8,8 +8,8 @@ from django.utils.translation import gettext_lazy as _
 from django_tasks import client
 from django_tasks.admin.lists import LimitedPaginator, OnlyShown, alias
 from django_tasks.admin.words import distance
+from django_tasks.hostclock import EPOCH
 from django_tasks.models import Lock
-from django_tasks.store.dialects import EPOCH
 
 
 @admin.register(Lock)

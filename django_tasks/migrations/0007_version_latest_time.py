@@ -36,5 +36,10 @@ class Migration(migrations.Migration):
             name="latest_time",
             field=models.DateTimeField(editable=False, null=True, verbose_name="latest time"),
         ),
+        migrations.AlterField(
+            model_name='taskrun',
+            name='outcome',
+            field=models.CharField(choices=[('done', 'done'), ('rescheduled', 'rescheduled'), ('skipped', 'skipped'), ('retried', 'retried'), ('failed', 'failed'), ('lost', 'lost'), ('rescued', 'rescued')], max_length=20, verbose_name='outcome'),
+        ),
         migrations.RunPython(move_deadlines, move_deadlines_back),
     ]

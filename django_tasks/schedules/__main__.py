@@ -7,25 +7,26 @@ from datetime import datetime, timezone
 from itertools import islice
 
 from django_tasks.exceptions import TaskException
-from django_tasks.schedules import Schedule, parse
+from django_tasks.plans import as_plan
+from django_tasks.schedules import Schedule
 from django_tasks.schedules.checks import utc, whole, zone
 
 MOST = 1000
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Print the schedule as it is kept and its next times; 2 for one that cannot be."""
+    """Print the text as a row keeps it and its next times; 2 for one that cannot be."""
     options = _options(arguments)
     try:
-        schedule = parse(options.schedule)
+        plan = as_plan(options.schedule)
         after = utc("after", options.after or datetime.now(timezone.utc))
         shown = zone(options.tz)
         count = whole("count", options.count, 1, MOST)
     except TaskException as error:
         sys.stderr.write(f"{error}\n")
         return 2
-    times = [fire.astimezone(shown) for fire in islice(_fires(schedule, after), count)]
-    sys.stdout.write("".join(f"{line}\n" for line in (schedule, *times)))
+    times = [fire.astimezone(shown) for fire in islice(_fires(plan.schedule, after), count)]
+    sys.stdout.write("".join(f"{line}\n" for line in (plan, *times)))
     return 0
 
 
@@ -39,7 +40,7 @@ def _fires(schedule: Schedule, after: datetime) -> Iterator[datetime]:
 def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser("python -m django_tasks.schedules", description=__doc__)
     add = parser.add_argument
-    add("schedule", help="as in a task's schedule column, without policies")
+    add("schedule", help="as in a task's schedule column, policies too")
     add("--count", type=int, default=5, help=f"so many of its next times, 1 to {MOST}")
     add("--after", type=datetime.fromisoformat, help="a time with its offset; by default now")
     add("--tz", default="UTC", help="the zone to show them in")

@@ -40,6 +40,13 @@ _NUMBER = re.compile(r"[0-9]{1,20}")
 _SECONDS = re.compile(r"[0-9]{1,20}(?:\.[0-9]{1,6})?")
 
 
+# A task's row may have policies behind its schedule: django_tasks.plans reads both.
+_POLICIES = (
+    "has a '|', which only the schedule of a task may have; a handler says the same by its "
+    "misfire_grace_time, on_misfire, coalesce, catch_up, timeout and max_attempts"
+)
+
+
 class Nonsense(Exception):
     """What is wrong with a text, as the end of a sentence."""
 
@@ -49,8 +56,8 @@ def parse(text: str) -> Schedule:
 
     Case of keywords, blanks and long or short forms (``every 30 minutes``) are free. Raises
     TaskTypeError for what is no text; TaskValueError, with a sentence that shows what is possible,
-    for one of more than 1,000 characters, one nested more than 5 levels deep, and any other that
-    is no schedule.
+    for one of more than 1,000 characters, one nested more than 5 levels deep, one with the
+    policies of a row (``| grace 10m``), and any other that is no schedule.
     """
     if not isinstance(text, str):
         raise TaskTypeError("schedule", text, "must be a text")
@@ -58,6 +65,8 @@ def parse(text: str) -> Schedule:
         raise TaskValueError(
             "schedule", text, f"is {len(text):,} characters long, more than {LONGEST:,}"
         )
+    if "|" in text:
+        raise TaskValueError("schedule", text, _POLICIES)
     return _parsed(text)
 
 

@@ -180,6 +180,17 @@ def has_suspects(lane: Lane, now: datetime, *, using: str) -> bool:
     return bool(dialect.fetch(template, [*_due_params(dialect, lane, now), SUSPECTS_WINDOW]))
 
 
+def next_due(lane: Lane, now: datetime, *, using: str) -> datetime | None:
+    """The earliest time in ``lane`` that is later than ``now``, aware UTC, or None."""
+    dialect = dialect_of(using)
+    template = (
+        f"SELECT {dialect.readable('{when}')} FROM {{task}} WHERE status = 0 AND queue = %s"
+        " AND priority = %s AND biz_code = %s AND {when} > %s ORDER BY {when} LIMIT 1"
+    )
+    rows = dialect.fetch(template, _due_params(dialect, lane, now))
+    return dialect.from_column(rows[0][0]) if rows else None
+
+
 # A count that is shown, not decided by: it must not walk a million rows either.
 COUNTED = 1000
 

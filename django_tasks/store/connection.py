@@ -1,33 +1,54 @@
-"""A thread's own connections."""
+"""A thread's own connections, and the bounds of their waits."""
 
 from contextlib import suppress
+from functools import partial
 from typing import Any
 
 from django.db import Error, connections
 from django.db.backends.base.base import BaseDatabaseWrapper
 
-from django_tasks.store.dialects import dialect_of
+from django_tasks.store.dialects import Bounds, dialect_of
+
+# The name under which a connection keeps the bounds of its sessions.
+KEPT = "_django_tasks_bounds"
+
+# The connections that our threads use, by id. In the child of a fork those threads are gone, and
+# MariaDB's client says goodbye to the server for every connection that is collected as garbage: to
+# the parent's server, on the parent's connection. So they are held here.
+_ours: dict[int, BaseDatabaseWrapper] = {}
 
 
-def keep_connection(using: str, lock_wait: float) -> None:
+def take_connection(using: str, bounds: Bounds) -> None:
+    """Give this thread a connection of its own to ``using``, whose waits are bounded.
+
+    Call once, at the start of a thread of ours. The connection is not one of a pool: what is set
+    for its sessions must not hold for the pool's next user. Nothing is asked of the database yet.
+    """
+    connection: Any = connections.create_connection(using)
+    connection.settings_dict = _own_settings(connection.vendor, connection.settings_dict, bounds)
+    setattr(connection, KEPT, bounds)
+    connection.connect = partial(_connect, connection)
+    connections[using] = _ours[id(connection)] = connection
+
+
+def keep_connection(using: str) -> None:
     """Have this thread's connection usable: call before each cycle.
 
-    A connection that met an error is closed and opened anew. One that works is kept even under
-    ``CONN_MAX_AGE = 0``, which is meant for requests: the poller would connect once a second. No
-    statement of it waits longer than ``lock_wait`` seconds for a row.
+    A connection that met an error is closed and opened again. Raises the errors of the database.
     """
-    connection: Any = connections[using]
+    connection = connections[using]
     connection.close_if_unusable_or_obsolete()
-    if connection.connection is None:
-        connection.ensure_connection()
-        if connection.settings_dict["CONN_MAX_AGE"] == 0:
-            connection.close_at = None
-        try:
-            dialect_of(using).bound_lock_waits(lock_wait)
-            dialect_of(using).catch_up()  # with what we wrote through another node
-        except Error:
-            connection.close()
-            raise
+    connection.ensure_connection()
+
+
+def drop_connection(using: str) -> None:
+    """Close this thread's connection after an error of the server, whatever a ping would say.
+
+    A former primary that is read-only now answers every ping, and after a failover a new
+    connection may lead to another server.
+    """
+    with suppress(Error):
+        connections[using].close()
 
 
 def own_connections() -> list[BaseDatabaseWrapper]:
@@ -39,9 +60,61 @@ def own_connections() -> list[BaseDatabaseWrapper]:
     for alias in connections:
         with suppress(Exception):
             own.append(connections[alias])
+    _ours.update((id(connection), connection) for connection in own)
     return own
 
 
 def close_connections() -> None:
-    """Close what this thread has opened."""
+    """Close what this thread has opened: the last that a thread of ours does."""
+    for connection in connections.all(initialized_only=True):
+        _ours.pop(id(connection), None)
     connections.close_all()
+
+
+def _connect(connection: Any) -> None:
+    """Connect in place of the connection's own method, and set what a session of ours needs.
+
+    Django connects in more places than we do: after a failed health check, inside ``cursor()``. And
+    a project's receivers of ``connection_created`` set bounds, too: ours come after them. A session
+    that did not get so far, because one of them has raised, must not be used.
+    """
+    try:
+        type(connection).connect(connection)
+        if connection.settings_dict["CONN_MAX_AGE"] == 0:
+            # Meant for requests: the thread would connect for each cycle.
+            connection.close_at = None
+        dialect = dialect_of(connection.alias)
+        dialect.bound(getattr(connection, KEPT))
+        dialect.catch_up()  # with what was written through another node
+    except BaseException:
+        connection.close()
+        raise
+
+
+def _own_settings(vendor: str, settings: dict[str, Any], bounds: Bounds) -> dict[str, Any]:
+    """Settings of a connection of our own. The first statements of a session are bounded by them
+    on SQLite; for the network, what the project has set itself stands.
+    """
+    if vendor == "sqlite":
+        return {**settings, "OPTIONS": {**settings["OPTIONS"], "timeout": bounds.lock_wait}}
+    options = {key: value for key, value in settings["OPTIONS"].items() if key != "pool"}
+    return {**settings, "OPTIONS": {**_network_bounds(vendor, bounds), **options}}
+
+
+def _network_bounds(vendor: str, bounds: Bounds) -> dict[str, Any]:
+    """Bounds for a server that is gone without a word: no answer comes, and no error either."""
+    connect = max(2, int(bounds.lock_wait))
+    answer = max(2, int(2 * bounds.statement))
+    if vendor == "postgresql":
+        return {
+            "connect_timeout": connect,
+            # Bounds the wait for what was sent. A server that has taken a statement and dies then
+            # owes nothing but the answer: only probes find out, two hours later by default.
+            "tcp_user_timeout": 1000 * answer,
+            "keepalives_idle": max(1, answer // 2),
+            "keepalives_interval": max(1, answer // 4),
+            "keepalives_count": 3,
+        }
+    if vendor == "mysql":
+        return {"connect_timeout": connect, "read_timeout": answer, "write_timeout": answer}
+    return {}

@@ -8,6 +8,11 @@ from typing import Any
 from django.db import connections
 
 
+def refusal(using: str) -> str | None:
+    """Why no worker may start on this database."""
+    return driver_problem(using) or autocommit_problem(using)
+
+
 def driver_problem(using: str) -> str | None:
     """Why the driver of this database cannot be used."""
     connection: Any = connections[using]

@@ -6,18 +6,20 @@ it.
 """
 
 import json
-from collections.abc import Iterable, Sequence
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from datetime import datetime, timedelta, timezone
 from functools import cached_property, lru_cache
 from string import ascii_lowercase
-from time import monotonic
-from typing import Any, cast
+from typing import Any, NamedTuple, cast
 
-from django.db import connections
+from django.db import connections, transaction
 from django.db.backends.base.base import BaseDatabaseWrapper
 from django.utils import timezone as django_timezone
 
 from django_tasks.clock import ClockReading
+from django_tasks.hostclock import EPOCH, ticks, utc_now
 from django_tasks.models import Gate, Pause, Task, TaskRun, WorkerRow
 from django_tasks.times import for_django, storable
 
@@ -29,7 +31,12 @@ FEW = 5
 # The name under which a connection keeps its dialect.
 KEPT = "_django_tasks_dialect"
 
-EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
+
+class Bounds(NamedTuple):
+    """The longest waits of a session, in seconds: for a lock, and for a whole statement."""
+
+    lock_wait: float
+    statement: float
 
 
 class Dialect:
@@ -177,7 +184,7 @@ class Dialect:
 
     def reading(self, value: Any) -> ClockReading:
         """A ``ClockReading`` of a value of ``clock_sql`` that has just arrived."""
-        return ClockReading(self.utc(value), monotonic())
+        return ClockReading(self.utc(value), ticks())
 
     def utc(self, value: Any) -> datetime:
         """A value of ``clock_sql`` as aware UTC."""
@@ -193,10 +200,26 @@ class Dialect:
     def _contention(self, cause: BaseException) -> bool:
         raise NotImplementedError
 
+    def is_of_data(self, cause: BaseException) -> bool:
+        """Tell if the driver's error says that a value cannot be stored."""
+        raise NotImplementedError
+
+    def is_of_world(self, cause: BaseException) -> bool:
+        """Tell if the driver's error is about the connection or the server."""
+        raise NotImplementedError
+
+    def has_number(self, cause: BaseException) -> bool:
+        """Tell if the driver's error has a number by which it can be told from others."""
+        raise NotImplementedError
+
     # Sessions
 
-    def bound_lock_waits(self, seconds: float) -> None:
-        """Let no statement of this session wait longer than ``seconds`` for a row's lock."""
+    def bound(self, bounds: Bounds) -> None:
+        """Let no statement of this session wait longer than ``bounds`` say."""
+
+    def bounded(self) -> AbstractContextManager[None]:
+        """Have the bounds hold meanwhile for what goes past ``execute`` and ``fetch``."""
+        return _NOTHING
 
     def catch_up(self) -> None:
         """From now on see all that any node had committed before. Call outside a transaction."""
@@ -214,24 +237,41 @@ class SQLite(Dialect):
         # What Django stores, in a twentieth of the time.
         return moment.astimezone(timezone.utc).replace(tzinfo=None).isoformat(" ")
 
+    def bound(self, bounds: Bounds) -> None:
+        # A pragma in the project's init_command comes after the option, and counts instead of it.
+        milliseconds = int(1000 * bounds.lock_wait)  # a pragma takes no placeholders
+        self.fetch(f"PRAGMA busy_timeout = {milliseconds}")
+
     def read_clock(self) -> ClockReading:
         return self.reading(None)
 
     def utc(self, value: Any) -> datetime:
         # The database runs in this process: its clock is the host's.
-        return datetime.now(timezone.utc)
+        return utc_now()
 
     def _contention(self, cause: BaseException) -> bool:
-        code = getattr(cause, "sqlite_errorcode", None)  # Python 3.11 and later
-        if code is not None:
-            return code & 0xFF in (5, 6)  # SQLITE_BUSY, SQLITE_LOCKED
-        return "locked" in str(cause)
+        code = _sqlite_code(cause)
+        return "locked" in str(cause) if code is None else code in (5, 6)  # BUSY, LOCKED
+
+    def is_of_data(self, cause: BaseException) -> bool:
+        return _sqlite_code(cause) in (18, 19, 20, 25)  # TOOBIG, CONSTRAINT, MISMATCH, RANGE
+
+    def is_of_world(self, cause: BaseException) -> bool:
+        # PERM, ABORT, NOMEM, READONLY, INTERRUPT, IOERR, CORRUPT, FULL, CANTOPEN, PROTOCOL, SCHEMA,
+        # NOLFS, AUTH, NOTADB; 3.10 has no numbers.
+        numbers = (3, 4, 7, 8, 9, 10, 11, 13, 14, 15, 17, 22, 23, 26)
+        code = _sqlite_code(cause)
+        return code in numbers if code is not None else bool(_SQLITE_WORLD.search(str(cause)))
+
+    def has_number(self, cause: BaseException) -> bool:
+        return _sqlite_code(cause) is not None
 
 
 class PostgreSQL(Dialect):
     # Without a zone of its own, so that neither the session's nor Django's can get at it.
     clock_sql = "clock_timestamp() AT TIME ZONE 'UTC'"
     notifies = True
+    _local_bounds: Bounds | None = None
 
     def _by_id(self, ids: Sequence[int]) -> tuple[str, list[Any]]:
         return "id = ANY(%s::bigint[])", [_array(ids)]
@@ -267,8 +307,56 @@ class PostgreSQL(Dialect):
         # serialization failure, deadlock, lock not available
         return getattr(cause, "sqlstate", None) in ("40001", "40P01", "55P03")
 
-    def bound_lock_waits(self, seconds: float) -> None:
-        self.execute("SELECT set_config('lock_timeout', %s, false)", [f"{int(seconds * 1000)}ms"])
+    def is_of_data(self, cause: BaseException) -> bool:
+        # data exception, integrity constraint, an exception that a trigger of the user's raises.
+        # Not 54, program limit: also of a server that takes no commands until it is vacuumed.
+        state = getattr(cause, "sqlstate", None) or ""
+        return state[:2] in ("22", "23", "44") or state == "P0001"
+
+    def is_of_world(self, cause: BaseException) -> bool:
+        # Classes: 08 connection, 25 state of the transaction (read-only), 28 authorization,
+        # 3D database, 53 resources, 57 operator, 58 system, XX internal.
+        state = getattr(cause, "sqlstate", None)
+        return state is not None and state[:2] in ("08", "25", "28", "3D", "53", "57", "58", "XX")
+
+    def has_number(self, cause: BaseException) -> bool:
+        return getattr(cause, "sqlstate", None) is not None
+
+    def execute(self, template: str, params: Params = ()) -> int:
+        with self.bounded():
+            return super().execute(template, params)
+
+    def fetch(self, template: str, params: Params = ()) -> list[tuple[Any, ...]]:
+        with self.bounded():
+            return super().fetch(template, params)
+
+    def bound(self, bounds: Bounds) -> None:
+        self._local_bounds = None
+        ((pid,),) = super().fetch("SELECT pg_backend_pid()")
+        raw: Any = self.connection.connection
+        if pid == raw.info.backend_pid:
+            self._set_bounds(bounds, is_local=False)
+        else:
+            # A pooler such as PgBouncer stands between, which gives this server session to others
+            # after each transaction: what is set for the session would hold for them.
+            self._local_bounds = bounds
+
+    def bounded(self) -> AbstractContextManager[None]:
+        bounds = self._local_bounds
+        return _NOTHING if bounds is None else self._in_bounds(bounds)
+
+    @contextmanager
+    def _in_bounds(self, bounds: Bounds) -> Iterator[None]:
+        with transaction.atomic(using=self.connection.alias, savepoint=False):
+            self._set_bounds(bounds, is_local=True)
+            yield
+
+    def _set_bounds(self, bounds: Bounds, *, is_local: bool) -> None:
+        lock_wait, statement = (str(int(seconds * 1000)) for seconds in bounds)
+        super().fetch(
+            "SELECT set_config('lock_timeout', %s, %s), set_config('statement_timeout', %s, %s)",
+            [lock_wait, is_local, statement, is_local],
+        )
 
 
 class MySQL(Dialect):
@@ -298,10 +386,23 @@ class MySQL(Dialect):
     def _contention(self, cause: BaseException) -> bool:
         # lock wait time-out, deadlock (also Galera's failed certification), and MariaDB 11.6's
         # "record has changed since last read" under snapshot isolation
-        return bool(cause.args) and cause.args[0] in (1205, 1213, 1020)
+        return _number(cause) in (1205, 1213, 1020)
 
-    def bound_lock_waits(self, seconds: float) -> None:
-        self.execute("SET SESSION innodb_lock_wait_timeout = %s", [max(1, int(seconds))])
+    def is_of_data(self, cause: BaseException) -> bool:
+        return _number(cause) in _MYSQL_DATA
+
+    def is_of_world(self, cause: BaseException) -> bool:
+        number = _number(cause)
+        return 2000 <= number < 3000 or 9000 <= number < 10_000 or number in _MYSQL_WORLD
+
+    def has_number(self, cause: BaseException) -> bool:
+        return _number(cause) != 0
+
+    def bound(self, bounds: Bounds) -> None:
+        # Of rows, and of tables: a migration waits for a report, and all who come wait behind it,
+        # for a day by default. MySQL can bound no
+        # statement but SELECT: there the time-out of the network is the bound (``connection``).
+        self.execute(_LOCK_WAITS, [_whole_seconds(bounds)] * 2)
 
 
 class MariaDB(MySQL):
@@ -312,9 +413,60 @@ class MariaDB(MySQL):
     def is_galera(self) -> bool:  # type: ignore[override]
         return ("wsrep_on", "ON") in self.fetch("SHOW VARIABLES LIKE 'wsrep_on'")
 
+    def bound(self, bounds: Bounds) -> None:
+        seconds = _whole_seconds(bounds)
+        # Longer than a wait for a lock, which is to be told as one.
+        statement = max(bounds.statement, 2.0 * seconds)
+        template = f"{_LOCK_WAITS}, SESSION max_statement_time = %s"
+        self.execute(template, [seconds, seconds, statement])
+
     def catch_up(self) -> None:
         if self.is_galera:
             self.fetch("SET STATEMENT wsrep_sync_wait = 1 FOR SELECT 1 FROM {task} LIMIT 1")
+
+
+_NOTHING = nullcontext()
+
+_LOCK_WAITS = "SET SESSION innodb_lock_wait_timeout = %s, SESSION lock_wait_timeout = %s"
+
+
+def _whole_seconds(bounds: Bounds) -> int:
+    """MySQL's and MariaDB's waits for locks are whole seconds, one or more."""
+    return max(1, int(bounds.lock_wait))
+
+
+_SQLITE_WORLD = re.compile("disk|readonly|read-only|unable to open|malformed|not a database|I/O")
+
+# A value that a column, a charset, a constraint or a packet cannot take; 1644 is what a trigger of
+# the user's raises.
+_MYSQL_DATA = frozenset(
+    {
+        *(1048, 1062, 1153, 1216, 1217, 1264, 1265, 1267, 1292, 1300, 1301, 1366, 1367, 1406),
+        *(1451, 1452, 1644, 1690, 3140, 3819, 3988, 4025, 4038),
+    }
+)
+# Connections, rights, shutdown, space, killed, timed out, read-only, a node without its cluster,
+# a proxy without its servers (9001 and those after it).
+_MYSQL_WORLD = frozenset(
+    {
+        *(1021, 1030, 1037, 1038, 1040, 1041, 1042, 1043, 1044, 1045, 1046, 1047, 1049, 1053),
+        *(1077, 1078, 1079, 1080, 1114, 1129, 1130, 1158, 1159, 1160, 1161, 1180, 1184, 1203),
+        *(1142, 1143, 1226, 1290, 1317, 1792, 1836, 1874, 1927, 1969, 3024, 3032, 3100, 3101),
+        *(3168, 3169, 4031),
+    }
+)
+
+
+def _number(cause: BaseException) -> int:
+    """The number of a MySQL error; 0 if it has none."""
+    number = cause.args[0] if cause.args else 0
+    return number if isinstance(number, int) else 0
+
+
+def _sqlite_code(cause: BaseException) -> int | None:
+    """The primary result code; Python 3.11 and later have it."""
+    code = getattr(cause, "sqlite_errorcode", None)
+    return None if code is None else code & 0xFF
 
 
 @lru_cache(maxsize=256)
@@ -340,9 +492,24 @@ def dialect_of(using: str) -> Dialect:
     return kept
 
 
+def judge_of(using: str) -> Dialect:
+    """A dialect to tell errors apart with. Nothing is asked of the database, which may be down."""
+    connection = connections[using]
+    kept: Dialect | None = vars(connection).get(KEPT)
+    return kept or _family(connection)(connection)
+
+
 def _kind(connection: BaseDatabaseWrapper) -> type[Dialect]:
+    family = _family(connection)
+    # To know which, Django connects.
+    is_mariadb = family is MySQL and connection.mysql_is_mariadb  # type: ignore[attr-defined]
+    return MariaDB if is_mariadb else family
+
+
+def _family(connection: BaseDatabaseWrapper) -> type[Dialect]:
+    """MySQL stands for MariaDB as well: their errors have the same numbers."""
     if connection.vendor == "mysql":
-        return MariaDB if connection.mysql_is_mariadb else MySQL  # type: ignore[attr-defined]
+        return MySQL
     if connection.vendor == "postgresql":
         return PostgreSQL
     if connection.vendor == "sqlite":

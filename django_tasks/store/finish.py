@@ -171,8 +171,9 @@ def _leaving(claimed: Claimed, outcome: Outcome) -> Leaving:
             return _leaving(claimed, otherwise)
         case Reschedule(when, biz_ext, scheduled, error):
             return Leaving(*key, False, when, biz_ext, 0, 0, error, scheduled)
-        case Retry(when, error):
-            return Leaving(*key, False, when, None, attempts + 1, 0, error, intended)
+        case Retry(when, error, is_suspect):
+            kept = rescues if is_suspect else 0
+            return Leaving(*key, False, when, None, attempts + 1, kept, error, intended)
         case Again(when):
             return Leaving(*key, False, when, None, attempts, rescues, error, intended)
         case Fail(error):

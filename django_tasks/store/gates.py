@@ -20,10 +20,11 @@ from typing import NamedTuple
 from django.db import DatabaseError, transaction
 
 from django_tasks.claimed import Claimed
+from django_tasks.hostclock import EPOCH
 from django_tasks.rates import Limit
 from django_tasks.store.claim import OWNED_SQL
-from django_tasks.store.dialects import EPOCH, Dialect, dialect_of
-from django_tasks.store.transactions import is_contention, retried, write_transaction
+from django_tasks.store.dialects import Dialect, dialect_of
+from django_tasks.store.transactions import is_contention, write_transaction
 
 # Whoever has the gate needs a few milliseconds.
 PASSING_SECONDS = 0.05
@@ -35,6 +36,20 @@ _RUNNING = (
 )
 
 
+class Receipt(NamedTuple):
+    """The starts of a rate that a passage has taken, and the state from which it took them."""
+
+    gate_id: int
+    passes: int
+    full_until: int
+    moment: int
+    starts: int
+
+    def is_for(self, claimed: Claimed) -> bool:
+        """Tell if a claim came through with this passage."""
+        return (claimed.claim_time - EPOCH) // timedelta(microseconds=1) == self.moment
+
+
 class Passage(NamedTuple):
     """What came through a gate, and for how many seconds it is closed now.
 
@@ -43,6 +58,7 @@ class Passage(NamedTuple):
 
     claims: list[Claimed]
     closed_for: float
+    receipt: Receipt | None = None
 
 
 class _State(NamedTuple):
@@ -85,7 +101,6 @@ def pass_gate(
         return _contested()
 
 
-@retried
 def add_gate(biz_code: str, *, using: str) -> bool:
     """Make the row of a gate; False if somebody else was quicker."""
     names = "{gate} (biz_code, passes, full_until)"
@@ -117,7 +132,27 @@ def _pass(
         transaction.set_rollback(True, using=dialect.connection.alias)
         return _contested()
     after = limit.opening(running + len(claims), full_until, moment)
-    return Passage(claims, after.closed_for)
+    receipt = Receipt(state.id, state.passes + 1, state.full_until, moment, len(claims))
+    return Passage(claims, after.closed_for, receipt)
+
+
+def refund(receipt: Receipt, unused: int, limit: Limit, *, using: str) -> Receipt | None:
+    """Give back the starts of claims that never started; the receipt of what is left of them.
+
+    Exact: the gate is set to what it would be if only the others had passed. None, and nothing is
+    changed, if somebody has passed since. Race: somebody passes now; the guard is the number of
+    passes, which each passage raises.
+    """
+    starts, full_until = receipt.starts - unused, receipt.full_until
+    if starts:
+        full_until = limit.after(full_until, receipt.moment, starts)
+    template = (
+        "UPDATE {gate} SET passes = passes + 1, full_until = %s WHERE id = %s AND passes = %s"
+    )
+    params = [full_until, receipt.gate_id, receipt.passes]
+    if dialect_of(using).execute(template, params) != 1:
+        return None
+    return receipt._replace(passes=receipt.passes + 1, starts=starts)
 
 
 def _look(dialect: Dialect, biz_code: str, lock: str = "") -> _State | None:

@@ -109,7 +109,7 @@ def _probes(dialect: Dialect, start: int) -> list[Place]:
     ((last,),) = dialect.fetch("SELECT MAX(id) FROM {run}")
     step = max(0, (last or 0) - start) / PROBES
     starts = [start + 1 + int(step * (number + random())) for number in range(PROBES)]
-    probe = f"SELECT * FROM ({_from(dialect)} LIMIT 1) AS probe"
+    probe = " ".join(["SELECT * FROM (", _from(dialect), "LIMIT 1) AS probe"])
     rows = dialect.fetch(" UNION ALL ".join([probe] * PROBES), starts)
     return sorted(_places(dialect, rows))
 

@@ -11,11 +11,13 @@ from typing import NamedTuple
 
 from django.utils.translation import gettext_lazy as _
 
+from django_tasks.history import Line
 from django_tasks.status import Status
+from django_tasks.store import history
 from django_tasks.store.claim import OWNED_SQL, SUSPICIOUS_RESCUES, owned_ids
 from django_tasks.store.dialects import Dialect, dialect_of, flat, marks
 from django_tasks.store.leave import Key, Leaving, leave, remove, waiting
-from django_tasks.store.transactions import retried, write_transaction
+from django_tasks.store.transactions import write_transaction
 
 DIED_ALONE = _("The worker process died while it ran this task alone.")
 
@@ -48,40 +50,71 @@ class Orphan(NamedTuple):
 
 
 class Rescued(NamedTuple):
-    """What one rescue did: how many rows are free again, and which have FAILED for it."""
+    """The rows that one rescue has freed, and those of them that have FAILED for it."""
 
-    freed: int
+    freed: list[Orphan]
     failed: list[Orphan]
 
 
-@retried
-def rescue(
-    owners: Sequence[int], attempts_allowed: Callable[[Orphan], int], now: datetime, *, using: str
-) -> Rescued:
-    """Free up to 2,000 rows of dead workers; call again until ``freed`` is 0.
+LineOf = Callable[[Orphan, bool], Line | None]
 
-    ``attempts_allowed`` answers for a row: if it has run alone and killed its worker that often, it
-    is FAILED.
+
+def _no_line(row: Orphan, has_failed: bool) -> Line | None:
+    return None
+
+
+def rescue(
+    owners: Sequence[int],
+    attempts_allowed: Callable[[Orphan], int],
+    now: datetime,
+    line_of: LineOf = _no_line,
+    *,
+    using: str,
+) -> Rescued:
+    """Free up to 2,000 rows of dead workers; call again until nothing is ``freed``.
+
+    ``attempts_allowed`` answers for a row: if it was suspected and its worker died with it that
+    often, it is FAILED. ``line_of`` answers for a row, and whether it has FAILED, with the line
+    that the history keeps of its run. Atomic. Database errors pass, contention among them: nothing
+    is repeated here, because the next cycle does so.
     """
     if not owners:
-        return Rescued(0, [])
+        return Rescued([], [])
     with write_transaction(using):
         dialect = dialect_of(using)
-        orphans = _owned_by(dialect, owners)
+        orphans = _owned_by(dialect, owners, _ORPHANED)
         erased = [row.key for row in orphans if row.status == Status.CANCELLING]
         kept = [row for row in orphans if row.status != Status.CANCELLING]
         leaving = [after_rescue(row, attempts_allowed(row)) for row in kept]
         freed = remove(dialect, erased, _ERASED) | leave(dialect, leaving, now)
         failed = {row.id for row in leaving if row.failed} & freed
-        return Rescued(len(freed), [row for row in kept if row.id in failed])
+        lines = [line_of(row, row.id in failed) for row in orphans if row.id in freed]
+        history.write(dialect, [line for line in lines if line])
+        return Rescued(
+            [row for row in orphans if row.id in freed],
+            [row for row in kept if row.id in failed],
+        )
 
 
-@retried
+def forgive(worker_id: int, *, using: str) -> int:
+    """Take the rescue to come off the rows that a worker abandons at its deadline; how many.
+
+    An orderly stop is no death, and must not make a suspect of a long task. The rows stay the
+    worker's until its lease has passed: their runs go on until the process ends, right after this.
+    Race: a run ends now. Its finish names the version, which this leaves alone, and either finds
+    the row or has removed it before.
+    """
+    template = (
+        f"UPDATE {{task}} SET rescues = rescues - 1 WHERE claimed_by = %s AND status IN {OWNED_SQL}"
+    )
+    return dialect_of(using).execute(template, [worker_id])
+
+
 def give_back_strays(worker_id: int, held: Collection[int], now: datetime, *, using: str) -> int:
     """Free rows that a living worker owns without knowing; returns how many.
 
     A claim whose answer was lost with its connection leaves them. ``held`` are the ids that the
-    worker does know of; it must not be claiming meanwhile.
+    worker does know of; it must not be claiming meanwhile. Atomic; database errors pass.
     """
     if not owned_ids(worker_id, using=using) - set(held):
         return 0
@@ -97,7 +130,12 @@ def give_back_strays(worker_id: int, held: Collection[int], now: datetime, *, us
         return len(remove(dialect, erased, _ERASED) | leave(dialect, leaving, now))
 
 
-def _owned_by(dialect: Dialect, owners: Sequence[int]) -> list[Orphan]:
+# Asked again under the lock: the look that found the owners and the one at the table of workers may
+# have been answered by two replicas, of which one did not know a new worker yet.
+_ORPHANED = " AND NOT EXISTS (SELECT 1 FROM {worker} AS w WHERE w.id = t.claimed_by)"
+
+
+def _owned_by(dialect: Dialect, owners: Sequence[int], condition: str = "") -> list[Orphan]:
     """Rows of ``owners``, locked; those that somebody holds locked are left for the next time.
 
     Found by a plain read and locked by id: MariaDB would lock, and wait for, every row that a
@@ -110,8 +148,9 @@ def _owned_by(dialect: Dialect, owners: Sequence[int]) -> list[Orphan]:
         return []
     lock = (
         "SELECT id, version, claimed_by, status, attempts, rescues, last_error, biz_code, biz_num,"
-        f" schedule, {{when}}, COALESCE(claim_time, {{when}}) FROM {{task}}"
-        f" WHERE id IN ({marks(len(ids))}) AND {owned} ORDER BY id{dialect.lock_free_rows}"
+        f" schedule, {{when}}, COALESCE(claim_time, {{when}}) FROM {{task}} AS t"
+        f" WHERE id IN ({marks(len(ids))}) AND {owned}{condition} ORDER BY id"
+        f"{dialect.lock_free_rows}"
     )
     return [
         Orphan(*facts, *map(dialect.from_column, (when, claim_time)))

@@ -30,11 +30,15 @@ class Cancelled(NamedTuple):
 
 
 class CancelResult(str, Enum):
-    """What ``cancel_task`` found."""
+    """The answer of ``cancel_task``. NOT_FOUND is false, the others are true."""
 
     CANCELLED = "cancelled"  # it was waiting: its row is gone and it will not start
     CANCELLING = "cancelling"  # it runs: its handler can see it, its row goes with the run
     NOT_FOUND = "not_found"  # there is no such task
+
+    def __bool__(self) -> bool:
+        # Not as of a text: the functions beside cancel_task answer False where there is no task.
+        return self is not CancelResult.NOT_FOUND
 
     def __str__(self) -> str:
         return self.value

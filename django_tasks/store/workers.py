@@ -10,7 +10,7 @@ from django_tasks.doorbell import Door
 from django_tasks.models import WorkerRow
 from django_tasks.store.claim import OWNED_SQL
 from django_tasks.store.dialects import dialect_of, marks
-from django_tasks.store.transactions import answered_transaction, retried
+from django_tasks.store.transactions import answered_transaction
 from django_tasks.times import for_django
 
 
@@ -37,7 +37,6 @@ class Registration(NamedTuple):
     doorbell: str = ""
 
 
-@retried
 def register(worker: Registration, now: datetime, *, using: str) -> int:
     """Enter a worker into the table; returns its id, which is never used again."""
     row = WorkerRow(
@@ -50,7 +49,7 @@ def register(worker: Registration, now: datetime, *, using: str) -> int:
         state="running",
         doorbell=worker.doorbell,
     )
-    with answered_transaction(using):
+    with answered_transaction(using), dialect_of(using).bounded():
         row.save(using=using, force_insert=True)
     return row.pk
 

@@ -1,22 +1,27 @@
 """What to claim next, and how long to sleep when there is nothing."""
 
 from datetime import datetime, timedelta
-from functools import partial
+from math import inf
 from random import uniform
 
 from django_tasks.claimed import Claimed
 from django_tasks.store import claim as store
 from django_tasks.store.claim import Claimer, Lane
+from django_tasks.store.connection import drop_connection
+from django_tasks.store.errors import Kind, kind_of
 from django_tasks.store.finish import Ended
 from django_tasks.worker.config import WorkerConfig
 from django_tasks.worker.executor import Executor
 from django_tasks.worker.finisher import Finisher
 from django_tasks.worker.gates import Gates
-from django_tasks.worker.lanes import Lanes
+from django_tasks.worker.lanes import Lanes, Troubled
 from django_tasks.worker.membership import Membership
+from django_tasks.worker.suspects import Suspects
 
-# When due tasks are there and none could be had: somebody else is at them right now.
+# When due tasks are there and none could be had: somebody else is at them right now. Doubled each
+# time up to the poll interval: a transaction may hold a due row locked for an hour.
 CONTESTED_SECONDS = 0.05
+MOST_DOUBLINGS = 16
 # How much later a worker that came in vain wakes up the next time, for each of the others.
 ASIDE_SECONDS = 0.001
 # The claim of a task that is known to be due soon is sent as long before as claims have taken of
@@ -49,6 +54,8 @@ class Claiming:
         self._finisher = finisher
         self._lanes = Lanes(config)
         self._gates = Gates(config, membership)
+        self._suspects = Suspects(config.using, self._gates, finisher)
+        self._troubled = Troubled(config.using)
         self._claimed = 0
         # What the last look found and has not been used up, when to look again, and whether the
         # last claim was full.
@@ -59,12 +66,6 @@ class Claiming:
         self._lead = 0.0
         # How many claims in a row have brought nothing of what was due.
         self._in_vain = 0
-        # Rows that must run alone: whether to look for some, where some were seen and when, and
-        # whether one is running now.
-        self._look = False
-        self._suspects: Lane | None = None
-        self._suspects_since = 0.0
-        self._alone = False
         self.nothing_due = False
 
     def has_had_enough(self) -> bool:
@@ -72,42 +73,54 @@ class Claiming:
         return self._left() <= 0
 
     def look_for_suspects(self) -> None:
-        """At the next claim, look whether a lane's head holds rows that must run alone."""
-        self._look = True
+        """At the next claim, look if a lane's head holds rows that were rescued twice."""
+        self._suspects.look_soon()
 
     def note_ends(self, ended: list[Ended]) -> None:
         """Runs have ended here, and their ends have been written."""
         self._gates.note_ends(ended)
 
+    def note_given_back(self, claims: list[Claimed]) -> None:
+        """Claims that no thread has started go back: they have used up no start of a rate."""
+        self._gates.note_given_back(claims)
+
     def claim(self, *, careful: bool) -> float:
         """Claim what is due and fits; returns the seconds until there may be more to do."""
-        self._alone = self._alone and not self._is_idle()
         room = self._room()
-        if room == 0 or self._alone:
-            return self._config.poll_interval  # the end of a run wakes us sooner
+        if room == 0 or not self._membership.is_valid():
+            # The end of a run wakes us sooner, and so does a heartbeat. Without a lease nothing may
+            # start: what is claimed would be given back at once, and claimed again.
+            return self._config.poll_interval
         now = self._membership.clock.now()
         foreseen = self._foreseen(now + timedelta(seconds=self._lead))
         now = max([now, *(lane.first for lane in foreseen)])
         lanes = foreseen or self._recent_lanes(now)
         due = [lane for lane in lanes if lane.first <= now]
         self.nothing_due = not due
-        due = [lane for lane in due if self._gates.is_open(lane)]
+        due = self._open(due)
         if not due:
             # Lanes that we have known for a while are no reason to sleep.
             again, self._full = self._full and not self.nothing_due, False
             return 0.0 if again else self._until_first(lanes)
-        if (alone := self._suspects) and self._gates.is_open(alone) and self._may_claim_alone():
-            return self._claim_alone(alone, now)
-        taken = self._claim_from(due, now, room, careful)
-        due = [lane for lane in due if self._gates.is_open(lane)]
+        taken = self._claim_suspect(now)
+        taken += self._claim_from(due, now, room - taken, careful)
+        due = self._open(due)
         # Once is nothing: others were quicker. Twice may be because only suspects are left. With
         # nothing still open nobody was quicker: limits were reached.
         self._in_vain = 0 if taken else self._in_vain + bool(due)
-        if due and (self._look or self._in_vain > 1):
-            self._note_suspects(due, now)
+        self._suspects.look(due, now, self._in_vain)
         if taken or foreseen or not due:
             return 0.0
-        return uniform(0.5, 1.5) * CONTESTED_SECONDS + self._step_aside()
+        return self._until_contested(lanes, due, now)
+
+    def _open(self, lanes: list[Lane]) -> list[Lane]:
+        gates, troubled = self._gates, self._troubled
+        return [lane for lane in lanes if gates.is_open(lane) and troubled.is_open(lane)]
+
+    def _claim_suspect(self, now: datetime) -> int:
+        claims = self._suspects.claim(self._claimer(), now)
+        self._start(claims, first=True)
+        return len(claims)
 
     def _claim_from(self, due: list[Lane], now: datetime, room: int, careful: bool) -> int:
         taken, self._full = 0, True
@@ -119,14 +132,31 @@ class Claiming:
                 continue
             limit = min(room - taken, self._config.batch_size)
             begun = self._membership.clock.monotonic()
-            claims = self._claim_lane(claimer, lane, now, limit, careful)
+            claims = self._claim_unless_troubled(claimer, lane, now, limit, careful)
             took = self._membership.clock.monotonic() - begun
             self._lead = min(LONGEST_LEAD, max(took, LEAD_KEPT * self._lead))
-            self._start(claims, now)
+            self._start(claims, first=self._gates.has_limit(lane))
             taken += len(claims)
             if len(claims) < limit and self._gates.is_open(lane):
                 self._full, self._known_lanes = False, []
         return taken
+
+    def _claim_unless_troubled(
+        self, claimer: Claimer, lane: Lane, now: datetime, most: int, careful: bool
+    ) -> list[Claimed]:
+        """Claim from one lane; an error that is this lane's own must not stop the others."""
+        try:
+            claims = self._claim_lane(claimer, lane, now, most, careful)
+        except Exception as error:
+            kind = kind_of(error, using=self._config.using)
+            if kind in (Kind.WORLD, Kind.CONTENTION):
+                raise
+            self._troubled.note(lane, error)
+            if kind is Kind.UNKNOWN:  # perhaps it is this session's own
+                drop_connection(self._config.using)
+            return []
+        self._troubled.forget(lane)
+        return claims
 
     def _claim_lane(
         self, claimer: Claimer, lane: Lane, now: datetime, most: int, careful: bool
@@ -145,14 +175,16 @@ class Claiming:
             ),
         )
 
-    def _start(self, claims: list[Claimed], now: datetime) -> None:
-        """Start what was claimed as due at ``now``, once it is."""
-        # Held before they start: an end must find its claim.
-        self._finisher.hold(claims)
-        self._claimed += len(claims)
+    def _start(self, claims: list[Claimed], *, first: bool) -> None:
+        """Hand over what was claimed, perhaps a moment before it is due: its thread waits for that.
+
+        Nothing here can fail or wait: a claim that is held and not handed over would never start.
+        """
         if claims:
-            self._membership.clock.wait_until(now)
-            self._executor.submit(claims)
+            # Held before they start: an end must find its claim.
+            self._finisher.hold(claims)
+            self._claimed += len(claims)
+            self._executor.submit(claims, first=first)
 
     def _room(self) -> int:
         return max(0, min(self._executor.room(self._config.batch_size), self._left()))
@@ -163,10 +195,6 @@ class Claiming:
             return self._config.batch_size + self._config.threads
         started = self._claimed - self._finisher.counters["given back"]
         return self._config.max_tasks - started
-
-    def _is_idle(self) -> bool:
-        """Whether this process holds no claim at all."""
-        return self._executor.is_idle() and self._finisher.is_empty()
 
     def _claimer(self) -> Claimer:
         membership = self._membership
@@ -199,44 +227,25 @@ class Claiming:
         )
         return min(seconds, default=self._config.poll_interval) + self._step_aside()
 
+    def _until_contested(self, lanes: list[Lane], due: list[Lane], now: datetime) -> float:
+        """Seconds until another look at due tasks that somebody else has, or holds locked."""
+        doubled = CONTESTED_SECONDS * 2.0 ** min(self._in_vain - 1, MOST_DOUBLINGS)
+        pause = min(uniform(0.5, 1.5) * doubled, self._config.poll_interval)
+        if self._in_vain > 1:
+            pause = min(pause, self._until_later(lanes, due, now))
+        return max(0.0, pause) + self._step_aside()
+
+    def _until_later(self, lanes: list[Lane], due: list[Lane], now: datetime) -> float:
+        """Seconds until something else is due: in other lanes, or behind the rows of these."""
+        later = [lane.first for lane in lanes if lane.first > now]
+        for lane in due:
+            if moment := store.next_due(lane, now, using=self._config.using):
+                later.append(moment)
+        clock = self._membership.clock
+        return min((clock.seconds_to(each) - self._lead for each in later), default=inf)
+
     def _step_aside(self) -> float:
         """Seconds to come later than the others, if they were quicker the last time: all workers
         wake up for the same task, and a thousand that do would have the database do little else."""
         rivals = len(self._membership.living()) - 1
         return uniform(0, max(0, rivals) * ASIDE_SECONDS) if self._in_vain else 0.0
-
-    # Rows that must run alone: twice their worker died with them in hand. If such a row is the
-    # killer, it takes nobody along now; if it is not, this proves it.
-
-    def _note_suspects(self, due: list[Lane], now: datetime) -> None:
-        self._look = False
-        seen = (lane for lane in due if store.has_suspects(lane, now, using=self._config.using))
-        lane = next(seen, None)
-        if lane and not self._suspects:
-            self._suspects_since = self._membership.clock.monotonic()
-        self._suspects = lane
-
-    def _may_claim_alone(self) -> bool:
-        return self._is_idle() or self._must_drain()
-
-    def _must_drain(self) -> bool:
-        """Whether to stop claiming until this process is idle.
-
-        Only one worker is to do that: the oldest at once, the next ones a heartbeat later each,
-        if the row is still there.
-        """
-        patience = self._membership.rank() * self._config.heartbeat_interval
-        return self._membership.clock.monotonic() - self._suspects_since >= patience
-
-    def _claim_alone(self, lane: Lane, now: datetime) -> float:
-        if not self._is_idle():
-            return self._config.poll_interval
-        take = partial(store.claim_alone, self._claimer(), lane, now, using=self._config.using)
-        if self._gates.has_limit(lane):
-            claims = self._gates.claim(lane, now, lambda _: take(careful=True))
-        else:
-            claims = take()
-        self._suspects = None
-        self._alone = bool(claims)
-        self._start(claims, now)
-        return 0.0

@@ -9,6 +9,7 @@ from typing import Any
 from django_tasks import conf
 from django_tasks.conf import options
 from django_tasks.exceptions import TaskValueError
+from django_tasks.store.dialects import Bounds
 from django_tasks.store.workers import Registration
 
 
@@ -33,9 +34,14 @@ class WorkerConfig:
         return self.lease / 3
 
     @property
-    def lock_wait(self) -> float:
-        """The longest wait of the poller for a row's lock: its heartbeat must not miss a beat."""
-        return self.lease / 6
+    def heartbeat_bounds(self) -> Bounds:
+        """The longest waits of a heartbeat, which is two statements: it must not miss a beat."""
+        return Bounds(lock_wait=self.lease / 12, statement=self.lease / 6)
+
+    @property
+    def poller_bounds(self) -> Bounds:
+        """The longest waits of the poller: it must finish a cycle within a lease."""
+        return Bounds(lock_wait=self.lease / 6, statement=self.lease / 2)
 
     def registration(self) -> Registration:
         name = f"{socket.gethostname()}:{os.getpid()}:{secrets.token_hex(3)}"

@@ -1,28 +1,50 @@
 """Workers inside the current process, for programs that have no room for a second one."""
 
 import atexit
+from functools import cache
 from threading import Lock
 
+from django_tasks import forks, logs
+from django_tasks.worker import isolated, surroundings
 from django_tasks.worker.config import WorkerConfig
 from django_tasks.worker.worker import Worker, stop_all
 
 # All that have not ended: on one database there may be one at work and others still stopping.
 _workers: list[Worker] = []
+# What is to be started in the children of this process: see ``surroundings``.
+_wanted: list[WorkerConfig] = []
 _lock = Lock()
+
+
+@forks.in_child
+def _forget() -> None:
+    """Forget the workers of the parent: their threads do not run here."""
+    global _lock
+    _lock = Lock()
+    _workers.clear()
 
 
 def start_worker(config: WorkerConfig) -> None:
     """Start a worker unless one of this process already works on that database.
 
-    Its threads are daemons; what runs when the process exits gets the shutdown timeout to end.
+    Its threads are daemons; what runs when the process exits gets the shutdown timeout to end. In
+    a process that is about to fork into those that serve, it is started in each of them instead. In
+    one that runs a single claim for a worker there is none.
     """
+    if isolated.is_here:
+        return
+    if surroundings.is_before_fork():
+        _start_after_fork(config)
+        return
     with _lock:
-        _workers[:] = [worker for worker in _workers if worker.is_alive()]
+        _drop_ended()
         if any(each.config.using == config.using and each.is_wanted() for each in _workers):
             return
+        if surroundings.shares_one_thread():
+            logs.shares_one_thread(config.using)
         worker = Worker(config)
         _workers.append(worker)
-        atexit.register(stop_all, [worker], config.shutdown_timeout)
+        _stop_at_exit()
         worker.start()
 
 
@@ -32,11 +54,48 @@ def stop_workers(timeout: float | None = None) -> bool:
     Such a worker goes on with its heartbeat until that task has ended: nobody else starts it.
     """
     with _lock:
+        _wanted.clear()
         workers = list(_workers)
-    return not stop_all(workers, timeout)  # without the lock: others may be in more of a hurry
+    left = stop_all(workers, timeout)  # without the lock: others may be in more of a hurry
+    with _lock:
+        _drop_ended()
+    return not left
 
 
 def wait_for_workers() -> None:
     """Sleep until all workers of this process have ended."""
     for worker in list(_workers):
         worker.join()
+
+
+def _start_after_fork(config: WorkerConfig) -> None:
+    with _lock:
+        if all(each.using != config.using for each in _wanted):
+            _wanted.append(config)
+    _start_wanted_after_fork()
+
+
+@cache
+def _start_wanted_after_fork() -> None:
+    surroundings.call_after_fork(_start_wanted)
+
+
+def _start_wanted() -> None:
+    for config in list(_wanted):
+        start_worker(config)
+
+
+def _drop_ended() -> None:
+    _workers[:] = [worker for worker in _workers if worker.is_alive()]
+
+
+@cache
+def _stop_at_exit() -> None:
+    """Register the callback that stops whatever runs when the process exits, once."""
+    atexit.register(_stop_in_time)
+
+
+def _stop_in_time() -> None:
+    with _lock:
+        workers = list(_workers)
+    stop_all(workers, max((each.config.shutdown_timeout for each in workers), default=0.0))

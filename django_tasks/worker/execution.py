@@ -2,18 +2,20 @@
 
 import traceback
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import replace
 from datetime import datetime, timedelta
+from functools import partial
 from inspect import iscoroutine
-from time import monotonic
-from typing import Any, NamedTuple
+from threading import Event, Lock
+from typing import Any, NamedTuple, Protocol
 
-from django.db import InterfaceError, OperationalError, transaction
+from django.db import InterfaceError, InternalError, OperationalError, connections, transaction
 
 from django_tasks import logs, sensitive, signals
 from django_tasks.backoff import Exponential, seconds
 from django_tasks.claimed import Claimed
-from django_tasks.clock import Tick
+from django_tasks.clock import Clock, Tick
 from django_tasks.conf import options
 from django_tasks.exceptions import (
     ClaimLost,
@@ -32,6 +34,7 @@ from django_tasks.handlers import (
     time_limit,
 )
 from django_tasks.history import keeps, line_of
+from django_tasks.hostclock import ticks
 from django_tasks.outcomes import (
     DONE,
     Again,
@@ -49,25 +52,32 @@ from django_tasks.plans import Policy
 from django_tasks.recurrence import (
     Recurrence,
     UnknownTrigger,
+    attempts_of,
     for_latest,
-    leaves_out,
     next_run,
     policy_of,
     recurrence_of,
 )
-from django_tasks.registry import handler_for
+from django_tasks.registry import handler_for, terms_for
 from django_tasks.running import RunningTask
 from django_tasks.store.finish import Ended, await_claim, finish_inside, is_cancelled
 from django_tasks.store.transactions import write_transaction
 from django_tasks.times import aware
 from django_tasks.worker.coroutines import EventLoop
-from django_tasks.worker.membership import Membership
+from django_tasks.worker.isolation import NoProcess, ProcessDied, run_apart
+from django_tasks.worker.suspects import is_suspect
 
 # The longest error text that a row keeps; the end of a traceback says most.
 ERROR_LENGTH = 10_000
 LONGEST_DELAY = timedelta(days=3650)
 AFTER_DEFECT = timedelta(minutes=1)
+# After an end that the database refused; doubled each time. So many in a row are an attempt.
 AFTER_REFUSAL = timedelta(seconds=1)
+LONGEST_AFTER_REFUSAL = timedelta(seconds=60)
+MOST_REFUSALS = 10
+# Claims are sent a few milliseconds ahead. More than this is a clock that was set back.
+LONGEST_WAIT = 0.05
+CRASHED = "The run ended its thread, by an exception that could not be handled."
 
 # How a handler can end well, and how its failure goes on.
 Good = Done | Reschedule
@@ -90,6 +100,21 @@ class Run(NamedTuple):
         return self.recurrence.policy if self.recurrence else policy_of(self.handler)
 
 
+class Standing(Protocol):
+    """What a run asks of its worker: who it is, whether it may start, and what time it is."""
+
+    @property
+    def worker_id(self) -> int: ...
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def clock(self) -> Clock: ...
+
+    def is_valid(self) -> bool: ...
+
+
 class NotBegun(Exception):
     """The transaction of an ``atomic`` run could not begin; its handler was not called."""
 
@@ -104,19 +129,51 @@ class UnreadableSchedule(TaskException):
     """The row's schedule says nothing: it is for a person to mend."""
 
 
-class Runner:
-    """Runs claims with their handlers. Called by all executor threads at once: it has no state."""
+class Refusals:
+    """How often in a row the end of an ``atomic`` run was refused, by row. For all threads."""
 
-    def __init__(self, using: str, membership: Membership, loop: EventLoop) -> None:
+    CAPACITY = 1000
+
+    def __init__(self) -> None:
+        self._lock = Lock()
+        self._counts: dict[int, int] = {}
+
+    def note(self, row_id: int) -> int:
+        """Count one more; returns how many."""
+        with self._lock:
+            if len(self._counts) >= self.CAPACITY:
+                self._counts.pop(next(iter(self._counts)))  # the oldest
+            self._counts[row_id] = count = self._counts.pop(row_id, 0) + 1
+            return count
+
+    def forget(self, row_id: int) -> None:
+        if self._counts:
+            with self._lock:
+                self._counts.pop(row_id, None)
+
+
+class Runner:
+    """Runs claims with their handlers. Called by all executor threads at once."""
+
+    def __init__(self, using: str, membership: Standing, loop: EventLoop) -> None:
         self._using = using
         self._membership = membership
         self._loop = loop
+        self._refusals = Refusals()
+        # The last moment of a claim that is known to have come. A race costs one more look.
+        self._due: datetime | None = None
 
     def __call__(self, claimed: Claimed) -> Ended:
         """Run a claim, unless this worker has lost its lease: then it is given back unstarted."""
         handler = handler_for(claimed.biz_code)
-        if handler is None or not self._may_start(claimed):
+        if handler is None or not self._is_due(claimed) or not self._may_start(claimed):
             return Ended(claimed, GiveBack())
+        if is_suspect(claimed) and (ended := self._run_apart(claimed, handler)):
+            return ended
+        return self.run(claimed, handler)
+
+    def run(self, claimed: Claimed, handler: TaskHandler) -> Ended:
+        """Run a claim here."""
         started = self._membership.clock.tick()
         task = RunningTask(claimed, self._using, started, is_cancelled)
         run = Run(claimed, handler, task, started, [])
@@ -131,8 +188,61 @@ class Runner:
             outcome = Again(self._membership.clock.now() + AFTER_DEFECT)
         except BaseException as error:  # noqa: BLE001 - a defect of ours must not end the thread
             logs.run_failed(claimed)
-            outcome = Retry(self._membership.clock.now() + AFTER_DEFECT, error_text(error))
+            outcome = self._after_defect(claimed, error_text(error))
         return self._ended(run, outcome)
+
+    def crashed(self, claimed: Claimed) -> Ended:
+        """The end of a run that let an exception through, or whose thread has died."""
+        return Ended(claimed, self._after_defect(claimed, CRASHED))
+
+    def _after_defect(self, claimed: Claimed, text: str) -> Retry | Fail:
+        allowed = attempts_of(claimed.schedule, terms_for(claimed.biz_code).max_attempts)
+        if claimed.attempts + 1 >= allowed:
+            return Fail(text)
+        return Retry(self._membership.clock.now() + AFTER_DEFECT, text)
+
+    def _is_due(self, claimed: Claimed) -> bool:
+        """Wait for the moment as of which a claim was made, if it was made a little ahead.
+
+        Here and not in the poller: nothing else waits with this thread. False if that moment does
+        not come: the database's clock was set back.
+        """
+        moment = claimed.claim_time
+        if moment is self._due:  # all claims of a batch share it
+            return True
+        clock, waited = self._membership.clock, 0.0
+        while (seconds := clock.seconds_to(moment)) > 0:
+            if waited + seconds > LONGEST_WAIT:
+                return False
+            # An Event and not sleep(), which raises under some false clocks.
+            Event().wait(seconds)
+            waited += seconds
+        self._due = moment
+        return True
+
+    def _run_apart(self, claimed: Claimed, handler: TaskHandler) -> Ended | None:
+        """Run a suspect in a process of its own; None where there can be none."""
+        worker, started = self._membership, self._membership.clock.tick()
+        try:
+            return run_apart(
+                claimed,
+                worker.worker_id,
+                worker.name,
+                partial(self._may_start, claimed),
+                using=self._using,
+            )
+        except NoProcess as error:
+            logs.not_isolated(claimed, error)
+            return None
+        except ProcessDied as error:
+            task = RunningTask(claimed, self._using, started, is_cancelled)
+            run = Run(claimed, handler, task, started, [])
+            with suppress(TaskException):
+                run = self._with_schedule(run) if claimed.schedule else run
+            outcome: Outcome = self._failed(run, error, ticks() - started.monotonic)
+            if isinstance(outcome, Retry):
+                outcome = replace(outcome, is_suspect=True)
+            return self._ended(run, outcome)
 
     def _ended(self, run: Run, outcome: Outcome) -> Ended:
         """The end of a run, with its line if the history is to keep one."""
@@ -163,8 +273,8 @@ class Runner:
             return None
         policy = run.policy
         grace, late = policy.grace, _lateness(run.claimed, run.started.utc)
-        if grace is None or late <= grace or run.claimed.attempts:
-            return None
+        if grace is None or late <= grace or run.claimed.attempts or run.claimed.rescues:
+            return None  # in time, or not the first time that it is to run
         action = policy.on_misfire or ("skip" if run.recurrence else "fail")
         self._missed(run, run.started.utc, action)
         if action == "run":
@@ -193,17 +303,21 @@ class Runner:
         following = next_run(run.claimed, run.recurrence, now)
         if following is None:
             return None
-        if leaves_out(run.claimed, run.recurrence, following.scheduled_time or following.when):
-            self._missed(run, now, "overrun")
-        return replace(following, **facts)
+        if following.left_out:
+            self._missed(run, now, following.left_out)
+        return replace(following.run, **facts)
 
     def _may_start(self, claimed: Claimed) -> bool:
-        """Whether the claim is this worker's: not of a life before, nor past its lease."""
-        return claimed.worker_id == self._membership.worker_id and self._membership.is_valid()
+        """Whether the claim is this worker's: not of a life before, nor past its lease.
+
+        In this order. Race: the worker joins again between the two questions. It is another one
+        before its new lease begins, so a lease that is good was not that of a later life.
+        """
+        return self._membership.is_valid() and claimed.worker_id == self._membership.worker_id
 
     def _run(self, run: Run) -> Outcome:
         self._tell(signals.task_started, run)
-        started = monotonic()
+        started = ticks()
         try:
             good = self._atomically(run) if run.handler.atomic else self._perform(run)
         except ClaimLost:
@@ -211,17 +325,35 @@ class Runner:
         except NotBegun:
             return self._again()
         except Unanswered as error:
-            logs.not_settled(run.task, error.__cause__ or error)
-            return Unsettled(self._again())
+            return self._unsettled(run, error.__cause__ or error, ticks() - started)
         except BaseException as error:  # noqa: BLE001 - whatever a handler raises is an outcome
-            return self._failed(run, error, monotonic() - started)
-        self._succeeded(run, good, monotonic() - started)
-        return Settled() if run.handler.atomic else good
+            return self._failed(run, error, ticks() - started)
+        self._succeeded(run, good, ticks() - started)
+        if not run.handler.atomic:
+            return good
+        self._refusals.forget(run.claimed.id)
+        return Settled()
 
     def _again(self) -> Again:
         # Not at once: a server that refuses this thread and serves the poller would be asked, and
         # would refuse, a thousand times a second.
         return Again(self._membership.clock.now() + AFTER_REFUSAL)
+
+    def _unsettled(self, run: Run, error: BaseException, duration: float) -> Unsettled:
+        """The database has refused the end, or has not answered: again, and later each time.
+
+        A refusal that is for good, such as a quota, is a failed attempt once it has come often.
+        """
+        drop_broken_connections()
+        refusals = self._refusals.note(run.claimed.id)
+        if refusals < MOST_REFUSALS:
+            logs.not_settled(run.task, error)
+            delay = min(AFTER_REFUSAL * 2 ** (refusals - 1), LONGEST_AFTER_REFUSAL)
+            return Unsettled(Again(self._membership.clock.now() + delay))
+        self._refusals.forget(run.claimed.id)
+        bad = self._failed(run, error, duration)
+        # A schedule that goes on all the same is no end that may be written twice.
+        return Unsettled(bad if isinstance(bad, Retry | Fail) else Fail(bad.error))
 
     def _perform(self, run: Run) -> Good:
         """Call the handler and understand its answer."""
@@ -295,6 +427,8 @@ class Runner:
                 self._tell(signals.task_rescheduled, run, seconds=duration, when=when)
 
     def _failed(self, run: Run, error: BaseException, duration: float) -> Bad:
+        if isinstance(error, OperationalError | InterfaceError | InternalError):
+            drop_broken_connections()
         self._warn_if_slow(run, duration)
         bad = self._after_failure(run, error)
         match bad:
@@ -343,6 +477,16 @@ class Runner:
             signals.tell(signal, type(run.handler), task=run.task, using=self._using, **facts)
 
 
+def drop_broken_connections() -> None:
+    """Close this thread's connections that met an error, whatever a ping would say of them.
+
+    A former primary that is read-only after a switchover answers each ping, and refuses each write.
+    """
+    for connection in connections.all(initialized_only=True):
+        if connection.errors_occurred and not connection.in_atomic_block:
+            connection.close()
+
+
 def error_text(error: BaseException) -> str:
     """The traceback of a handler's error as a row can keep it.
 
@@ -350,12 +494,19 @@ def error_text(error: BaseException) -> str:
     still ends as it should. Passwords are masked: more people read the table than the settings.
     The frames of this module are left out.
     """
+    try:
+        text = _traceback(error)
+    except BaseException:  # noqa: BLE001 - an exception's own methods, which it calls, may raise
+        text = f"{type(error).__name__} (its traceback cannot be formatted)"
+    text = text.encode("utf-8", "replace").decode().replace("\0", "\\0")
+    return sensitive.ending(text, ERROR_LENGTH)
+
+
+def _traceback(error: BaseException) -> str:
     trace = error.__traceback__
     while trace is not None and trace.tb_frame.f_code.co_filename == __file__:
         trace = trace.tb_next
-    text = "".join(traceback.format_exception(type(error), error, trace))
-    text = text.encode("utf-8", "replace").decode().replace("\0", "\\0")
-    return sensitive.ending(text, ERROR_LENGTH)
+    return "".join(traceback.format_exception(type(error), error, trace))
 
 
 def _timeout(run: Run) -> float | None:

@@ -12,13 +12,15 @@ import threading
 from collections import deque
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from time import monotonic
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 from django.db import Error
 from django.db.backends.base.base import BaseDatabaseWrapper
 
+from django_tasks import logs
 from django_tasks.claimed import Claimed
+from django_tasks.hostclock import ticks
+from django_tasks.outcomes import GiveBack
 from django_tasks.store.connection import close_connections, own_connections
 from django_tasks.store.finish import Ended
 
@@ -36,15 +38,25 @@ class Running(NamedTuple):
     started: float
 
 
-class Executor:
-    """``run`` turns a claim into its end and never raises; ``wake`` tells the poller of ends.
+class Run(Protocol):
+    """Turns a claim into its end."""
 
-    All methods are for the poller's thread; ``running`` for any.
+    def __call__(self, claimed: Claimed) -> Ended:
+        """Run the claim. Should raise nothing."""
+
+    def crashed(self, claimed: Claimed) -> Ended:
+        """The end of a run that has raised all the same, or whose thread has died."""
+
+
+class Executor:
+    """``run`` turns a claim into its end; ``wake`` tells the poller of ends.
+
+    All methods are for the poller's thread; ``running`` and ``relieve`` for any. A claim in the
+    buffer belongs to whichever takes it out, a thread that starts it or the one that gives it back:
+    ``popleft`` is atomic.
     """
 
-    def __init__(
-        self, threads: int, run: Callable[[Claimed], Ended], wake: Callable[[], None]
-    ) -> None:
+    def __init__(self, threads: int, run: Run, wake: Callable[[], None]) -> None:
         self._run = run
         self._wake = wake
         self._size = threads
@@ -52,7 +64,7 @@ class Executor:
         self._buffer: deque[Claimed] = deque()
         self._ended: deque[Ended] = deque()
         self._running: list[Running | None] = [None] * threads
-        self._last_start = monotonic()
+        self._last_start = ticks()
         self._work = threading.Condition()
         self._sleeping = 0
         self._waking = False
@@ -61,17 +73,27 @@ class Executor:
         # from when on.
         self._in_hand = 0
         self._pace = 0.0
-        self._since = monotonic()
-        self._threads = [
-            threading.Thread(
-                target=self._main, args=(place,), name=f"django_tasks-{place + 1}", daemon=True
-            )
-            for place in range(threads)
-        ]
+        self._since = ticks()
+        self._threads = [self._thread(place) for place in range(threads)]
 
     def start(self) -> None:
         for thread in self._threads:
             thread.start()
+
+    def mend(self) -> None:
+        """Replace threads that have died; what they ran ends as a failure."""
+        for place, thread in enumerate(self._threads):
+            if thread.ident is not None and not thread.is_alive() and not self._closing:
+                logs.thread_died(thread.name)
+                running, self._running[place] = self._running[place], None
+                if running:
+                    self._ended.append(self._run.crashed(running.claimed))
+                self._threads[place] = self._thread(place)
+                self._threads[place].start()
+
+    def _thread(self, place: int) -> threading.Thread:
+        name = f"django_tasks-{place + 1}"
+        return threading.Thread(target=self._main, args=(place,), name=name, daemon=True)
 
     def close(self) -> None:
         """Let idle threads end, and busy ones after their task."""
@@ -84,20 +106,24 @@ class Executor:
             if thread.ident is not None:
                 thread.join()
 
-    def submit(self, claims: Sequence[Claimed]) -> None:
-        tick = monotonic()
+    def submit(self, claims: Sequence[Claimed], *, first: bool = False) -> None:
+        """Have claims run; ``first``: before all that waits."""
+        tick = ticks()
         if not self._in_hand:
             self._since = tick
         self._in_hand += len(claims)
         self._last_start = tick
-        self._buffer.extend(claims)
+        if first:
+            self._buffer.extendleft(reversed(claims))
+        else:
+            self._buffer.extend(claims)
         self._wake_one()
 
     def collect(self) -> list[Ended]:
         """Every end since the last call."""
         ended = [self._ended.popleft() for _ in range(len(self._ended))]
         if ended:
-            tick = monotonic()
+            tick = ticks()
             pace = len(ended) / max(tick - self._since, 1e-6)
             # Slow to believe that tasks are quick: the buffer at most doubles each time.
             self._pace = min(pace, 2 * max(self._pace, self._size / BUFFER_SECONDS))
@@ -114,6 +140,31 @@ class Executor:
         self._in_hand -= len(unstarted)
         return unstarted
 
+    def relieve(self) -> list[Claimed]:
+        """Empty the buffer in place of a poller that hangs: each claim ends as given back.
+
+        The poller collects these ends when it goes on. Until then they are for the caller to write.
+        """
+        unstarted: list[Claimed] = []
+        with suppress(IndexError):
+            while True:
+                unstarted.append(self._buffer.popleft())
+        self._ended.extend(Ended(claimed, GiveBack()) for claimed in unstarted)
+        return unstarted
+
+    def known(self) -> set[tuple[int, ...]]:
+        """Id and version of each claim that waits, runs, or has ended and was not collected.
+
+        A claim on its way from one of these to the next may be missing for an instant.
+        """
+        ended = [end.claimed for end in list(self._ended)]
+        running = [running.claimed for running in self.running()]
+        return {claimed[:2] for claimed in [*list(self._buffer), *running, *ended]}
+
+    def forget(self, count: int) -> None:
+        """Expect so many ends less: their claims were found nowhere."""
+        self._in_hand -= count
+
     def room(self, most: int) -> int:
         """How many more tasks would start soon: free threads, and a buffer by the pace so far.
 
@@ -124,13 +175,13 @@ class Executor:
         pace = self._pace
         if unfinished:
             # Quick to believe that they are slow: in all this time no more than these have ended.
-            pace = min(pace, (ended + 1) / max(monotonic() - self._since, 1e-6))
+            pace = min(pace, (ended + 1) / max(ticks() - self._since, 1e-6))
         allowance = min(most, int(pace * BUFFER_SECONDS))
         return max(0, self._size + allowance - unfinished)
 
     def is_stale(self) -> bool:
         """Whether tasks wait in the buffer and no thread is getting to them."""
-        return bool(self._buffer) and monotonic() - self._last_start > STALE_SECONDS
+        return bool(self._buffer) and ticks() - self._last_start > STALE_SECONDS
 
     def has_waiting(self) -> bool:
         return bool(self._buffer)
@@ -163,9 +214,12 @@ class Executor:
                 return
             if self._buffer:
                 self._wake_one()  # now: this task may take its time
-            self._last_start = started = monotonic()
+            self._last_start = started = ticks()
             self._running[place] = Running(claimed, started)
-            ended = self._run(claimed)
+            try:
+                ended = self._run(claimed)
+            except BaseException:  # noqa: BLE001 - else the row would be held for ever
+                ended = self._run.crashed(claimed)
             _tidy(own)
             self._running[place] = None
             self._ended.append(ended)

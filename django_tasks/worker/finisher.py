@@ -5,15 +5,15 @@ fence decides then whether they still count.
 """
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
 from datetime import datetime
-
-from django.db import DataError, IntegrityError, InterfaceError, OperationalError
+from typing import NamedTuple
 
 from django_tasks import logs, signals
 from django_tasks.claimed import Claimed
-from django_tasks.handlers import history_of
 from django_tasks.history import Line, keeps, line_of
+from django_tasks.hostclock import ticks
 from django_tasks.outcomes import (
     LOST,
     Again,
@@ -23,30 +23,49 @@ from django_tasks.outcomes import (
     Lost,
     Outcome,
     Reschedule,
+    Retry,
     Settled,
     Unsettled,
 )
-from django_tasks.registry import handler_for
+from django_tasks.registry import terms_for
 from django_tasks.store import hints, history
 from django_tasks.store.batches import batches
+from django_tasks.store.errors import Kind, kind_of
 from django_tasks.store.finish import Ended, finish
-from django_tasks.store.transactions import is_contention
 from django_tasks.worker.config import WorkerConfig
-
-# What a database or its driver raises for a value that it cannot take; and what we raise when a
-# count is not what it must be. The same batch would meet the same again, for ever.
-UNWRITABLE = (DataError, IntegrityError, OverflowError, TypeError, ValueError, AssertionError)
 
 # Ends of atomic runs, which are in the database already.
 WRITTEN = (Settled, Lost)
+
+# So often the same ends may be refused with an error of no known kind before they are halved, and a
+# single one before it is taken for the cause.
+PATIENCE = 3
+# A packet that is too large ends the connection, as an outage does. Only a batch with so many
+# characters is suspected of it.
+LARGE_TEXT = 250_000
+# How long a single end that was refused leaves the others alone, in seconds.
+ASIDE_SECONDS = 2.0
+
+
+class Strikes(NamedTuple):
+    """How often a single end was refused, and how many ends had been written at the last time.
+
+    Only refusals between which others were written are counted.
+    """
+
+    times: int
+    written: int
 
 
 class Finisher:
     """Used by the poller thread alone."""
 
-    def __init__(self, config: WorkerConfig, worker: str = "") -> None:
-        """``worker`` is the name of this worker, for the history."""
+    def __init__(
+        self, config: WorkerConfig, worker: str = "", tell: Callable[..., None] = signals.tell
+    ) -> None:
+        """``worker`` is the name of this worker, for the history; ``tell`` sends signals."""
         self._worker = worker
+        self._tell = tell
         self._using = config.using
         self._batch_size = config.batch_size
         # By id and version, the first two fields: no two claims have the same.
@@ -54,7 +73,15 @@ class Finisher:
         self._ends: list[Ended] = []
         self._doubtful: set[Claimed] = set()
         self._lost: list[Ended] = []
-        self._one_by_one = 0
+        # The most that go into one statement: halved where one of them cannot be written.
+        self._most = config.batch_size
+        # Refusals in a row with errors of no known kind, and those of single ends.
+        self._streak = 0
+        self._strikes: dict[tuple[int, ...], Strikes] = {}
+        # Single ends that wait for others to be written first, and until when.
+        self._aside: list[Ended] = []
+        self._aside_until = 0.0
+        self._written = 0
         self._offers = 0
         self.counters: Counter[str] = Counter()
 
@@ -81,19 +108,18 @@ class Finisher:
 
         Database errors pass; what was not written is kept.
         """
+        if self._aside and ticks() >= self._aside_until:
+            self._ends += self._aside
+            self._aside.clear()
         while batch := self._batch():
             try:
                 result = finish(batch, now, using=self._using, careful=careful)
-            except (OperationalError, InterfaceError) as error:
-                # Perhaps written all the same: then the next try finds nothing, and nobody is told.
-                if not is_contention(self._using, error):
-                    self._doubtful.update(end.claimed for end in batch)
-                raise
-            except UNWRITABLE as error:
-                self._isolate(batch, error)
+            except Exception as error:
+                if self._is_to_pass(batch, error):
+                    raise
                 continue
             del self._ends[: len(batch)]
-            self._one_by_one = max(0, self._one_by_one - len(batch))
+            self._note_success(len(batch))
             for end in batch:
                 if end.claimed.id in result.locked:
                     self._ends.append(end)
@@ -102,8 +128,7 @@ class Finisher:
             if result.locked:
                 return True
         if self._lost:
-            history.record(list(self._lines_of_lost(now)), using=self._using)
-            self._lost.clear()
+            self._record_lost(now)
         if self._offers:
             offers, self._offers = self._offers, 0
             hints.offer(offers, using=self._using)
@@ -111,10 +136,22 @@ class Finisher:
 
     def is_empty(self) -> bool:
         """Whether every end is written."""
-        return not (self._ends or self._lost)
+        return not (self._ends or self._aside or self._lost)
 
     def unwritten(self) -> int:
-        return len(self._ends)
+        return len(self._ends) + len(self._aside)
+
+    def holds(self, claimed: Claimed) -> bool:
+        """Tell if the end of a claim is not written yet."""
+        return claimed[:2] in self._held
+
+    def not_ended(self) -> set[tuple[int, ...]]:
+        """Id and version of each claim that is held and has no end yet."""
+        return self._held.keys() - {end.claimed[:2] for end in [*self._ends, *self._aside]}
+
+    def held(self, fences: Iterable[tuple[int, ...]]) -> list[Claimed]:
+        """The claims with these ids and versions."""
+        return [self._held[fence] for fence in fences if fence in self._held]
 
     def held_ids(self, worker_id: int) -> set[int]:
         """Ids of the rows claimed under ``worker_id`` whose ends are not written."""
@@ -126,28 +163,76 @@ class Finisher:
         Race: an atomic run's end was written and its answer was lost. Its row may be claimed anew,
         and be given back, before the thread has noticed: then two ends of one row come together.
         """
-        most = 1 if self._one_by_one > 0 else self._batch_size
-        return _of_different_rows(next(batches(self._ends, most, _texts), []))
+        return _of_different_rows(next(batches(self._ends, self._most, _texts), []))
+
+    def _is_to_pass(self, batch: list[Ended], error: Exception) -> bool:
+        """Tell if an error is the caller's; if not, the next batch is another one."""
+        kind = kind_of(error, using=self._using)
+        if kind is Kind.CONTENTION:
+            return True
+        if kind is Kind.DATA:
+            self._isolate(batch, error)
+            return False
+        # Perhaps written all the same: then the next try finds nothing, and nobody is told.
+        self._doubtful.update(end.claimed for end in batch)
+        if kind is Kind.UNKNOWN or _length(batch) > LARGE_TEXT:
+            self._note_refusal(batch, error)
+        return True
+
+    def _note_success(self, count: int) -> None:
+        self._written += count
+        self._most = min(self._batch_size, 2 * self._most)
+        if self._most == self._batch_size:
+            self._streak = 0
+
+    def _note_refusal(self, batch: list[Ended], error: Exception) -> None:
+        """Halve a batch that was refused several times with an error of no known kind.
+
+        It may be an outage: halved, the ends cost more statements and nothing else. A single end is
+        taken for the cause only where others were written meanwhile: a full disk must not fail ten
+        thousand tasks.
+        """
+        self._streak += 1
+        if self._streak < PATIENCE:
+            return
+        if len(batch) > 1:
+            self._most = max(1, len(batch) // 2)
+            return
+        fence = batch[0].claimed[:2]
+        times, written = self._strikes.get(fence, Strikes(0, -1))
+        if self._written > written:
+            times, written = times + 1, self._written
+        self._strikes[fence] = Strikes(times, written)
+        if times >= PATIENCE:
+            self._isolate(batch, error)
+        else:  # the others first: they show if the database takes anything
+            self._aside.append(self._ends.pop(0))
+            self._aside_until = ticks() + ASIDE_SECONDS
 
     def _isolate(self, batch: list[Ended], error: Exception) -> None:
         """One end that no database takes must not hold up the others.
 
-        The batch is repeated one by one; the culprit is written as FAILED, and if even that fails
-        it is left to be found as a stray.
+        The batch is halved until the culprit is alone. It is written without its unusual
+        characters, or as FAILED, and if even that fails it is left to be found as a stray.
         """
         if len(batch) > 1:
-            self._one_by_one = len(batch)
+            self._most = max(1, len(batch) // 2)
             return
         (end,) = batch
+        if (plainer := _in_ascii(end)) != end:
+            self._ends[0] = plainer
+            return
+        if end.line is not None:  # perhaps it is the history's, which must fail no run
+            logs.lines_not_written(self._using, error)
+            self._ends[0] = end._replace(line=None)
+            return
         logs.end_not_written(end.claimed, error)
         failed = Fail(f"The end of this run could not be written: {type(error).__name__}")
         if end.outcome == failed:
             self._ends.pop(0)
-            self._one_by_one = max(0, self._one_by_one - 1)
             self._drop(end, lost=True)
         else:
-            line = end.line and end.line._replace(outcome=failed.counts_as, error=failed.error)
-            self._ends[0] = end._replace(outcome=failed, line=line)
+            self._ends[0] = end._replace(outcome=failed)
 
     def runs(self) -> int:
         """How many runs have ended, well or not; what was given back did not run."""
@@ -156,10 +241,12 @@ class Finisher:
     def _drop(self, end: Ended, *, lost: bool) -> None:
         claimed, outcome, missed, _ = end
         self._held.pop(claimed[:2], None)
+        if self._strikes:
+            self._strikes.pop(claimed[:2], None)
         if lost and self._is_news(claimed, outcome):
             self.counters["lost"] += 1
             self._lost.append(end)
-            signals.tell(signals.task_lost, None, task=claimed, using=self._using)
+            self._tell(signals.task_lost, None, task=claimed, using=self._using)
         else:
             self.counters[outcome.counts_as] += 1
         if missed:
@@ -171,12 +258,22 @@ class Finisher:
         """Whether it is worth a word that this end did not count."""
         return not isinstance(outcome, Unsettled | GiveBack) and claimed not in self._doubtful
 
+    def _record_lost(self, now: datetime) -> None:
+        """Write the lines of lost runs; those that cannot be stored are no reason to stop."""
+        try:
+            history.record(list(self._lines_of_lost(now)), using=self._using)
+        except Exception as error:
+            if kind_of(error, using=self._using) is not Kind.DATA:
+                raise
+            logs.lines_not_written(self._using, error)
+        self._lost.clear()
+
     def _lines_of_lost(self, now: datetime) -> Iterator[Line]:
         """Of a run that went well there is no line yet, and its start is as good as its claim."""
         for claimed, _, _, line in self._lost:
             if line is not None:
                 yield line._replace(outcome=LOST.counts_as)
-            elif keeps(history_of(handler_for(claimed.biz_code)), LOST, ""):
+            elif keeps(terms_for(claimed.biz_code).kept, LOST, ""):
                 yield line_of(claimed, LOST, claimed.claim_time, now, worker=self._worker)
 
 
@@ -188,6 +285,26 @@ def _of_different_rows(ends: list[Ended]) -> list[Ended]:
             return ends[:place]
         rows.add(end.claimed.id)
     return ends
+
+
+def _in_ascii(end: Ended) -> Ended:
+    """The end with error texts that every charset has."""
+    outcome, line = end.outcome, end.line
+    if isinstance(outcome, Retry | Fail | Reschedule):
+        outcome = replace(outcome, error=_escaped(outcome.error))
+    if isinstance(outcome, Unsettled) and isinstance(outcome.otherwise, Retry | Fail):
+        otherwise = replace(outcome.otherwise, error=_escaped(outcome.otherwise.error))
+        outcome = replace(outcome, otherwise=otherwise)
+    return end._replace(outcome=outcome, line=line and line._replace(error=_escaped(line.error)))
+
+
+def _escaped(text: str) -> str:
+    return text.encode("ascii", "backslashreplace").decode()
+
+
+def _length(batch: Iterable[Ended]) -> int:
+    """How many characters the texts of a batch have."""
+    return sum(len(text or "") for end in batch for text in _texts(end))
 
 
 def _texts(end: Ended) -> Iterator[str | None]:

@@ -1,17 +1,18 @@
 """Codes that are limited in the whole cluster: when it is worth while to come to their gate."""
 
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Callable, Iterable
 from datetime import datetime
 from math import isinf
 from typing import NamedTuple
 
 from django_tasks.claimed import Claimed
-from django_tasks.handlers import cluster_limit
 from django_tasks.rates import Limit
-from django_tasks.registry import handler_for
+from django_tasks.registry import terms_for
 from django_tasks.store import gates as store
 from django_tasks.store.claim import Lane
 from django_tasks.store.finish import Ended
+from django_tasks.store.gates import Receipt
 from django_tasks.worker.config import WorkerConfig
 from django_tasks.worker.membership import Membership
 
@@ -31,6 +32,8 @@ class Gates:
         self._membership = membership
         # Codes whose limit was reached when we last came.
         self._closed: dict[str, Closed] = {}
+        # What the last passage of each code with a rate has taken.
+        self._receipts: dict[str, Receipt] = {}
 
     def has_limit(self, lane: Lane) -> bool:
         return _limit(lane) is not None
@@ -42,10 +45,12 @@ class Gates:
         limit = _limit(lane)
         if limit is None:
             raise ValueError(f"{lane.biz_code} has no limit")
-        claims, closed_for = store.pass_gate(
+        claims, closed_for, receipt = store.pass_gate(
             lane.biz_code, limit, now, take, using=self._config.using
         )
         self._closed.pop(lane.biz_code, None)
+        if receipt and limit.rate:
+            self._receipts[lane.biz_code] = receipt
         if closed_for:
             by_runs = isinf(closed_for)
             # Runs of other processes end unheard.
@@ -69,7 +74,33 @@ class Gates:
             if closed and closed.by_runs:
                 del self._closed[claimed.biz_code]
 
+    def note_given_back(self, claims: Iterable[Claimed]) -> None:
+        """Return the starts of rates that these claims have taken and not used.
+
+        With "1/d" a day would pass until the next one. Only those of the last passage of a code.
+        """
+        unused: Counter[str] = Counter()
+        for claimed in claims if self._receipts else ():
+            receipt = self._receipts.get(claimed.biz_code)
+            unused[claimed.biz_code] += receipt is not None and receipt.is_for(claimed)
+        for code, count in unused.items():
+            if count:
+                self._refund(code, count)
+
+    def _refund(self, code: str, unused: int) -> None:
+        receipt, limit = self._receipts.pop(code), _limit_of(code)
+        if limit is None:
+            return
+        left = store.refund(receipt, unused, limit, using=self._config.using)
+        if left is not None:
+            self._closed.pop(code, None)
+            if left.starts:
+                self._receipts[code] = left
+
 
 def _limit(lane: Lane) -> Limit | None:
-    handler = handler_for(lane.biz_code)
-    return cluster_limit(handler) if handler else None
+    return _limit_of(lane.biz_code)
+
+
+def _limit_of(biz_code: str) -> Limit | None:
+    return terms_for(biz_code).limit

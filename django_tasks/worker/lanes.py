@@ -1,8 +1,10 @@
 """The lanes that a worker serves, and a word in the log where others find none."""
 
 from datetime import datetime
+from typing import NamedTuple
 
 from django_tasks import logs
+from django_tasks.hostclock import ticks
 from django_tasks.registry import get_task_handlers
 from django_tasks.store import claim as store
 from django_tasks.store.claim import Lane
@@ -48,3 +50,43 @@ class Lanes:
             self._known_unknown.add(lane.biz_code)
             due = store.count_due(lane, now, using=self._config.using)
             logs.unknown_code(self._config.using, lane.biz_code, due)
+
+
+# How long a lane is left alone whose claim has failed with an error of its own, in seconds; doubled
+# each time.
+FIRST_PAUSE = 1.0
+LONGEST_PAUSE = 60.0
+
+
+class Trouble(NamedTuple):
+    """When to try a lane again, by the host's clock, and the pause that ends then, in seconds."""
+
+    until: float
+    pause: float
+
+
+class Troubled:
+    """Lanes whose claims fail for a reason of their own. Used by the poller thread alone."""
+
+    def __init__(self, using: str) -> None:
+        self._using = using
+        self._known: dict[tuple[str, int, str], Trouble] = {}
+
+    def is_open(self, lane: Lane) -> bool:
+        """Tell if it is time to claim from ``lane``."""
+        return not self._known or ticks() >= self._known.get(lane[:3], _NO_TROUBLE).until
+
+    def note(self, lane: Lane, error: Exception) -> None:
+        """Leave ``lane`` alone for a while."""
+        known = self._known.get(lane[:3], _NO_TROUBLE)
+        pause = min(LONGEST_PAUSE, 2 * known.pause)
+        self._known[lane[:3]] = Trouble(ticks() + pause, pause)
+        logs.lane_failed(self._using, lane.biz_code, lane.queue, error, pause)
+
+    def forget(self, lane: Lane) -> None:
+        """The lane is well again."""
+        if self._known:
+            self._known.pop(lane[:3], None)
+
+
+_NO_TROUBLE = Trouble(float("-inf"), FIRST_PAUSE / 2)

@@ -22,7 +22,7 @@ class Limits:
     def reached(self, tasks: int) -> str:
         """What was reached by a process that has run ``tasks``; empty if nothing."""
         if self.tasks is not None and tasks >= self.tasks:
-            return f"{tasks} tasks"
+            return f"{tasks} task" if tasks == 1 else f"{tasks} tasks"
         if self.memory is not None and (held := resident_memory() // MEGABYTE) >= self.memory:
             return f"{held} MB"
         return ""

@@ -1,13 +1,14 @@
 """A worker's place among the living: its row, its lease, its clock and its peers."""
 
 from collections.abc import Callable, Mapping
-from datetime import datetime, timezone
+from datetime import datetime
 from math import inf
-from time import monotonic
+from types import MappingProxyType
 from typing import NamedTuple
 
 from django_tasks import doorbell
 from django_tasks.clock import Clock, ClockReading
+from django_tasks.hostclock import ticks, utc_now
 from django_tasks.store import workers
 from django_tasks.worker.config import WorkerConfig
 
@@ -35,25 +36,38 @@ class Look(NamedTuple):
         return self.answered - self.asked
 
 
-class Membership:
-    """Owned by the poller thread; others only ask ``is_valid``, ``is_drawn`` and ``clock``.
+class View(NamedTuple):
+    """All workers as the last heartbeat saw them.
 
-    The lease counts from *before* a heartbeat was sent, so that this worker stops believing in
-    itself a little before anybody else does.
+    ``seen``: of each peer, the count of its heartbeats and the time of the last one, by our clock.
+    ``departures`` counts the looks at which somebody had gone. ``may_judge``: by this view others
+    may be taken for dead, see ``Membership.may_rescue``.
     """
 
-    def __init__(self, config: WorkerConfig, ticks: Callable[[], float] = monotonic) -> None:
+    beats: int = 0
+    peers: tuple[workers.Peer, ...] = ()
+    seen: Mapping[int, tuple[int, float]] = MappingProxyType({})
+    look: Look | None = None
+    departures: int = 0
+    may_judge: bool = False
+
+
+class Membership:
+    """Written by the thread that sends the heartbeats, asked by all.
+
+    What a heartbeat has learnt crosses to the other threads as one frozen ``View``. The lease
+    counts from *before* a heartbeat was sent, so that this worker stops believing in itself a
+    little before anybody else does.
+    """
+
+    def __init__(self, config: WorkerConfig, ticks: Callable[[], float] = ticks) -> None:
         self._config = config
         self._registration = config.registration()
         self._beaten = self._unbroken_since = self._joined = float("-inf")
         self.worker_id = 0
-        self.clock = Clock(ClockReading(datetime.now(timezone.utc), ticks()), ticks)
-        self.peers: list[workers.Peer] = []
-        # Of each peer, the count of its heartbeats and when the last one was, by our clock.
-        self._seen: dict[int, tuple[int, float]] = {}
-        self._look: Look | None = None
+        self.clock = Clock(ClockReading(utc_now(), ticks()), ticks)
+        self.view = View()
         self._judge_at = inf
-        self._somebody_left = False
 
     @property
     def name(self) -> str:
@@ -67,6 +81,7 @@ class Membership:
         """Enter the table of workers, anew if need be; returns the new worker id."""
         asked = self.clock.monotonic()
         self.clock.set(workers.read_clock(using=self._config.using))
+        # Before the lease is valid: claims of the life before must never look like ours.
         self.worker_id = workers.register(
             self._registration, self.clock.now(), using=self._config.using
         )
@@ -74,11 +89,14 @@ class Membership:
         return self.worker_id
 
     def beat(self, state: str, counters: Mapping[str, int]) -> bool:
-        """Renew the lease and look who else lives; False when others have taken us for dead."""
+        """Renew the lease and look at all workers; False when others have taken us for dead.
+
+        Two statements. Database errors pass: then nothing was renewed.
+        """
         asked = self.clock.monotonic()
-        reading, self.peers = workers.roll_call(using=self._config.using)
+        reading, peers = workers.roll_call(using=self._config.using)
         self.clock.set(reading)
-        self._watch(Look(reading.utc, asked, self.clock.monotonic()))
+        look = Look(reading.utc, asked, self.clock.monotonic())
         renewed = workers.beat(
             self.worker_id, reading.utc, state, counters, using=self._config.using
         )
@@ -88,21 +106,12 @@ class Membership:
             if answered - self._beaten > self._config.lease / 2:
                 self._unbroken_since = answered
             self._beaten = asked
+        else:
+            self._beaten = float("-inf")
+        gapless = renewed and look.answered - self._unbroken_since >= self._config.lease
+        self.view = self._watched(tuple(peers), look, gapless)
+        self._judge_at = self._next_judgement(self.view)
         return renewed
-
-    def judged(self) -> None:
-        """Whoever could be judged by the last look has been; now for the next one.
-
-        Not before: if the database failed in between, the moment would have passed.
-        """
-        if self._look is None:
-            return
-        now = self._look.answered
-        ends = [end for end in map(self._end_of, self._others()) if end > now]
-        older = [peer for peer in self._others() if peer.id < self.worker_id]
-        # Those who are late themselves will not look.
-        at_work = sum(now - self._seen[peer.id][1] < peer.lease / 2 for peer in older)
-        self._judge_at = min(ends, default=inf) if at_work < FEW else inf
 
     def leave(self) -> None:
         """Leave the table: the very last thing a worker does."""
@@ -128,52 +137,64 @@ class Membership:
         return self.clock.monotonic() < self._beaten + self._config.lease
 
     def may_rescue(self) -> bool:
-        """Whether to judge others: only after a whole lease of heartbeats without a gap.
+        """Tell if others may be judged: only after a whole lease of heartbeats without a gap.
 
         When a database comes back after an outage everybody looks dead, and nobody is. Half a lease
-        is a gap: together with the third that lies between heartbeats it could be a whole one.
+        is a gap: together with the third that lies between heartbeats it could be a whole one. A
+        heartbeat that was refused is one as well.
         """
-        return self.clock.monotonic() - self._unbroken_since >= self._config.lease
+        return self.view.may_judge
 
     def living(self) -> list[workers.Peer]:
         """The workers that seem to be at work, this one among them."""
         now = self.clock.now()
-        return [peer for peer in self.peers if peer.looks_alive(now)]
+        return [peer for peer in self.view.peers if peer.looks_alive(now)]
 
     def dead(self) -> list[workers.Peer]:
-        """Peers that have not beaten for their whole lease, and ours.
+        """Peers that had not beaten for their whole lease, and ours, at the last look.
 
         Measured by our monotonic clock: neither their clock, nor the database's jumping, nor an
         hour that comes twice makes anybody look dead. And since we never take their last heartbeat
         for older than it is, their own belief in it has ended before ours. Our own lease counts
-        too, because we notice no outage that is much shorter.
+        too, because we notice no outage that is much shorter. As of the last look, not of now: in
+        an outage since then nobody could have sent a heartbeat.
+
+        Race: a heartbeat brings another view, the first one after an outage, when ``may_rescue``
+        has just been asked. So nobody is dead in a view by which nobody may be judged.
         """
-        tick = self.clock.monotonic()
-        return [peer for peer in self._others() if tick > self._end_of(peer)]
+        view = self.view
+        if view.look is None or not view.may_judge:
+            return []
+        tick = view.look.answered
+        return [peer for peer in self._others(view) if tick > self._end_of(peer, view)]
 
-    def somebody_left(self) -> bool:
-        """Whether a peer has gone since this was last asked: stopped, or taken for dead."""
-        left, self._somebody_left = self._somebody_left, False
-        return left
+    def _others(self, view: View) -> list[workers.Peer]:
+        return [peer for peer in view.peers if peer.id != self.worker_id]
 
-    def _others(self) -> list[workers.Peer]:
-        return [peer for peer in self.peers if peer.id != self.worker_id]
-
-    def _end_of(self, peer: workers.Peer) -> float:
+    def _end_of(self, peer: workers.Peer, view: View) -> float:
         """When a peer will be dead unless it sends a heartbeat, by our monotonic clock."""
         lease = max(peer.lease, self._config.lease)
-        return self._seen[peer.id][1] + lease * (1 + CLOCK_DRIFT)  # its seconds may be longer
+        return view.seen[peer.id][1] + lease * (1 + CLOCK_DRIFT)  # its seconds may be longer
 
-    def _watch(self, look: Look) -> None:
-        seen = {}
-        for peer in self.peers:
-            known = self._seen.get(peer.id)
+    def _next_judgement(self, view: View) -> float:
+        """The next end of a lease, where this worker is one of the few that look at that moment."""
+        now = view.look.answered if view.look else self.clock.monotonic()
+        others = self._others(view)
+        ends = [end for end in (self._end_of(peer, view) for peer in others) if end > now]
+        older = [peer for peer in others if peer.id < self.worker_id]
+        # Those who are late themselves will not look.
+        at_work = sum(now - view.seen[peer.id][1] < peer.lease / 2 for peer in older)
+        return min(ends, default=inf) if at_work < FEW else inf
+
+    def _watched(self, peers: tuple[workers.Peer, ...], look: Look, may_judge: bool) -> View:
+        before, seen = self.view, {}
+        for peer in peers:
+            known = before.seen.get(peer.id)
             if known is None or known[0] != peer.beats:
                 known = (peer.beats, self._last_beat(peer, look))
             seen[peer.id] = known
-        self._somebody_left = self._somebody_left or not self._seen.keys() <= seen.keys()
-        self._seen = seen
-        self._look = look
+        gone = not before.seen.keys() <= seen.keys()
+        return View(before.beats + 1, peers, seen, look, before.departures + gone, may_judge)
 
     def _last_beat(self, peer: workers.Peer, now: Look) -> float:
         """When a peer whose count has moved sent that heartbeat, by our clock, or later.
@@ -182,7 +203,7 @@ class Membership:
         run evenly since: if not, or if workers may have read the clocks of different nodes, it
         counts from now.
         """
-        before = self._look
+        before = self.view.look
         if before is None or not workers.share_a_clock(using=self._config.using):
             return now.answered
         between = now.answered - before.answered

@@ -1,13 +1,22 @@
 """Signals of the operating system. Their handlers only take a note."""
 
 import os
-import select
 import signal
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from types import FrameType
+from typing import Any
+
+from django_tasks import forks
+from django_tasks.hostclock import ticks
+from django_tasks.selfpipe import readable
 
 STOPS = (signal.SIGTERM, signal.SIGINT)
+
+# Signals that follow the first stop within this time are the same stop once more: a process manager
+# that signals a process and its group, a wrapper that passes on what the terminal has sent already.
+SAME_STOP_SECONDS = 1.0
 
 
 class Notes:
@@ -17,9 +26,15 @@ class Notes:
     which ``wait`` sleeps. (An Event set from a handler can deadlock with its own wait.)
     """
 
-    def __init__(self, read_end: int, write_end: int) -> None:
-        self._read_end = read_end
-        self._write_end = write_end
+    def __init__(self, stops: tuple[int, ...] = STOPS) -> None:
+        """Take notes from now on, of ``stops``; other stop signals do nothing. See ``taken``."""
+        self._stops = stops
+        self._first: float | None = None
+        self._pipe: tuple[int, ...] = os.pipe()
+        for end in self._pipe:
+            os.set_blocking(end, False)
+        self._wakeup = signal.set_wakeup_fd(self._pipe[1], warn_on_full_buffer=False)
+        self._before = {number: signal.signal(number, _noted) for number in STOPS}
 
     @classmethod
     @contextmanager
@@ -27,35 +42,52 @@ class Notes:
         """Take notes of signals for the time of a ``with``; for the main thread only.
 
         A child does not listen to SIGINT: Ctrl-C reaches the whole process group, and its
-        supervisor passes the wish on as SIGTERM.
+        supervisor passes the wish on as SIGTERM. (It does not *ignore* SIGINT: a program that a
+        handler starts would inherit that.)
         """
-        read_end, write_end = os.pipe()
-        os.set_blocking(read_end, False)
-        os.set_blocking(write_end, False)
-        wakeup = signal.set_wakeup_fd(write_end, warn_on_full_buffer=False)
-        before = {number: signal.signal(number, _noted) for number in STOPS}
-        if is_child:
-            signal.signal(signal.SIGINT, signal.SIG_IGN)
+        notes = cls((signal.SIGTERM,) if is_child else STOPS)
+        _taken.append(notes)
         signal.pthread_sigmask(signal.SIG_UNBLOCK, STOPS)
         try:
-            yield cls(read_end, write_end)
+            yield notes
         finally:
-            for number, handler in before.items():
-                signal.signal(number, handler)
-            signal.set_wakeup_fd(wakeup)
-            os.close(read_end)
-            os.close(write_end)
+            if notes in _taken:  # not in the child of a fork, which has given them back already
+                _taken.remove(notes)
+                notes.give_back(notes._wakeup)
 
-    def wait(self, seconds: float) -> int:
-        """Sleep for ``seconds`` or until a signal; returns how many stop signals came."""
-        ready, _, _ = select.select([self._read_end], [], [], seconds)
-        noted = os.read(self._read_end, 100) if ready else b""
-        return sum(number in STOPS for number in noted)
+    def wait(self, seconds: float) -> bool:
+        """Sleep for ``seconds`` or until something happens; True if that was another stop signal.
+
+        Signals within a second of the first one are not another.
+        """
+        noted = os.read(self._pipe[0], 100) if readable([self._pipe[0]], seconds) else b""
+        return any(number in self._stops for number in noted) and self._is_another()
+
+    def _is_another(self) -> bool:
+        tick = ticks()
+        if self._first is None:
+            self._first = tick
+            return True
+        return tick - self._first >= SAME_STOP_SECONDS
 
     def wake(self) -> None:
         """End a ``wait`` from another thread."""
-        with suppress(OSError):  # the pipe is full, or closed already: nobody waits
-            os.write(self._write_end, b"\0")
+        with suppress(OSError, IndexError):  # the pipe is full, or closed already: nobody waits
+            os.write(self._pipe[1], b"\0")
+
+    def give_back(self, wakeup: int) -> None:
+        """Handle signals as before, and have ``wakeup`` written to, a file descriptor or -1."""
+        for number, handler in self._before.items():
+            # None stands for a handler that was not made in Python: it cannot be set again.
+            signal.signal(number, signal.SIG_DFL if handler is None else handler)
+        signal.set_wakeup_fd(wakeup)
+        ends, self._pipe = self._pipe, ()
+        for end in ends:
+            os.close(end)
+
+
+# The notes that this process takes; the last ones are in force.
+_taken: list[Notes] = []
 
 
 @contextmanager
@@ -70,3 +102,43 @@ def held_back() -> Iterator[None]:
 
 def _noted(number: int, frame: FrameType | None) -> None:
     """The wake-up pipe has the number already."""
+
+
+# Forks in a handler
+
+
+class _Forking(threading.local):
+    """The signals that a thread had blocked before it began to fork; None if it does not."""
+
+    mask: Any = None
+
+
+_forking = _Forking()
+
+
+def _before_fork() -> None:
+    """Hold stop signals back until the child has forgotten our notes: it has our pipe, too."""
+    if _taken:
+        _forking.mask = signal.pthread_sigmask(signal.SIG_BLOCK, STOPS)
+
+
+def _after_fork() -> None:
+    mask, _forking.mask = _forking.mask, None
+    if mask is not None:
+        signal.pthread_sigmask(signal.SIG_SETMASK, mask)
+
+
+@forks.in_child
+def _forget_notes() -> None:
+    """Have signals to the child of a fork do there what they did before we took notes.
+
+    With our handler it could not be ended by them, and the pipe is the parent's as well: a SIGTERM
+    to the child would stop the worker.
+    """
+    while _taken:
+        _taken.pop().give_back(-1)
+    _after_fork()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(before=_before_fork, after_in_parent=_after_fork)

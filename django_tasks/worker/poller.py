@@ -1,27 +1,32 @@
-"""One cycle of a worker's bookkeeping: keep the lease, write how runs ended, claim what is due.
+"""One cycle of a worker's bookkeeping: write how runs ended, attend to news, claim what is due.
 
 While one statement is under way, ends and free threads pile up and go together in the next: that
 is all the batching there is, and it adds no waiting.
 """
 
+from collections.abc import Callable
 from random import uniform
-from time import monotonic
 
-from django_tasks import logs, own_rows
+from django_tasks import logs, signals
 from django_tasks.claimed import Claimed
 from django_tasks.clock import Tick
+from django_tasks.hostclock import ticks
+from django_tasks.outcomes import GiveBack
 from django_tasks.recurrence import timeout_of
-from django_tasks.registry import handler_for
+from django_tasks.registry import handler_for, terms_for
 from django_tasks.running import RunningTask
 from django_tasks.store.connection import keep_connection
-from django_tasks.store.finish import is_cancelled
-from django_tasks.worker import rescuer, stuck
+from django_tasks.store.finish import Ended, finish, is_cancelled
+from django_tasks.worker import stuck
 from django_tasks.worker.claiming import Claiming
 from django_tasks.worker.config import WorkerConfig
 from django_tasks.worker.executor import STALE_SECONDS, Executor
 from django_tasks.worker.finisher import Finisher
+from django_tasks.worker.heartbeat import Report
 from django_tasks.worker.membership import Membership
 from django_tasks.worker.pruner import Pruner
+from django_tasks.worker.recurring import Recurring
+from django_tasks.worker.rescuer import Rescuer, give_back_strays
 
 # Strays and orphans are looked for at every sixth heartbeat, and sooner where there is a reason.
 TIDY_EVERY = 6
@@ -32,44 +37,70 @@ LONGEST_SLEEP = 1.2
 TALLY_SECONDS = 60.0
 # How soon to look again whether a row that somebody holds locked is free.
 LOCKED_SECONDS = 0.05
+# How many rows one statement gives back in place of a poller that hangs.
+MOST_RELIEVED = 500
 
 
 class Poller:
-    """Used by one thread. ``run_once`` returns the seconds until it wants to be called again."""
+    """Used by one thread. ``run_once`` returns the seconds until it wants to be called again.
 
-    def __init__(self, config: WorkerConfig, membership: Membership, executor: Executor) -> None:
+    ``report``, ``seconds_in_cycle`` and ``relieve`` are for the thread that sends the heartbeats.
+    """
+
+    def __init__(
+        self,
+        config: WorkerConfig,
+        membership: Membership,
+        executor: Executor,
+        tell: Callable[..., None] = signals.tell,
+    ) -> None:
+        """``tell`` sends signals, without waiting for their receivers."""
         self._config = config
         self._membership = membership
         self._executor = executor
-        self._finisher = Finisher(config, membership.name)
+        self._finisher = Finisher(config, membership.name, tell)
         self._claiming = Claiming(config, membership, executor, self._finisher)
+        self._rescuer = Rescuer(membership, config.using, tell)
         self._pruner = Pruner(config.using, membership)
-        self._planned = False
+        self._recurring = Recurring(config.using, membership.clock)
         self._careful = False
         self._quiet = False
+        # The last heartbeat whose news were attended to, under which worker id.
         self._beats = 0
+        self._worker_id = 0
         self._unsure_beats = 0
+        self._missing: set[tuple[int, ...]] = set()
         self._warned: set[tuple[int, int]] = set()
-        self._tallied = (monotonic(), self._finisher.counters.copy())
+        self._tallied = (ticks(), self._finisher.counters.copy())
+        self._report = Report("running", {})
+        self._cycle_since: float | None = None
         self.finished = False
 
     def run_once(self) -> float:
         """One cycle. Database errors pass; whatever was under way is kept or found again."""
+        self._cycle_since = ticks()
+        try:
+            return self._cycle()
+        finally:
+            state = "stopping" if self._quiet else "running"
+            self._report = Report(state, dict(self._finisher.counters))
+            self._cycle_since = None
+
+    def _cycle(self) -> float:
         careful, self._careful = self._careful, False
-        keep_connection(self._config.using, self._config.lock_wait)
-        self._keep_lease()
-        if not self._planned:
-            own_rows.keep(self._membership.clock.now(), using=self._config.using)
-            self._planned = True
+        keep_connection(self._config.using)
+        self._executor.mend()
+        self._recurring.keep_up()
         ended = self._executor.collect()
         self._finisher.add(ended)
         # Careful for as long as somebody holds a row that we want: a plain cycle would wait for it.
         self._careful = self._finisher.write(self._membership.clock.now(), careful=careful)
         self._claiming.note_ends(ended)
+        self._attend_heartbeat()
         if self._quiet:
             return self._wind_down()
         if self._executor.is_stale():
-            self._finisher.give_back(self._executor.take_back())
+            self._take_back()
             return 0.0
         delay = self._claiming.claim(careful=careful)
         self._pruner.prune_if_due()
@@ -102,36 +133,76 @@ class Poller:
         """How many runs have ended, well or not."""
         return self._finisher.runs()
 
-    # The lease
+    # For the thread that sends the heartbeats
 
-    def _keep_lease(self) -> None:
-        membership = self._membership
-        if membership.seconds_to_beat() > 0 and membership.seconds_to_judge() > 0:
-            return
-        state = "stopping" if self._quiet else "running"
-        if not membership.beat(state, self._finisher.counters):
-            self._start_over()
-        self._beats += 1
-        thorough = self._unsure_beats > 0 or self._beats % TIDY_EVERY == 0
-        rescuer.rescue_from_dead(membership, using=self._config.using, thorough=thorough)
-        membership.judged()
-        if thorough:
-            self._give_back_strays()
-        self._claiming.look_for_suspects()
-        self._warn_of_overdue()
-        self._tally()
+    def report(self) -> Report:
+        """The words for the worker's row."""
+        return self._report
 
-    def _start_over(self) -> None:
-        """Others took us for dead: what we had claimed is theirs, and we are somebody new."""
-        self._finisher.give_back(self._executor.take_back())
-        old = self._membership.worker_id
-        new = self._membership.join()
-        logs.worker_replaced(self._config.using, old, new)
+    def seconds_in_cycle(self) -> float:
+        """Seconds for which the present cycle has been going on; 0 between two cycles."""
+        since = self._cycle_since
+        return 0.0 if since is None else ticks() - since
+
+    def relieve(self) -> int:
+        """Give back what waits unstarted, in place of this poller, which hangs; how many rows.
+
+        Database errors pass: then it writes them itself when it goes on, if nobody has till then.
+        """
+        ends = [Ended(claimed, GiveBack()) for claimed in self._executor.relieve()]
+        now = self._membership.clock.now()
+        for batch in (ends[at : at + MOST_RELIEVED] for at in range(0, len(ends), MOST_RELIEVED)):
+            finish(batch, now, using=self._config.using, careful=True)
+        return len(ends)
+
+    # What follows a heartbeat
+
+    def _attend_heartbeat(self) -> None:
+        """Do what each heartbeat gives a reason for, one bounded piece a cycle.
+
+        Noted as done at its end: an error has it repeated in the next cycle.
+        """
+        beats = self._membership.view.beats
+        if self._worker_id != self._membership.worker_id:
+            # Others took us for dead: what waits here was claimed in the life before.
+            self._take_back()
+            self._worker_id = self._membership.worker_id
+        if beats != self._beats:
+            thorough = self._unsure_beats > 0 or beats % TIDY_EVERY == 0
+            self._rescuer.look(thorough=thorough)
+            self._find_missing()
+            if thorough:
+                self._give_back_strays()
+            self._claiming.look_for_suspects()
+            self._warn_of_overdue()
+            self._tally()
+            self._beats = beats
+        if self._rescuer.has_more():
+            self._rescuer.rescue_some()
+
+    def _take_back(self) -> None:
+        unstarted = self._executor.take_back()
+        self._claiming.note_given_back(unstarted)
+        self._finisher.give_back(unstarted)
+
+    def _find_missing(self) -> None:
+        """Give back claims that are held, and neither wait, run nor have ended: twice in a row.
+
+        A defect would have lost them, and their rows would stay RUNNING under a healthy heartbeat.
+        Once may be an instant on the way from one place to the next.
+        """
+        missing = self._finisher.not_ended() - self._executor.known()
+        lost, self._missing = missing & self._missing, missing
+        if lost:
+            claims = self._finisher.held(lost)
+            logs.claims_missing(self._config.using, [str(claimed) for claimed in claims])
+            self._executor.forget(len(claims))
+            self._finisher.give_back(claims)
 
     def _give_back_strays(self) -> None:
-        self._unsure_beats = max(0, self._unsure_beats - 1)
         held = self._finisher.held_ids(self._membership.worker_id)
-        rescuer.give_back_strays(self._membership, held, using=self._config.using)
+        give_back_strays(self._membership, held, using=self._config.using)
+        self._unsure_beats = max(0, self._unsure_beats - 1)
 
     def _warn_of_overdue(self) -> None:
         running = self._executor.running()
@@ -139,9 +210,9 @@ class Poller:
         self._warned &= keys
         for claimed, started in running:
             handler = handler_for(claimed.biz_code)
-            limit = timeout_of(claimed, handler) if handler else None
+            limit = timeout_of(claimed.schedule, terms_for(claimed.biz_code).timeout)
             key = (claimed.worker_id, claimed.id)
-            seconds = monotonic() - started
+            seconds = ticks() - started
             if handler and limit is not None and seconds > limit and key not in self._warned:
                 self._warned.add(key)
                 logs.still_running(claimed, seconds, limit)
@@ -151,27 +222,28 @@ class Poller:
 
     def _tally(self) -> None:
         since, before = self._tallied
-        if monotonic() - since >= TALLY_SECONDS:
+        if ticks() - since >= TALLY_SECONDS:
             counters = self._finisher.counters
             if news := counters - before:
-                logs.tally(self._config.using, news, monotonic() - since)
-            self._tallied = (monotonic(), counters.copy())
+                logs.tally(self._config.using, news, ticks() - since)
+            self._tallied = (ticks(), counters.copy())
 
     # Stopping
 
     def _has_nothing_more(self) -> bool:
         """Whether a worker that was to stop by itself has come to that point."""
         idle = self._executor.is_idle() and self._finisher.is_empty()
-        emptied = self._config.until_empty and self._claiming.nothing_due
+        emptied = (
+            self._config.until_empty and self._claiming.nothing_due and self._recurring.is_settled()
+        )
         return idle and (emptied or self._claiming.has_had_enough())
 
     def _wind_down(self) -> float:
         """Quiet: unstarted claims go back, the rest ends, and only then the worker's row goes."""
-        self._finisher.give_back(self._executor.take_back())
+        self._take_back()
         if not self._finisher.is_empty():
             return LOCKED_SECONDS if self._careful else 0.0
         if self._executor.is_idle():
-            self._membership.leave()
             self.finished = True
             return 0.0
         return self._bounded(self._config.poll_interval)
@@ -179,7 +251,7 @@ class Poller:
     def _bounded(self, delay: float) -> float:
         if self._executor.has_waiting():
             delay = min(delay, STALE_SECONDS)
-        longest = self._config.poll_interval * uniform(1.0, LONGEST_SLEEP)
-        # A heartbeat may be a little late, and so share the cycle of a poll.
-        beat = self._membership.seconds_to_beat() + self._config.heartbeat_interval / 8
-        return max(0.0, min(delay, longest, beat, self._membership.seconds_to_judge()))
+        if self._rescuer.has_more():
+            return 0.0
+        # Each heartbeat wakes us besides.
+        return max(0.0, min(delay, self._config.poll_interval * uniform(1.0, LONGEST_SLEEP)))

@@ -1,82 +1,132 @@
-"""Once a heartbeat: free what dead workers hold, and what we hold without knowing."""
+"""Free what dead workers hold, one bounded piece a cycle."""
 
-from collections.abc import Collection, Iterable, Iterator
+from collections import Counter
+from collections.abc import Callable, Sequence
 from datetime import datetime
 
 from django_tasks import signals
-from django_tasks.handlers import history_of
 from django_tasks.history import Line, keeps
-from django_tasks.outcomes import Fail
+from django_tasks.outcomes import Died, Fail
 from django_tasks.recurrence import attempts_of
-from django_tasks.registry import handler_for
-from django_tasks.store import history, workers
+from django_tasks.registry import terms_for
 from django_tasks.store import rescue as store
+from django_tasks.store import workers
 from django_tasks.store.rescue import Orphan
 from django_tasks.worker.membership import Membership
 
+# How many dead workers one piece fences, or frees the rows of. Each is a statement or more.
+WORKERS_AT_ONCE = 50
 
-def rescue_from_dead(membership: Membership, *, using: str, thorough: bool = True) -> int:
-    """Fence workers whose lease has run out, then free every row that a dead one owns.
+DIED = "The worker died while it had this task."
 
-    Returns how many rows were freed. Nothing is done unless this worker may judge others. Rows of
-    workers that others have fenced are looked for when one has gone, and when ``thorough``.
-    """
-    if not membership.may_rescue():
+
+class Rescuer:
+    """Used by the poller thread alone."""
+
+    def __init__(
+        self, membership: Membership, using: str, tell: Callable[..., None] = signals.tell
+    ) -> None:
+        """``tell`` sends signals."""
+        self._membership = membership
+        self._using = using
+        self._tell = tell
+        self._departures = 0
+        self._dead: list[workers.Peer] = []
+        self._owners: list[int] = []
+        self._is_look_due = False
+
+    def look(self, *, thorough: bool) -> None:
+        """Note whose lease had run out at the last heartbeat. Asks the database nothing.
+
+        Nobody is noted unless this worker may judge others. Rows of workers that others have
+        fenced are looked for when one has gone, and when ``thorough``.
+        """
+        if not self._membership.may_rescue():
+            return
+        self._dead = self._membership.dead()
+        departures = self._membership.view.departures
+        somebody_left, self._departures = departures != self._departures, departures
+        self._is_look_due = bool(self._dead) or somebody_left or thorough
+
+    def has_more(self) -> bool:
+        """Tell if there is another piece to do."""
+        return bool(self._dead or self._is_look_due or self._owners)
+
+    def rescue_some(self) -> int:
+        """One bounded piece: fence, or look for orphans, or free rows; how many rows were freed.
+
+        Database errors pass; what was not done is done at the next call.
+        """
+        if self._dead:
+            for peer in self._dead[:WORKERS_AT_ONCE]:
+                workers.fence(peer, using=self._using)
+            del self._dead[:WORKERS_AT_ONCE]
+        elif self._is_look_due:
+            self._owners = workers.orphaning_owners(using=self._using)
+            self._is_look_due = False
+        elif self._owners:
+            return self._free(self._owners[:WORKERS_AT_ONCE])
         return 0
-    dead = membership.dead()
-    for peer in dead:
-        workers.fence(peer, using=using)
-    somebody_left = membership.somebody_left()
-    if not (dead or somebody_left or thorough):
-        return 0
-    return sum(
-        _rescue(owner, membership, using=using) for owner in workers.orphaning_owners(using=using)
-    )
+
+    def _free(self, owners: Sequence[int]) -> int:
+        now = self._membership.clock.now()
+        rescued = store.rescue(owners, _attempts_allowed, now, _line_at(now), using=self._using)
+        if not rescued.freed:
+            del self._owners[: len(owners)]
+        for row in rescued.failed:
+            self._tell(
+                signals.task_failed,
+                None,
+                task=row,
+                exception=None,
+                error=str(store.DIED_ALONE),
+                using=self._using,
+            )
+        self._tell_of(rescued.freed)
+        return len(rescued.freed)
+
+    def _tell_of(self, freed: Sequence[Orphan]) -> None:
+        for owner, count in Counter(row.owner for row in freed).items():
+            tasks = [str(row) for row in freed if row.owner == owner]
+            self._tell(
+                signals.task_rescued,
+                None,
+                worker_id=owner,
+                count=count,
+                tasks=tasks,
+                using=self._using,
+            )
 
 
-def give_back_strays(membership: Membership, held: Collection[int], *, using: str) -> int:
-    """Free rows that are ours in the database only."""
+def give_back_strays(membership: Membership, held: set[int], *, using: str) -> int:
+    """Free rows that are ours in the database only; how many."""
     now = membership.clock.now()
     return store.give_back_strays(membership.worker_id, held, now, using=using)
 
 
-def _rescue(owner: int, membership: Membership, *, using: str) -> int:
-    total = 0
-    while True:
-        now = membership.clock.now()
-        rescued = store.rescue([owner], _attempts_allowed, now, using=using)
-        failed = Fail(str(store.DIED_ALONE))
-        for row in rescued.failed:
-            signals.tell(
-                signals.task_failed, None, task=row, exception=None, error=failed.error, using=using
-            )
-        history.record(list(_lines(rescued.failed, failed, now)), using=using)
-        total += rescued.freed
-        if not rescued.freed:
-            break
-    if total:
-        signals.tell(signals.task_rescued, None, worker_id=owner, count=total, using=using)
-    return total
-
-
-def _lines(rows: Iterable[Orphan], failed: Fail, now: datetime) -> Iterator[Line]:
+def _line_at(now: datetime) -> store.LineOf:
     """The history of runs that nobody saw the end of. Their worker's name went with its row."""
-    for row in rows:
-        if keeps(history_of(handler_for(row.biz_code)), failed, ""):
-            yield Line(
-                row.biz_code,
-                row.biz_num,
-                row.when,
-                scheduled_time=None,
-                started=row.claim_time,
-                ended=now,
-                outcome=failed.counts_as,
-                missed="",
-                attempt=1 + row.attempts + row.rescues,
-                worker=f"#{row.owner}",
-                error=failed.error,
-            )
+
+    def line_of(row: Orphan, has_failed: bool) -> Line | None:
+        outcome = Fail(str(store.DIED_ALONE)) if has_failed else Died(DIED)
+        if not keeps(terms_for(row.biz_code).kept, outcome, ""):
+            return None
+        return Line(
+            row.biz_code,
+            row.biz_num,
+            row.when,
+            scheduled_time=None,
+            started=row.claim_time,
+            ended=now,
+            outcome=outcome.counts_as,
+            missed="",
+            attempt=1 + row.attempts + row.rescues,
+            worker=f"#{row.owner}",
+            error=outcome.error,
+        )
+
+    return line_of
 
 
 def _attempts_allowed(row: Orphan) -> int:
-    return attempts_of(row.schedule, handler_for(row.biz_code))
+    return attempts_of(row.schedule, terms_for(row.biz_code).max_attempts)

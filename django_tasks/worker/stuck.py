@@ -7,7 +7,7 @@ from threading import Thread
 from typing import Any
 
 from django_tasks import logs, signals
-from django_tasks.handlers import TaskHandler
+from django_tasks.handlers import TaskHandler, has_own
 from django_tasks.running import RunningTask
 from django_tasks.store.connection import close_connections
 
@@ -16,7 +16,7 @@ def report(handler: TaskHandler, task: RunningTask, seconds: float) -> None:
     """Call ``on_stuck`` and the receivers in a thread of their own: the poller must not wait for
     them, or it would miss its heartbeat with them.
     """
-    if type(handler).on_stuck is not TaskHandler.on_stuck or signals.task_stuck.receivers:
+    if has_own(handler, "on_stuck") or signals.task_stuck.receivers:
         arguments = (handler, task, seconds)
         Thread(target=_tell, args=arguments, name="django_tasks-stuck", daemon=True).start()
 

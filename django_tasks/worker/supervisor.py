@@ -5,17 +5,18 @@ import multiprocessing
 import os
 import sys
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from multiprocessing.context import ForkProcess
-from time import monotonic
 
 from django.db import connections
 
 from django_tasks import logs
+from django_tasks.hostclock import ticks
 from django_tasks.store.dialects import has_one_writer
 from django_tasks.worker.config import WorkerConfig
 from django_tasks.worker.limits import Limits
 from django_tasks.worker.os_signals import Notes, held_back
+from django_tasks.worker.surroundings import shares_one_thread
 from django_tasks.worker.worker import Worker, stop_all
 
 # How often the main thread looks up: whether its workers have ended by themselves, and whether
@@ -25,10 +26,16 @@ STOPPING_GLANCE_SECONDS = 0.05
 
 NO_LIMITS = Limits()
 
+# A child that lives for less than STEADY_SECONDS may have failed at its start: its successor waits
+# for FIRST_DELAY, and each time twice as long.
 FIRST_DELAY = 0.5
 LONGEST_DELAY = 30.0
-# A child that ran for this long is replaced at once: whatever ended it is not the start itself.
 STEADY_SECONDS = 60.0
+
+# How much longer than its children's deadline a supervisor waits for them, and how long for those
+# that were told to end at once.
+PATIENCE_SECONDS = 5.0
+LAST_WORDS_SECONDS = 3.0
 
 
 def run_process(
@@ -36,15 +43,19 @@ def run_process(
 ) -> int:
     """Run a worker for each config in this process until a signal; returns the exit code.
 
-    0: everything ended in order. 1: something still ran at the deadline, or a second signal came.
-    ``parent`` is the supervisor's process id: this process stops when that is gone. When one of
-    its ``limits`` is reached it claims no more, and ends when everything that runs has ended.
+    0: everything ended in order. 1: something still ran at the deadline, or a second signal came,
+    or a worker ended by an error; then the others are stopped as by a signal. ``parent`` is the
+    supervisor's process id: this process stops when that is gone. When one of its ``limits`` is
+    reached it claims no more, and ends when everything that runs has ended.
     """
+    began = ticks()
     with Notes.taken(is_child=parent is not None) as notes:
+        if shares_one_thread():
+            logs.shares_one_thread(configs[0].using)
         workers = [Worker(config, ended=notes.wake) for config in configs]
         for worker in workers:
             worker.start()
-        while any(worker.is_alive() for worker in workers):
+        while any(worker.is_alive() for worker in workers) and not _failed(workers):
             if notes.wait(GLANCE_SECONDS):
                 break
             if parent is not None and os.getppid() != parent:
@@ -52,7 +63,12 @@ def run_process(
                 break
             if reached := limits.reached(sum(worker.runs() for worker in workers)):
                 limits = _retire(workers, reached)
-        return _stop(workers, notes, is_child=parent is not None)
+        for worker in _failed(workers):
+            logs.worker_failed(worker.config.using)
+        code = _stop(workers, notes)
+        for worker in workers:
+            logs.total(worker.config.using, worker.runs(), ticks() - began)
+        return 1 if _failed(workers) else code
 
 
 def run_processes(configs: Sequence[WorkerConfig], count: int, limits: Limits = NO_LIMITS) -> int:
@@ -69,6 +85,11 @@ def run_processes(configs: Sequence[WorkerConfig], count: int, limits: Limits = 
         return _stop_children(children, notes, max(each.shutdown_timeout for each in configs))
 
 
+def _failed(workers: list[Worker]) -> list[Worker]:
+    """The workers whose poller has ended by an error."""
+    return [worker for worker in workers if worker.failed]
+
+
 def _retire(workers: list[Worker], reached: str) -> Limits:
     """Claim no more; there is no deadline, because nobody is waiting."""
     logs.retiring(reached)
@@ -77,27 +98,28 @@ def _retire(workers: list[Worker], reached: str) -> Limits:
     return NO_LIMITS
 
 
-def _stop(workers: list[Worker], notes: Notes, *, is_child: bool) -> int:
+def _stop(workers: list[Worker], notes: Notes) -> int:
     """Stop workers against one deadline."""
+    patience = max(worker.config.shutdown_timeout for worker in workers)
     for worker in workers:
         worker.stop()
         if running := worker.running():
-            logs.stopping(worker.config.using, len(running))
-    deadline = monotonic() + max(worker.config.shutdown_timeout for worker in workers)
-    while any(worker.is_alive() for worker in workers) and monotonic() < deadline:
-        # A child's second signal is likely the first one, sent to all processes and then passed on
-        # by the supervisor as well: which of them ends at once is the supervisor's to say.
-        if notes.wait(STOPPING_GLANCE_SECONDS) and not is_child:
-            logs.second_signal()
-            return _end_at_once()
+            logs.stopping(worker.config.using, running, patience)
+    deadline = ticks() + patience
+    while any(worker.is_alive() for worker in workers) and ticks() < deadline:
+        if notes.wait(STOPPING_GLANCE_SECONDS):
+            logs.second_signal([key for worker in workers for key in worker.running()])
+            return _end_at_once(workers)
     left = stop_all(workers, timeout=0)
     for worker in left:
         logs.abandoned(worker.config.using, worker.running())
-    return _end_at_once() if left else 0
+    return _end_at_once(left) if left else 0
 
 
-def _end_at_once() -> int:
+def _end_at_once(workers: list[Worker]) -> int:
     """End without waiting for threads. The rows that are still owned will be rescued."""
+    for worker in workers:
+        worker.abandon()
     logging.shutdown()
     sys.stdout.flush()
     sys.stderr.flush()
@@ -117,7 +139,7 @@ def fitting_processes(aliases: Iterable[str]) -> int:
 
 @dataclass
 class Child:
-    """A child process and whoever takes its place."""
+    """A child process, and each that takes its place."""
 
     number: int
     configs: Sequence[WorkerConfig]
@@ -126,7 +148,7 @@ class Child:
     _process: ForkProcess | None = None
     _started: float = 0.0
     _start_at: float | None = None
-    _delay: float = field(default=FIRST_DELAY)
+    _delay: float = 0.0
 
     def start(self) -> None:
         _close_connections()
@@ -138,7 +160,7 @@ class Child:
         )
         with held_back():
             self._process.start()
-        self._started = monotonic()
+        self._started = ticks()
         self._start_at = None
 
     def watch(self) -> None:
@@ -150,10 +172,11 @@ class Child:
             self.has_finished = True
         elif process.exitcode == 0 and self.limits:
             self.start()
-        elif self._start_at is None:
-            self._plan(process)
-        elif monotonic() >= self._start_at:
-            self.start()
+        else:
+            if self._start_at is None:
+                self._start_at = ticks() + self._plan(process)
+            if ticks() >= self._start_at:
+                self.start()
 
     def _ends_by_itself(self) -> bool:
         return any(each.until_empty or each.max_tasks is not None for each in self.configs)
@@ -172,11 +195,14 @@ class Child:
     def exit_code(self) -> int:
         return 0 if self._process is None else self._process.exitcode or 0
 
-    def _plan(self, process: ForkProcess) -> None:
-        steady = monotonic() - self._started >= STEADY_SECONDS
-        self._delay = FIRST_DELAY if steady else min(LONGEST_DELAY, self._delay * 2)
-        self._start_at = monotonic() + self._delay
+    def _plan(self, process: ForkProcess) -> float:
+        """Say that the process has died; returns the seconds until its successor starts."""
+        if ticks() - self._started >= STEADY_SECONDS:
+            self._delay = 0.0
+        else:
+            self._delay = min(LONGEST_DELAY, 2 * self._delay) or FIRST_DELAY
         logs.child_ended(self.number, process.pid or 0, process.exitcode, self._delay)
+        return self._delay
 
 
 def _close_connections() -> None:
@@ -193,14 +219,24 @@ def _child_main(configs: Sequence[WorkerConfig], parent: int, limits: Limits) ->
 
 def _stop_children(children: list[Child], notes: Notes, timeout: float) -> int:
     """Pass the signal on; children have their own deadline, ours is a little later."""
-    for child in children:
-        child.terminate()
-    deadline = monotonic() + timeout + 5.0
-    while any(child.is_alive() for child in children) and monotonic() < deadline:
+    _terminate(children)
+    deadline = ticks() + timeout + PATIENCE_SECONDS
+    while _living(children) and ticks() < deadline:
         if notes.wait(STOPPING_GLANCE_SECONDS):
-            logs.second_signal()
-            break
-    clean = not any(child.is_alive() for child in children)
+            logs.second_signal([])
+            _terminate(children)
+            # They say what they leave behind.
+            deadline = min(deadline, ticks() + LAST_WORDS_SECONDS)
+    clean = not _living(children)
     for child in children:
         child.kill()
     return 0 if clean and not any(child.exit_code() for child in children) else 1
+
+
+def _terminate(children: list[Child]) -> None:
+    for child in children:
+        child.terminate()
+
+
+def _living(children: list[Child]) -> list[Child]:
+    return [child for child in children if child.is_alive()]

@@ -2,43 +2,58 @@
 
 from collections.abc import Callable
 from threading import Event, Thread
-from time import monotonic
 
 from django.db import Error
 from django.dispatch import Signal
 
 from django_tasks import bell, logs, signals
-from django_tasks.store.connection import close_connections, keep_connection
-from django_tasks.store.transactions import is_contention
+from django_tasks.hostclock import ticks
+from django_tasks.store.connection import (
+    close_connections,
+    drop_connection,
+    take_connection,
+)
+from django_tasks.store.errors import Kind, kind_of
+from django_tasks.store.rescue import forgive
 from django_tasks.worker.config import WorkerConfig
 from django_tasks.worker.coroutines import EventLoop
 from django_tasks.worker.execution import Runner
 from django_tasks.worker.executor import Executor
 from django_tasks.worker.hearing import Hearing
+from django_tasks.worker.heartbeat import Heartbeat
 from django_tasks.worker.membership import Membership
+from django_tasks.worker.notifier import Notifier
 from django_tasks.worker.outage import Outage
 from django_tasks.worker.poller import Poller
 
 CONTENTION_SECONDS = 0.01
+# How long a worker that must end now tries to say that its runs are abandoned in order.
+FORGIVE_SECONDS = 2.0
 
 
 class Worker:
     """``start``, ``stop`` and ``join``; stopping twice, or before it was started, is fine.
 
-    It starts when the database does: until then it tries again, and says so once.
+    It starts when the database does: until then it tries again, and says so. ``failed`` turns true
+    when its poller has ended by an error instead of by a stop.
     """
 
     def __init__(self, config: WorkerConfig, ended: Callable[[], None] = lambda: None) -> None:
         """``ended`` is called from the worker's thread, as its last act."""
         self.config = config
+        self.failed = False
         self._ended = ended
         self._woken = Event()
         self._stopping = Event()
         self._membership = Membership(config)
         self._loop = EventLoop()
+        self._notifier = Notifier(config.using)
         runner = Runner(config.using, self._membership, self._loop)
         self._executor = Executor(config.threads, runner, self._wake)
-        self._poller = Poller(config, self._membership, self._executor)
+        self._poller = Poller(config, self._membership, self._executor, self._notifier.tell)
+        self._heartbeat = Heartbeat(
+            config, self._membership, self._poller, self._woken.set, self._notifier.post
+        )
         self._outage = Outage(config.using)
         self._hearing = Hearing(
             config.using, config.doorbell, self._woken.set, self._membership.is_drawn
@@ -63,7 +78,7 @@ class Worker:
         return self._thread.is_alive()
 
     def is_wanted(self) -> bool:
-        """Whether it runs and nobody has asked it to stop."""
+        """Tell if it runs and nobody has asked it to stop."""
         return self.is_alive() and not self._stopping.is_set()
 
     def running(self) -> list[str]:
@@ -74,6 +89,26 @@ class Worker:
         """How many runs have ended."""
         return self._poller.runs()
 
+    def abandon(self) -> None:
+        """Say in the database that what still runs is abandoned in order, by a process that ends.
+
+        Call right before the process ends: the runs go on until then. Does nothing that takes
+        longer than two seconds, whatever the database does.
+        """
+        if self._poller.running():
+            thread = Thread(target=self._forgive, name="django_tasks-abandon", daemon=True)
+            thread.start()
+            thread.join(FORGIVE_SECONDS)
+
+    def _forgive(self) -> None:
+        take_connection(self.config.using, self.config.heartbeat_bounds)
+        try:
+            forgive(self._membership.worker_id, using=self.config.using)
+        except Error as error:
+            logs.not_forgiven(self.config.using, error)
+        finally:
+            close_connections()
+
     def _wake(self) -> None:
         """For the threads, at every end: to look is cheaper than to set.
 
@@ -83,32 +118,45 @@ class Worker:
         if not self._woken.is_set():
             self._woken.set()
 
+    # The poller's thread
+
     def _main(self) -> None:
+        logs.send_through(self._notifier.post)
+        self._notifier.start()
         bell.listen(self.config.using, self._woken.set)
         try:
             self._membership.can_be_rung_at(self._hearing.open())
+            take_connection(self.config.using, self.config.poller_bounds)
+            self._heartbeat.start()
             if self._joined():
                 self._run()
+        except BaseException:  # noqa: BLE001 - said here, and with the exit code
+            self.failed = True
+            logs.poller_died(self.config.using)
         finally:
-            bell.stop_listening(self.config.using, self._woken.set)
-            self._hearing.stop()
-            self._executor.close()
-            self._executor.join()
-            self._loop.close()
-            close_connections()
+            self._close()
             self._ended()
 
+    def _close(self) -> None:
+        bell.stop_listening(self.config.using, self._woken.set)
+        self._hearing.stop()
+        self._executor.close()
+        self._executor.join()
+        # Its row goes last, and only if nothing is left that others must rescue.
+        self._heartbeat.stop(leave=not self.failed)
+        self._heartbeat.join()
+        self._loop.close()
+        close_connections()
+        self._notifier.close()
+
     def _joined(self) -> bool:
-        """Enter the table of workers as soon as the database lets us; False if stopped first."""
+        """Wait until the worker is in the table of workers; False if it was stopped first."""
         while not self._stopping.is_set():
-            try:
-                keep_connection(self.config.using, self.config.lock_wait)
-                self._membership.join()
-            except Error as error:
-                self._stopping.wait(self._outage.delay_after(error, kept=0))
-            else:
-                self._outage.is_over()
+            if self._heartbeat.joined:
                 return True
+            self._woken.wait(self.config.poll_interval)
+            self._woken.clear()
+            self._heartbeat.ensure()
         return False
 
     def _run(self) -> None:
@@ -118,12 +166,14 @@ class Worker:
         while not self._poller.finished:
             self._woken.wait(self._cycle())
             self._woken.clear()
+            self._heartbeat.ensure()
+            self._notifier.ensure()
             if self._stopping.is_set():
                 self._poller.quieten()
         self._tell(signals.worker_stopped)
 
     def _tell(self, signal: Signal) -> None:
-        signals.tell(
+        self._notifier.tell(
             signal,
             None,
             worker_id=self._membership.worker_id,
@@ -145,20 +195,21 @@ class Worker:
         return delay
 
     def _after(self, error: Error) -> float:
-        if is_contention(self.config.using, error):
+        if kind_of(error, using=self.config.using) is Kind.CONTENTION:
             self._poller.contended()
             return CONTENTION_SECONDS
         self._poller.unsure()
+        drop_connection(self.config.using)
         return self._outage.delay_after(error, self._poller.unwritten())
 
 
 def stop_all(workers: list[Worker], timeout: float | None) -> list[Worker]:
     """Stop workers against one deadline; returns those that still run something."""
-    deadline = None if timeout is None else monotonic() + timeout
+    deadline = None if timeout is None else ticks() + timeout
     for worker in workers:
         worker.stop()
     return [
         worker
         for worker in workers
-        if not worker.join(None if deadline is None else max(0.0, deadline - monotonic()))
+        if not worker.join(None if deadline is None else max(0.0, deadline - ticks()))
     ]

@@ -41,6 +41,7 @@ from tests.factories import (
     later,
     rows,
     state,
+    table,
     the_row,
     there_is,
 )
@@ -419,7 +420,7 @@ def test_each_action_counts_what_it_changed_and_what_it_left(
 def test_an_action_on_tasks_that_have_just_gone_changes_nothing(action: str, boss: Client) -> None:
     gone = a_row()
     a_row("stays")
-    Task.objects.filter(pk=gone.pk).delete()
+    table(pk=gone.pk).delete()
     assert act(boss, action, gone) == ["Nothing was changed."]
     assert state("stays") == (Status.PENDING, 0, None)
 

@@ -31,7 +31,7 @@ from tests.doors.test_admin import (
     opened,
     save,
 )
-from tests.factories import a_row, a_run, a_worker, rows, the_row
+from tests.factories import a_row, a_run, a_worker, rows, table, the_row
 
 pytestmark = pytest.mark.usefixtures("now")
 
@@ -261,7 +261,7 @@ def test_actions_read_no_megabytes(boss: Client, queries: Any) -> None:
 def test_a_payload_too_long_to_edit_is_kept_when_the_rest_is_changed(
     huge: Task, boss: Client
 ) -> None:
-    Task.objects.update(schedule=None)
+    table().update(schedule=None)
     form = opened(boss, huge)
     assert "biz_ext" not in form
     assert save(boss, huge, form | {"priority": "9", "biz_ext": '"forged"'}).status_code == 302

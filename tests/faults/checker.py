@@ -14,14 +14,14 @@ What is assumed, so that nobody is accused falsely:
 What each rule looks for is said at its function; each returns the accusations it makes.
 """
 
-import re
 from collections import Counter
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
 from itertools import combinations, pairwise
-from typing import NamedTuple
 
-from tests.faults.history import Add, Call, Fault, History, Key, Run, grouped
+from tests.faults.history import Add, Call, History, Run, grouped
+from tests.faults.measures import lateness, recovery
+from tests.faults.silence import complaints, held_for_nothing, silences, silent
+from tests.faults.verdicts import Accusation, Verdict
 
 # Slack for the times that two processes note around one event.
 JITTER = 0.005
@@ -31,53 +31,6 @@ EFFECTFUL = "effectful"
 # Its tasks have a schedule; it says Stop in the run with this number.
 BEAT = "beat"
 LAST_BEAT = 2
-
-
-class Accusation(NamedTuple):
-    """A promise that was broken, and the facts that show it."""
-
-    what: str
-    text: str
-
-
-# What a worker says of itself when something happened that no fault excuses: ``django_tasks.logs``.
-_OWN_FAULT = re.compile(
-    r"^(?=.*(?:A cycle of the poller .* failed|failed outside its handler|could not be written))",
-    re.MULTILINE,
-)
-
-
-def defects(log: str) -> list[Accusation]:
-    """Defects of ours that workers have survived, with what their log says after each."""
-    return [Accusation("defect", text[:3000]) for text in _OWN_FAULT.split(log)[1:]]
-
-
-@dataclass
-class Verdict:
-    """What the checker found."""
-
-    tasks: int = 0
-    runs: int = 0
-    refused: int = 0
-    unknown: int = 0
-    accusations: list[Accusation] = field(default_factory=list)
-    lateness: list[float] = field(default_factory=list)
-    recovery: list[float] = field(default_factory=list)
-
-    @property
-    def counts(self) -> Counter[str]:
-        return Counter(accusation.what for accusation in self.accusations)
-
-    def __add__(self, other: "Verdict") -> "Verdict":
-        return Verdict(
-            self.tasks + other.tasks,
-            self.runs + other.runs,
-            self.refused + other.refused,
-            self.unknown + other.unknown,
-            self.accusations + other.accusations,
-            sorted(self.lateness + other.lateness),
-            sorted(self.recovery + other.recovery),
-        )
 
 
 def check(history: History) -> Verdict:
@@ -167,12 +120,18 @@ def overlaps(history: History) -> Iterator[Accusation]:
     """Two runs of a key at once, while the older one's worker could still finish.
 
     It could if its finish was accepted, and also if its worker was never silent for a lease: then
-    nobody had the right to take the row.
+    nobody had the right to take the row. A silence without a reason is no excuse.
     """
     accepted = {end.claim for end in history.ends if end.verdict == "accepted"}
+    spans = silences(history)
     for runs in history.runs_by_key.values():
         for older, younger in _overlapping(runs):
-            if older.claim in accepted or not history.had_gap(older.worker, younger.start):
+            blamed = any(
+                older.start < until and since < younger.start
+                for since, until in spans.get(older.pid, [])
+            )
+            taken = history.had_gap(older.worker, younger.start)
+            if older.claim in accepted or blamed or not taken:
                 yield Accusation("overlap", f"{older} and {younger}")
 
 
@@ -357,68 +316,7 @@ RULES: tuple[Callable[[History], Iterator[Accusation]], ...] = (
     unreleased,
     stuck,
     hasty_rescues,
+    silent,
+    held_for_nothing,
+    complaints,
 )
-
-
-# 6. How late, and how long the recovery took
-
-
-def lateness(history: History) -> Iterator[float]:
-    """Seconds from a run's time to its start, of keys that nobody paused."""
-    stopped = _steered(history, "pause", "requeue")
-    return (
-        run.start + history.clock.offset - run.when
-        for run in history.runs
-        if run.key not in stopped
-    )
-
-
-def recovery(history: History) -> Iterator[float]:
-    """Seconds until what a fault had interrupted went on.
-
-    What ran in a process that was killed or stopped: until it ran again. Where no process was
-    named: from the end of the fault until each worker that was there had an answer again.
-    """
-    by_key = grouped(history.runs, lambda run: run.key)
-    signs = _signs_of_life(history)
-    for fault in history.faults:
-        if fault.pids:
-            yield from _reruns(fault, history, by_key)
-        else:
-            yield from (
-                min(at for at in times if at > fault.until) - fault.until
-                for times in signs.values()
-                if min(times) < fault.at and max(times) > fault.until
-            )
-
-
-def _signs_of_life(history: History) -> dict[int, list[float]]:
-    """By process, when the database answered to it: it was given a task, or its heartbeat."""
-    signs: dict[int, list[float]] = {}
-    for worker, times in history.beats.items():
-        signs.setdefault(history.pids.get(worker, worker), []).extend(times)
-    for run in history.runs:
-        signs.setdefault(run.pid, []).append(run.start)
-    return signs
-
-
-def _reruns(fault: Fault, history: History, by_key: dict[Key, list[Run]]) -> Iterator[float]:
-    steered = _steered(history, "pause", "cancel", "delete", "requeue")
-    for run in history.runs:
-        if run.pid not in fault.pids or run.key in steered or not _was_cut(run, fault):
-            continue
-        later = [other.start for other in by_key[run.key] if other.start > run.start]
-        if later:
-            yield min(later) - fault.at
-
-
-def _was_cut(run: Run, fault: Fault) -> bool:
-    """Whether it ended never, or after its process had been stopped for the time of the fault."""
-    if run.start > fault.at:
-        return False
-    return run.end is None or (run.end > fault.until and not fault.name.startswith("SIGTERM"))
-
-
-def _steered(history: History, *calls: str) -> set[Key]:
-    """Keys whose tasks may have waited because somebody wanted them to."""
-    return {call.key for call in history.calls if call.call in calls}

@@ -8,10 +8,10 @@ from typing import NamedTuple
 
 import django
 
-from tests.faults.checker import Verdict
+from tests.faults.acts import SCENARIOS
 from tests.faults.databases import SITES
-from tests.faults.faults import SCENARIOS
 from tests.faults.stage import Size
+from tests.faults.verdicts import Verdict
 
 TITLES = {
     "sqlite": "SQLite",
@@ -108,12 +108,16 @@ The results
 
 
 class Row(NamedTuple):
-    """What came of one fault at one site; ``promised`` is false where zeros are not."""
+    """What came of one fault at one site; ``promised`` is false where zeros are not.
+
+    ``habits`` were in force, the last time that it was played.
+    """
 
     site: str
     fault: str
     verdict: Verdict
     promised: bool = True
+    habits: tuple[str, ...] = ()
 
     @property
     def place(self) -> tuple[int, int]:
@@ -140,6 +144,7 @@ class Row(NamedTuple):
     def __str__(self) -> str:
         site, fault, *numbers = self.cells()
         named = zip(HEADS[2:], numbers, strict=True)
+        fault += f" [{' '.join(self.habits) or 'no habits'}]"
         return ", ".join([site, fault, *(f"{head} {number}" for head, number in named)])
 
 

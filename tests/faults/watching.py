@@ -12,8 +12,9 @@ from typing import Any
 from django_tasks import signals
 from django_tasks.outcomes import Unsettled
 from django_tasks.store.finish import Ended
-from django_tasks.worker import finisher, rescuer
+from django_tasks.worker import finisher
 from django_tasks.worker.membership import Membership
+from django_tasks.worker.rescuer import Rescuer
 from tests.faults import journal
 
 
@@ -22,7 +23,7 @@ def install() -> None:
     finisher.finish = _watched_finish(finisher.finish)
     Membership.beat = _watched_beat(Membership.beat)
     Membership.join = _watched_join(Membership.join)
-    rescuer.rescue_from_dead = _watched_rescue(rescuer.rescue_from_dead)
+    Rescuer.rescue_some = _watched_rescue(Rescuer.rescue_some)
     signals.task_lost.connect(_lost, dispatch_uid="tests.faults")
     signals.task_rescued.connect(_rescued, dispatch_uid="tests.faults")
     signals.task_failed.connect(_failed, dispatch_uid="tests.faults")
@@ -81,11 +82,11 @@ def _watched_join(join: Any) -> Any:
     return watched
 
 
-def _watched_rescue(rescue_from_dead: Any) -> Any:
-    def watched(member: Any, **kwargs: Any) -> int:
-        freed: int = rescue_from_dead(member, **kwargs)
+def _watched_rescue(rescue_some: Any) -> Any:
+    def watched(rescuer: Any) -> int:
+        freed: int = rescue_some(rescuer)
         if freed:
-            journal.write("rescue", worker=member.worker_id, count=freed)
+            journal.write("rescue", worker=rescuer._membership.worker_id, count=freed)
         return freed
 
     return watched

@@ -1,11 +1,10 @@
 """One scenario: a database, workers, clients, and what the harness can do to them."""
 
-import json
 import os
 import signal
 import subprocess
 import sys
-from collections.abc import Mapping
+from collections.abc import Sequence
 from contextlib import suppress
 from functools import cached_property
 from pathlib import Path
@@ -17,8 +16,10 @@ from urllib.parse import urlsplit, urlunsplit
 
 from tests.faults import journal
 from tests.faults.databases import CHECKOUT, Site
+from tests.faults.habits import HABITS
 from tests.faults.history import Clock, History, from_records
-from tests.faults.proxy import Proxy
+from tests.faults.processes import DatabaseError, Steward, Worker, faketime
+from tests.proxy import Proxy
 from tests.waiting import eventually
 
 SETTLE_SECONDS = 60.0
@@ -26,103 +27,20 @@ SETTLE_SECONDS = 60.0
 _never = Event()
 
 
-def faketime() -> str:
-    """The library that gives a process a clock of its own; empty if it is not installed."""
-    return next(map(str, Path("/usr/lib").glob("*/faketime/libfaketimeMT.so.1")), "")
-
-
-class DatabaseError(Exception):
-    """What the steward met."""
-
-
-class Steward:
-    """A child process that carries out commands in the database; see ``steward.py``."""
-
-    def __init__(self, environment: Mapping[str, str], log: Path) -> None:
-        self._log = log.open("ab")
-        self._process = subprocess.Popen(
-            [sys.executable, "-m", "tests.faults.steward"],
-            cwd=CHECKOUT,
-            env=dict(environment),
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=self._log,
-            text=True,
-        )
-
-    def ask(self, name: str, *arguments: Any) -> Any:
-        """Carry out a command; DatabaseError if the database was not there."""
-        self.tell(name, *arguments)
-        return self.answer()
-
-    def tell(self, name: str, *arguments: Any) -> None:
-        """Begin a command; fetch its ``answer`` before the next one."""
-        assert self._process.stdin
-        self._process.stdin.write(json.dumps([name, arguments]) + "\n")
-        self._process.stdin.flush()
-
-    def answer(self) -> Any:
-        assert self._process.stdout
-        line = self._process.stdout.readline()
-        assert line, f"The steward has died: {Path(self._log.name).read_text()[-3000:]}"
-        answer = json.loads(line)
-        if "error" in answer:
-            raise DatabaseError(answer["error"])
-        return answer["answer"]
-
-    def close(self) -> None:
-        assert self._process.stdin
-        self._process.stdin.close()
-        try:
-            self._process.wait(10)
-        except subprocess.TimeoutExpired:
-            self._process.kill()
-            self._process.wait()
-        assert self._process.stdout
-        self._process.stdout.close()
-        self._log.close()
-
-
-class Worker:
-    """One ``starttask`` in a process group of its own."""
-
-    def __init__(self, process: "subprocess.Popen[bytes]", arguments: tuple[str, ...]) -> None:
-        self._process = process
-        self.arguments = arguments
-        self.pid = process.pid
-
-    def pids(self) -> list[int]:
-        """The processes that run tasks: its children if it has some."""
-        path = Path(f"/proc/{self.pid}/task/{self.pid}/children")
-        with suppress(OSError):
-            return [int(pid) for pid in path.read_text().split()] or [self.pid]
-        return [self.pid]
-
-    def signal(self, number: signal.Signals, pid: int | None = None) -> None:
-        with suppress(ProcessLookupError):
-            os.kill(pid or self.pid, number)
-
-    def is_alive(self) -> bool:
-        return self._process.poll() is None
-
-    def wait(self, seconds: float) -> int | None:
-        """Its exit code, or None if it still runs."""
-        with suppress(subprocess.TimeoutExpired):
-            return self._process.wait(seconds)
-        return None
-
-    def destroy(self) -> None:
-        """Leave nothing of it and its children."""
-        with suppress(ProcessLookupError):
-            os.killpg(self.pid, signal.SIGKILL)
-        self._process.wait()
-
-
 class World:
     """A scenario under way. Faults act on it; ``close`` leaves nothing behind."""
 
-    def __init__(self, site: Site, directory: Path, *, seed: int, lease: float = 3.0) -> None:
+    def __init__(
+        self,
+        site: Site,
+        directory: Path,
+        *,
+        seed: int,
+        lease: float = 3.0,
+        habits: Sequence[str] = (),
+    ) -> None:
         self.site = site
+        self.habits = habits
         self.url = site.urls[-1]
         self.directory = directory
         self.lease = lease
@@ -134,6 +52,7 @@ class World:
         self.proxied: list[Worker] = []
         self.faults = 0
         self.exit_codes: list[int | None] = []
+        self.deserters: list[int] = []
         self._stewards: list[Steward] = []
         directory.mkdir(parents=True, exist_ok=True)
         os.environ[journal.DIRECTORY] = str(directory)
@@ -148,6 +67,7 @@ class World:
             "DJANGO_SETTINGS_MODULE": "tests.faults.settings",
             "DATABASE_URL": self.url,
             "FAULTS_LEASE": str(self.lease),
+            HABITS: ",".join(self.habits),
             journal.DIRECTORY: str(self.directory),
             **more,
         }
@@ -164,16 +84,16 @@ class World:
         """A steward who may do anything to the server."""
         return self.new_steward(DATABASE_URL=self.site.admin_url or self.url)
 
-    def administer(self, statement: str) -> None:
+    def administer(self, *statements: str) -> None:
         """Have it done; an earlier fault may have broken the administrator's connection."""
         with suppress(DatabaseError):
-            self.administrator.ask("execute", statement)
+            self.administrator.ask("execute", *statements)
             return
-        self.administrator.ask("execute", statement)
+        self.administrator.ask("execute", *statements)
 
     @cached_property
     def rogues(self) -> list[Steward]:
-        """Two who lock each other's rows."""
+        """Two who are in the way of the workers, and of each other."""
         return [self.new_steward() for _ in range(2)]
 
     def start_worker(
@@ -253,10 +173,21 @@ class World:
         """Let things happen for a random while."""
         self.pause(self.random.uniform(least, most))
 
-    def fault(self, name: str, since: float, pids: list[int] | None = None) -> None:
-        """Journal what was done: from ``since`` until now."""
+    def fault(
+        self, name: str, since: float, pids: Sequence[int] = (), *, away: bool = False
+    ) -> None:
+        """Journal what was done: from ``since`` until now.
+
+        ``away``: meanwhile nobody could count on the database. Of other faults the processes
+        ``pids`` are the only victims.
+        """
         self.faults += 1
-        journal.write("fault", name=name, pids=pids or [], **{"from": since})
+        journal.write("fault", name=name, pids=pids, away=away, **{"from": since})
+
+    def close_idle_connections(self) -> None:
+        """Have the server do it, as it does after its ``wait_timeout``."""
+        with suppress(DatabaseError):
+            self.steward.ask("close_idle", 5)
 
     def wait_for_clients(self) -> None:
         """A fault that comes before the first call would disturb nobody."""
@@ -298,14 +229,27 @@ class World:
         while monotonic() < deadline:
             if self._asked("settle") == 0 and self._asked("workers") == len(alive):
                 return True
+            if not any(worker.is_alive() for worker in self.workers):
+                return False
             self.pause(0.1)
         return False
 
+    def watch_rows(self) -> None:
+        """Have somebody look at the rows that are held, until the workers have been stopped."""
+        self.new_steward().tell("watch_rows", self.lease / 6)
+
     def stop_workers(self) -> None:
-        """SIGTERM to all; their exit codes are kept."""
+        """SIGTERM to all. Kept: their exit codes, and the pids of those that had ended before."""
+        self.deserters = [
+            worker.pid
+            for worker in self.workers
+            if not worker.is_alive() and not worker.was_told_to_end
+        ]
+        journal.write("stopping")
         for worker in self.workers:
             worker.signal(signal.SIGTERM)
         self.exit_codes = [worker.wait(30) for worker in self.workers]
+        journal.marker("over").touch()
 
     def read_clock(self) -> tuple[float, float]:
         """The offset of the database's clock from CLOCK_MONOTONIC, and how wrong that may be."""
@@ -343,6 +287,7 @@ class World:
         for client in self.clients:
             client.kill()
             client.wait()
+        journal.marker("over").touch()
         for steward in self._stewards:
             steward.close()
         if self.proxy is not None:

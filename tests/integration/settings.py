@@ -19,3 +19,12 @@ DJANGO_TASKS = {"PROCESSES": 1, "POLL_INTERVAL": 0.1, "LEASE": 30, "SHUTDOWN_TIM
 
 if env("SECOND_DATABASE_URL", default=""):
     DATABASES["second"] = database(env.db("SECOND_DATABASE_URL"))
+
+if env("TEST_LOGGING", default=""):
+    line = '{"level": "%(levelname)s", "message": "%(message)s"}'
+    LOGGING = {
+        "version": 1,
+        "formatters": {"json": {"format": line}},
+        "handlers": {"all": {"class": "logging.StreamHandler", "formatter": "json"}},
+        "root": {"handlers": ["all"], "level": "INFO"},
+    }

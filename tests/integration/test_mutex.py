@@ -53,7 +53,7 @@ def test_ticks_go_on_within_the_lease_after_the_worker_of_the_last_one_was_kille
     accepted = Group.objects.filter(name__startswith="tick ").order_by("id")
     last = row("tick/1").biz_ext["ticks"]
     assert [group.name for group in accepted] == [f"tick {n}" for n in range(1, last + 1)]
-    assert "Rescued 1 tasks of worker" in survivor.log()
+    assert "Rescued 1 task of worker" in survivor.log()
 
 
 Lead = Callable[[], StartTask]

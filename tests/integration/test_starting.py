@@ -1,5 +1,6 @@
 """How ``starttask`` starts, or says in one sentence why not."""
 
+import json
 import os
 import shutil
 import signal
@@ -10,15 +11,19 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
-from django.core.management import ManagementUtility
+from django.core.management import CommandError, ManagementUtility, call_command
 from django.db import connections
 
+from django_tasks.api import CannotStart, start
+from django_tasks.management.commands import starttask
 from django_tasks.models import Task
+from django_tasks.worker.config import worker_config
+from tests.conftest import Elsewhere
 from tests.integration.conftest import Start, url_of
 from tests.integration.process import ROOT, Journal, StartTask
-from tests.integration.proxy import Proxy
 from tests.integration.settings import TASK_HANDLERS
-from tests.integration.tasks import add, count, rows
+from tests.integration.tasks import add, count, needs_a_server, rows
+from tests.proxy import Proxy
 from tests.waiting import DEADLINE, eventually
 
 USAGE = [
@@ -35,6 +40,8 @@ USAGE = [
     (["--database", "nowhere"], "--database nowhere: there is only default"),
     (["--reload", "--processes", "2"], "--reload works with one process only"),
     (["--nonesuch"], "unrecognized arguments"),
+    (["--queue", "mail"], "unrecognized arguments: --queue mail"),
+    (["--thread", "2"], "unrecognized arguments: --thread 2"),
     (["extra"], "unrecognized arguments"),
 ]
 
@@ -132,10 +139,74 @@ def test_it_says_in_one_line_what_it_serves(start: Start, journal: Journal) -> N
     first, *rest = worker.log().splitlines()
     vendor = connections["default"].vendor
     assert "1 x 3 threads" in first
-    assert f"default ({vendor})" in first
-    assert f"{len(TASK_HANDLERS)} handlers" in first
+    assert f"default ({vendor}), all queues, {len(TASK_HANDLERS)} handlers (again, " in first
     assert not [line for line in rest if "WARNING" in line or "ERROR" in line]
     assert worker.stop() == 0
+
+
+def test_it_names_the_queues_and_codes_that_it_serves_and_asks_about_strange_ones(
+    start: Start, journal: Journal
+) -> None:
+    add("run", 1, queue="mial")
+    worker = start("--queues", "default,mial", "--codes", "run")
+    journal.wait("end")
+    assert ", 2 queues (default, mial), 1 handler (run). " in worker.log()
+    sentence = "No handler has the queue 'mial'; tasks that were added to it by its name are served"
+    assert worker.log().count(sentence) == 1
+    assert "No handler has the queue 'default'" not in worker.log()
+    assert worker.stop() == 0
+
+
+def test_the_first_runs_and_the_sum_of_all_can_be_seen(start: Start, journal: Journal) -> None:
+    add("run", *range(20))
+    worker = start("--until-empty")
+    assert worker.ended() == 0
+    assert worker.log().count(" done (attempt 1, took ") == 3
+    assert worker.log().count("further ones of this code and minute are counted") == 1
+    assert "Altogether on default: 20 runs in " in worker.log()
+
+
+def test_nothing_is_said_at_verbosity_0(start: Start, journal: Journal) -> None:
+    add("run", 1)
+    worker = start("--until-empty", "-v", "0")
+    assert worker.ended() == 0
+    assert worker.log() == ""
+    assert journal.keys("end") == ["run/1"]
+
+
+def test_a_log_that_the_project_has_configured_gets_the_introduction_too(
+    start: Start, journal: Journal
+) -> None:
+    add("run", 1)
+    worker = start("--until-empty", TEST_LOGGING="yes")
+    assert worker.ended() == 0
+    first, *rest = map(json.loads, worker.log().splitlines())
+    assert first["message"].startswith("django_tasks ")
+    assert first["level"] == "INFO"
+    assert "run/1 done" in " ".join(line["message"] for line in rest)
+
+
+def test_it_reads_in_one_sentence_why_it_cannot_run_in_a_transaction(db: None) -> None:
+    with pytest.raises(CommandError, match=r"cannot run inside a transaction .*default.*atomic"):
+        call_command("starttask", until_empty=True)
+    assert count() == 0  # the connection still works
+
+
+def test_it_says_that_it_wants_the_main_thread(elsewhere: Elsewhere) -> None:
+    future = elsewhere(call_command, "starttask", until_empty=True)
+    with pytest.raises(CommandError, match="runs in the main thread only"):
+        future.result(DEADLINE)
+
+
+def test_a_database_on_which_no_worker_can_work_is_refused(
+    transactional_db: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    starttask._refuse_unfit_databases([worker_config("default")])
+    monkeypatch.setattr("django_tasks.store.demands.driver_problem", lambda using: "Not with it.")
+    with pytest.raises(CommandError, match=r"^Not with it\.$"):
+        call_command("starttask", until_empty=True)
+    with pytest.raises(CannotStart, match=r"^Not with it\.$"):
+        start()
 
 
 # A database that is not there yet
@@ -148,16 +219,16 @@ def test_it_waits_for_its_database_and_starts_when_that_is_there(
     if connections["default"].vendor == "sqlite":
         name = tmp_path / "later" / "db.sqlite3"
         worker = start(DATABASE_URL=f"sqlite:///{name}")
-        worker.says("Database default does not answer")
+        worker.says("Database default cannot be opened")
         name.parent.mkdir()
         copied(Path(connections["default"].settings_dict["NAME"]), name)
         journal.wait("end", "run/1")
         worker.says("Database default is back after")
-        assert worker.log().count("does not answer") == 1
+        assert worker.log().count("cannot be opened") == 1
         assert "Traceback" not in worker.log()
         assert worker.stop() == 0
         return
-    with Proxy(connections["default"].settings_dict) as proxy:
+    with Proxy.before(connections["default"].settings_dict) as proxy:
         proxy.close()
         worker = start(DATABASE_URL=url_of(port=proxy.port))
         worker.says("Database default does not answer")
@@ -183,14 +254,30 @@ def test_it_can_be_stopped_while_it_waits_for_its_database(start: Start, tmp_pat
     if connections["default"].vendor == "sqlite":
         url = f"sqlite:///{tmp_path / 'never' / 'db.sqlite3'}"
         worker = start(DATABASE_URL=url)
-        worker.says("does not answer")
+        worker.says("cannot be opened")
         assert worker.stop() == 0
         return
-    with Proxy(connections["default"].settings_dict) as proxy:
+    with Proxy.before(connections["default"].settings_dict) as proxy:
         proxy.close()
         worker = start(DATABASE_URL=url_of(port=proxy.port))
         worker.says("does not answer")
         assert worker.stop() == 0
+
+
+@needs_a_server
+@pytest.mark.parametrize("wrong", ["password", "database"])
+def test_a_wrong_password_or_name_is_said_as_what_it_is(start: Start, wrong: str) -> None:
+    right = url_of()
+    if wrong == "password":
+        url, words = right.replace("@", "x@"), "refuses the user or the password"
+    else:
+        url, words = f"{right}_nowhere", "is not known to its server under this name"
+    assert url != right
+    worker = start(DATABASE_URL=url)
+    worker.says(f"Database default {words} (OperationalError: ")
+    assert "does not answer" not in worker.log()
+    assert "kept" not in worker.log()
+    assert worker.stop() == 0
 
 
 # What it serves
@@ -318,6 +405,7 @@ def test_reload_starts_again_when_code_changes(
     worker = StartTask("--reload", log=tmp_path / "log", environment=environment, cwd=project)
     try:
         journal.wait("end", "before/1")
+        assert worker.log().count("1 handler (before). ") == 1
         add("after", 1)
         (project / "its_handlers.py").write_text(ITS_HANDLERS.format(code="after"))
 

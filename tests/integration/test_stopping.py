@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from django_tasks.models import WorkerRow
 from tests.integration.conftest import Start
 from tests.integration.process import Journal, is_alive
 from tests.integration.tasks import add, count, row, rows, workers
@@ -58,15 +59,33 @@ def test_a_second_signal_ends_at_once(start: Start, journal: Journal, gate: Path
     worker = start(*LEASE)
     journal.wait("start")
     worker.send(signal.SIGTERM)
-    worker.says("1 tasks still run")
+    worker.says("1 task still runs and has 20 s to end: gated/1")
+    worker.send(signal.SIGTERM)
+    never(lambda: not worker.is_running(), "the same stop ends it at once", seconds=1.1)
     worker.send(signal.SIGTERM)
     assert worker.ended(deadline=5) == 1
-    assert "Second signal" in worker.log()
+    assert "Second signal: ending at once; what still runs will be rescued: gated/1" in worker.log()
     gate.touch()
     other = start(*LEASE)
     journal.wait("end", "gated/1")
     assert len(journal.lines("start")) == 2
     assert other.stop() == 0
+
+
+def test_a_second_signal_ends_children_which_name_what_they_leave(
+    start: Start, journal: Journal, gate: Path
+) -> None:
+    gated(gate, 1, 2)
+    worker = start("--processes", "2", "--threads", "1")
+    journal.wait("start", times=2)
+    worker.send_all(signal.SIGTERM)
+    worker.says("1 task still runs", times=2)
+    never(lambda: not worker.is_running(), "the same stop ends it at once", seconds=1.1)
+    worker.send(signal.SIGTERM)
+    assert worker.ended(deadline=5) == 1
+    assert worker.children() == []
+    assert worker.log().count("what still runs will be rescued: gated/1") == 1
+    assert worker.log().count("what still runs will be rescued: gated/2") == 1
 
 
 def test_at_the_deadline_it_ends_and_says_what_still_ran(
@@ -77,7 +96,7 @@ def test_at_the_deadline_it_ends_and_says_what_still_ran(
     journal.wait("start")
     worker.send(signal.SIGTERM)
     assert worker.ended(deadline=10) == 1
-    assert "they will be run again: gated/1" in worker.log()
+    assert "while 1 task still ran; it will be run again: gated/1" in worker.log()
 
 
 def test_what_a_killed_worker_held_is_rescued_and_runs_again(
@@ -149,10 +168,16 @@ def test_a_child_that_dies_is_replaced(start: Start, journal: Journal) -> None:
     eventually(lambda: workers() == 2, "two children have joined", log=worker.log)
     victim, other = worker.children()
     os.kill(victim, signal.SIGKILL)
-    worker.says(f"(pid {victim}) ended with code -9; starting another")
+    worker.says(
+        f"(pid {victim}) ended with code -9 (killed; was there not enough memory?); starting"
+    )
     eventually(lambda: len(worker.children()) == 2, "there are two again", log=worker.log)
     assert other in worker.children()
-    eventually(lambda: workers() == 2, "the dead one's row is gone", log=worker.log)
+    eventually(
+        lambda: workers() == 2 and not WorkerRow.objects.filter(name__contains=f":{victim}:"),
+        "the dead one's row is gone, and its successor has joined",
+        log=worker.log,
+    )
     assert worker.stop() == 0
     assert workers() == 0
 
@@ -179,7 +204,7 @@ def test_ctrl_c_for_the_whole_group_stops_it_in_order_and_once(
     worker = start("--processes", "2", "--threads", "1")
     journal.wait("start", times=2)
     worker.send_all(signal.SIGINT)
-    worker.says("1 tasks still run", times=2)
+    worker.says("1 task still runs", times=2)
     assert worker.is_running()
     gate.touch()
     assert worker.ended() == 0

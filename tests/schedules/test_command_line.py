@@ -21,6 +21,15 @@ def test_it_prints_the_schedule_as_it_is_kept_and_its_next_times(
     ]
 
 
+def test_it_reads_the_whole_text_of_a_row(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["Every 30 minutes|grace 10m | each", *AFTER, "--count", "2"]) == 0
+    assert capsys.readouterr().out.splitlines() == [
+        "every 30m | grace 10m | each",
+        "2026-10-23 12:30:00+00:00",
+        "2026-10-23 13:00:00+00:00",
+    ]
+
+
 def test_a_schedule_that_is_over_prints_what_is_left(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["every 1h until 2026-10-23T14:30:00+00:00", *AFTER]) == 0
     assert len(capsys.readouterr().out.splitlines()) == 1 + 2
@@ -31,6 +40,8 @@ def test_a_schedule_that_is_over_prints_what_is_left(capsys: pytest.CaptureFixtu
     [
         (["cron 0 25 * * *"], "Bad hour"),
         (["every 0s"], "schedule"),
+        (["every 1h | grace"], "none of 'grace 10m'"),
+        (["every 1h | each | coalesce"], "both 'each' and 'coalesce'"),
         (["every 1h", "--tz", "Nowhere"], "Nowhere"),
         (["every 1h", "--count", "-1"], "count"),
         (["every 1h", "--count", "1001"], "count"),

@@ -30,6 +30,7 @@ from tests.factories import (
     later,
     rows,
     state,
+    table,
     the_row,
 )
 
@@ -170,7 +171,7 @@ def test_a_claim_finds_all_that_is_due_however_many_workers_there_are(workers):
         while batch := take(4, claimer=Claimer(WORKER, workers)):
             found += batch
         assert len({item.id for item in found}) == len(found) == count
-        Task.objects.all().delete()
+        table().delete()
 
 
 def test_no_two_workers_claim_a_row_and_on_mysql_each_has_a_share_that_goes_round():
@@ -299,7 +300,7 @@ def test_a_row_that_went_away_meanwhile_is_left_out_of_the_claim(changes):
         name: for_django(value) if name == "when" else value for name, value in changes.items()
     }
 
-    claimed = take_while(lambda: Task.objects.filter(biz_num="gone").update(**changes))
+    claimed = take_while(lambda: table(biz_num="gone").update(**changes))
 
     assert [item.biz_num for item in claimed] == ["there"]
     assert owned_ids(WORKER, using="default") == {the_row("there").pk}
@@ -310,7 +311,7 @@ def test_a_row_that_was_deleted_meanwhile_is_left_out_of_the_claim():
     a_row("gone", when=later(-2))
     a_row("there", when=later(-1))
 
-    claimed = take_while(lambda: Task.objects.filter(biz_num="gone").delete())
+    claimed = take_while(lambda: table(biz_num="gone").delete())
 
     assert [item.biz_num for item in claimed] == ["there"]
 

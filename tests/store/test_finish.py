@@ -31,6 +31,7 @@ from tests.factories import (
     in_utc,
     later,
     state,
+    table,
     the_row,
     there_is,
 )
@@ -62,7 +63,7 @@ def end(claimed, outcome, *, now=NOW, careful=False):
 
 
 def set_status(claimed, status):
-    Task.objects.filter(pk=claimed.id).update(status=status)
+    table(pk=claimed.id).update(status=status)
 
 
 def add_again(**fields):
@@ -234,7 +235,7 @@ def test_each_row_of_a_batch_gets_its_own_values():
 
 @pytest.mark.parametrize("outcome", [Done(), Retry(later(60), "oops")])
 def test_the_largest_batch_is_finished(outcome):
-    Task.objects.bulk_create(
+    table().bulk_create(
         Task(
             biz_code="order",
             biz_num=str(n),
@@ -259,8 +260,8 @@ def test_nothing_to_finish_is_nothing(careful):
 def test_only_the_rows_that_moved_are_released_or_lost(careful):
     done, moved, gone, taken = (a_claim(name) for name in ("done", "moved", "gone", "taken"))
     add_again(biz_num="moved", when=later(60))
-    Task.objects.filter(biz_num="gone").delete()
-    Task.objects.filter(biz_num="taken").update(claimed_by=8, version=9)
+    table(biz_num="gone").delete()
+    table(biz_num="taken").update(claimed_by=8, version=9)
     ends = [Ended(claimed, Done()) for claimed in (done, moved, gone, taken)]
 
     result = finish(ends, NOW, using="default", careful=careful)
@@ -303,7 +304,7 @@ def test_a_task_that_was_added_and_paused_while_it_ran_waits_paused(outcome):
 def test_a_task_that_was_cancelled_while_it_ran_goes_when_its_run_ends(outcome):
     claimed = a_claim()
     set_status(claimed, Status.CANCELLING)
-    Task.objects.update(version=claimed.version + 1)
+    table().update(version=claimed.version + 1)
 
     assert end(claimed, outcome) == Finished({claimed.id}, set(), set())
     assert not there_is()
@@ -325,7 +326,7 @@ def test_a_cancelled_run_does_not_end_as_asked_even_if_its_version_is_the_same(o
 @pytest.mark.parametrize("status", OWNED)
 def test_a_worker_that_lost_its_claim_changes_nothing(status, outcome):
     claimed = a_claim()
-    Task.objects.update(status=status, claimed_by=WORKER + 1)
+    table().update(status=status, claimed_by=WORKER + 1)
     before = Task.objects.values().get()
 
     assert end(claimed, outcome) == Finished(set(), {claimed.id}, set())
@@ -336,7 +337,7 @@ def test_a_worker_that_lost_its_claim_changes_nothing(status, outcome):
 @pytest.mark.parametrize("status", UNOWNED)
 def test_a_row_that_nobody_owns_is_not_changed_by_a_late_finish(status, outcome):
     claimed = a_claim()
-    Task.objects.update(status=status, claimed_by=None, claim_time=None)
+    table().update(status=status, claimed_by=None, claim_time=None)
     before = Task.objects.values().get()
 
     assert end(claimed, outcome) == Finished(set(), {claimed.id}, set())
@@ -346,7 +347,7 @@ def test_a_row_that_nobody_owns_is_not_changed_by_a_late_finish(status, outcome)
 @every_outcome
 def test_the_row_that_was_deleted_and_added_again_is_another_one(outcome):
     claimed = a_claim()
-    Task.objects.all().delete()
+    table().delete()
     a_row(status=Status.RUNNING, version=claimed.version, claimed_by=WORKER)
     before = Task.objects.values().get()
 
@@ -411,7 +412,7 @@ def test_an_atomic_run_whose_task_was_cancelled_stands_and_the_row_goes():
 
 def test_an_atomic_run_that_lost_its_claim_says_so_and_is_rolled_back():
     claimed = a_claim()
-    Task.objects.update(claimed_by=8)
+    table().update(claimed_by=8)
 
     def run():
         a_row("effect")
@@ -447,13 +448,13 @@ def test_a_run_is_not_cancelled_while_it_owns_its_row():
 )
 def test_a_run_is_cancelled_when_it_was_cancelled_or_lost(changes):
     claimed = a_claim()
-    Task.objects.update(**changes)
+    table().update(**changes)
 
     assert is_cancelled(claimed, using="default")
 
 
 def test_a_run_whose_row_is_gone_is_cancelled():
     claimed = a_claim()
-    Task.objects.all().delete()
+    table().delete()
 
     assert is_cancelled(claimed, using="default")

@@ -1,17 +1,17 @@
 """What is different on a node of a Galera cluster. No cluster is needed: the node is played."""
 
 import pytest
-from django.db import connection
+from django.db import connection, connections
 
 from django_tasks.models import Task
 from django_tasks.outcomes import Done
 from django_tasks.status import Status
-from django_tasks.store.connection import keep_connection
-from django_tasks.store.dialects import Dialect, dialect_of
+from django_tasks.store.connection import keep_connection, take_connection
+from django_tasks.store.dialects import Bounds, Dialect, dialect_of
 from django_tasks.store.finish import Ended, await_claim, finish_inside, is_cancelled
 from django_tasks.store.upsert import OnConflict, upsert_one
 from django_tasks.store.workers import Registration, register
-from tests.factories import NOW, a_claim, a_new
+from tests.factories import NOW, a_claim, a_new, table
 from tests.store.conftest import forget_dialect
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -92,8 +92,8 @@ def late_claim(catching_up):
     claimed = a_claim()
     owned = Task.objects.values("status", "version", "claimed_by", "claim_time").get()
     free = {"status": Status.PENDING, "version": 0, "claimed_by": None, "claim_time": None}
-    Task.objects.update(**free)
-    catching_up.append(lambda: Task.objects.update(**owned))
+    table().update(**free)
+    catching_up.append(lambda: table().update(**owned))
     return claimed
 
 
@@ -122,17 +122,24 @@ def test_a_claim_that_has_not_arrived_yet_is_not_a_cancelled_one(catching_up):
 
 def test_a_cancelled_claim_is_one_on_a_node_too(catching_up):
     claimed = a_claim()
-    Task.objects.update(status=Status.CANCELLING, version=2)
+    table().update(status=Status.CANCELLING, version=2)
 
     assert is_cancelled(claimed, using="default")
 
 
-def test_a_worker_that_connects_to_a_node_waits_for_what_it_wrote_through_another(catching_up):
+def test_a_worker_that_connects_to_a_node_waits_for_what_it_wrote_through_another(
+    catching_up, elsewhere
+):
     connected = []
     catching_up.append(lambda: connected.append(True))
-    connection.close()
 
-    keep_connection("default", 1.0)
-    keep_connection("default", 1.0)
+    def worker():
+        take_connection("default", Bounds(1, 30))
+        keep_connection("default")
+        keep_connection("default")
+        connections["default"].close()  # as a failed health check does, inside cursor()
+        with connections["default"].cursor():
+            pass
 
-    assert connected == [True]
+    elsewhere(worker).result()
+    assert connected == [True, True]

@@ -2,6 +2,7 @@
 
 from math import inf
 from random import Random
+from typing import NamedTuple
 
 import pytest
 from django.db import OperationalError, transaction
@@ -11,13 +12,14 @@ from django_tasks.models import Gate, Task
 from django_tasks.outcomes import Done, GiveBack
 from django_tasks.rates import as_limit
 from django_tasks.status import OWNED, Status
+from django_tasks.store import gates
 from django_tasks.store.claim import Claimer, claim, claim_alone
 from django_tasks.store.dialects import has_one_writer
 from django_tasks.store.finish import Ended, finish
-from django_tasks.store.gates import PASSING_SECONDS, pass_gate
+from django_tasks.store.gates import PASSING_SECONDS, refund
 from django_tasks.store.pauses import Scope, set_pause
 from django_tasks.store.rescue import rescue
-from tests.factories import CODE, NOW, WORKER, a_lane, a_row, later, rows
+from tests.factories import CODE, NOW, WORKER, a_lane, a_row, later, rows, table
 from tests.store.test_plans import check_plan, plan_of
 
 pytestmark = pytest.mark.django_db
@@ -31,6 +33,16 @@ def passing(limit, most=100, worker=WORKER, now=NOW, code=CODE):
         return claim(Claimer(worker), lane, now, min(free, most), using="default", careful=True)
 
     return pass_gate(code, limit, now, take, using="default")
+
+
+def pass_gate(*args, **kwargs):
+    """What came through, without the receipt."""
+    return Plain(*gates.pass_gate(*args, **kwargs)[:2])
+
+
+class Plain(NamedTuple):
+    claims: list
+    closed_for: float
 
 
 def owned(code=CODE):
@@ -171,6 +183,53 @@ def test_a_start_that_was_given_back_is_used_up():
     assert passing(limit).claims == []
 
 
+def through(limit, starts=1, *, now=NOW):
+    """The receipt of a passage."""
+    lane = a_lane()
+
+    def take(free):
+        return claim(Claimer(WORKER), lane, now, min(free, starts), using="default", careful=True)
+
+    return gates.pass_gate(CODE, limit, now, take, using="default").receipt
+
+
+def state_of_the_gate():
+    return Gate.objects.values_list("full_until", flat=True).get()
+
+
+def test_a_refund_leaves_the_gate_as_if_the_unused_starts_had_never_been():
+    rows(range(60))
+    limit = as_limit(None, "1000/s")
+    through(limit, 1)
+    before = through(limit, 8)
+    after_eight = state_of_the_gate()
+    Gate.objects.update(full_until=before.full_until)
+    receipt = through(limit, 20)
+    left = refund(receipt, 12, limit, using="default")
+    assert (state_of_the_gate(), left.starts) == (after_eight, 8)
+    assert refund(left, 8, limit, using="default").starts == 0
+    assert state_of_the_gate() == before.full_until
+
+
+def test_a_start_that_was_refunded_is_free_again():
+    rows(range(3))
+    limit = as_limit(None, "1/d")
+    receipt = through(limit)
+    assert passing(limit).claims == []
+    assert refund(receipt, 1, limit, using="default")
+    assert len(passing(limit).claims) == 1
+
+
+def test_nothing_is_refunded_once_somebody_else_has_passed():
+    rows(range(9))
+    limit = as_limit(None, "100/s")
+    receipt = through(limit)
+    through(limit)
+    before = state_of_the_gate()
+    assert refund(receipt, 1, limit, using="default") is None
+    assert state_of_the_gate() == before
+
+
 def test_a_gate_that_finds_nothing_to_claim_gives_nothing_out():
     limit = as_limit(None, "1/m")
 
@@ -285,7 +344,7 @@ def test_a_gate_that_somebody_holds_is_stepped_over(elsewhere):
 def test_a_row_that_somebody_holds_is_stepped_over_too(elsewhere):
     rows(range(3))
     with transaction.atomic():
-        assert Task.objects.filter(biz_num="0").update(version=F("version")) == 1
+        assert table(biz_num="0").update(version=F("version")) == 1
         other = elsewhere(passing, as_limit(2, None))
         stepped_over = not has_one_writer("default") and other.result() is not None
 

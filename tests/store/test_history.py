@@ -10,11 +10,12 @@ from django.db import OperationalError, connection, transaction
 from django_tasks import api
 from django_tasks.exceptions import ClaimLost
 from django_tasks.history import keeps
-from django_tasks.models import Task, TaskRun
+from django_tasks.models import TaskRun
 from django_tasks.outcomes import (
     DONE,
     LOST,
     Again,
+    Died,
     Done,
     Fail,
     GiveBack,
@@ -29,7 +30,7 @@ from django_tasks.store import history
 from django_tasks.store.dialects import Dialect
 from django_tasks.store.finish import Ended, finish, finish_inside
 from tests.conftest import DEADLINE, Elsewhere
-from tests.factories import NOW, a_claim, a_line, a_run, a_task, in_utc, later
+from tests.factories import NOW, a_claim, a_line, a_run, a_task, in_utc, later, table
 from tests.vendor import ON_SQLITE
 
 pytestmark = pytest.mark.django_db
@@ -67,7 +68,9 @@ def test_a_line_is_stored_and_read_as_it_was_made() -> None:
 def test_the_words_for_outcomes_are_those_of_the_model() -> None:
     again = Again(later(9))
     ends = [DONE, Done("skipped"), Reschedule(later(9)), Retry(later(9), "oh"), Fail("oh"), again]
-    assert {end.counts_as for end in (*ends, Unsettled(again), LOST)} == set(RunOutcome.values)
+    assert {end.counts_as for end in (*ends, Unsettled(again), LOST, Died("oh"))} == set(
+        RunOutcome.values
+    )
 
 
 @pytest.mark.parametrize(
@@ -87,7 +90,7 @@ def test_what_is_not_to_be_kept_leaves_none() -> None:
 
 def test_an_end_that_was_lost_leaves_none_and_the_others_theirs() -> None:
     claims = [a_claim("1", biz_code="a"), a_claim("2", biz_code="b"), a_claim("3", biz_code="c")]
-    Task.objects.filter(biz_num="2").update(claimed_by=8)
+    table(biz_num="2").update(claimed_by=8)
     assert finish(told(*claims), NOW, using="default").lost == {claims[1].id}
     assert sorted(numbers()) == ["1", "3"]
 
@@ -103,7 +106,7 @@ def test_a_run_whose_task_was_added_again_or_cancelled_has_run() -> None:
     moved = a_claim("1", biz_code="a")
     api.add_task(a_task("1", biz_code="a"))
     cancelled = a_claim("2", biz_code="b")
-    Task.objects.filter(biz_num="2").update(status=Status.CANCELLING)
+    table(biz_num="2").update(status=Status.CANCELLING)
     finish(told(moved, cancelled), NOW, using="default")
     assert sorted(numbers()) == ["1", "2"]
 
@@ -121,7 +124,7 @@ def test_the_line_of_an_atomic_run_is_part_of_its_transaction() -> None:
 
 def test_an_atomic_run_that_lost_its_claim_leaves_none() -> None:
     (end,) = told(a_claim())
-    Task.objects.update(claimed_by=8)
+    table().update(claimed_by=8)
     with pytest.raises(ClaimLost), transaction.atomic():
         finish_inside(end, NOW, using="default")
     assert numbers() == []

@@ -29,7 +29,7 @@ from django_tasks.store.debounce import Patience, debounce
 from django_tasks.store.finish import Ended, finish, is_cancelled
 from django_tasks.store.rescue import DIED_ALONE, give_back_strays, rescue
 from django_tasks.store.upsert import NewTask, OnConflict, upsert, upsert_one
-from tests.factories import NOW, in_utc
+from tests.factories import NOW, in_utc, table
 from tests.store import reference
 from tests.store.reference import Reference
 
@@ -65,7 +65,7 @@ class Worker:
 class Protocol(RuleBasedStateMachine):
     def __init__(self):
         super().__init__()
-        Task.objects.all().delete()
+        table().delete()
         self.reference = Reference()
         self.second = 0
         self.serial = 0
@@ -346,7 +346,7 @@ class Protocol(RuleBasedStateMachine):
         dead = {worker.id for worker in self.workers if not worker.alive}
         result = rescue(sorted(dead), lambda code: ATTEMPTS_ALLOWED, self.now, using=USING)
         freed, failed = self.reference.rescue(dead, ATTEMPTS_ALLOWED)
-        assert (result.freed, {row.id for row in result.failed}) == (freed, failed)
+        assert (len(result.freed), {row.id for row in result.failed}) == (freed, failed)
         assert not Task.objects.filter(claimed_by__in=dead).exists()
 
     def orphans(self):

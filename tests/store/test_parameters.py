@@ -49,6 +49,7 @@ from tests.factories import (
     a_task,
     later,
     rows,
+    table,
     the_row,
     there_is,
 )
@@ -142,7 +143,7 @@ def everything(texts: Texts) -> set[str]:
         working,
         locking,
     ):
-        Task.objects.all().delete()
+        table().delete()
         Lock.objects.all().delete()
         part(do, texts)
     return do.called
@@ -223,7 +224,7 @@ def finishing(do: Caller, texts: Texts) -> None:
         batch = [Ended(*end) for end in zip(claims, ends, strict=True)]
         half = batch[: len(batch) // 2] if careful else batch[len(batch) // 2 :]
         assert not do(finish.finish, half, NOW, careful=careful).lost
-    Task.objects.all().delete()
+    table().delete()
     end = Ended(claimed(texts, "in"), Reschedule(later(9), texts.payload))
     assert do(finish.finish_inside, end, NOW)
 
@@ -253,7 +254,7 @@ def steering(do: Caller, texts: Texts) -> None:
             do(steer.replan, match, search.Planned(texts.error, texts.queue, 1), later(60), NOW)
             == 1
         )
-        Task.objects.update(status=Status.FAILED)
+        table().update(status=Status.FAILED)
         assert do(steer.requeue, match, NOW) == 1
     assert do(steer.cancel, match, NOW) == (1, 0)
 
@@ -269,8 +270,10 @@ def pausing(do: Caller, texts: Texts) -> None:
 
 def limiting(do: Caller, texts: Texts) -> None:
     row(texts)
-    limit = as_limit(1, "1/s")
+    row(texts, "second")
+    limit, rate = as_limit(1, "1/s"), as_limit(None, "1/s")
     assert limit
+    assert rate
     lane = a_lane(biz_code=texts.code, queue=texts.queue)
     Gate.objects.all().delete()
 
@@ -280,6 +283,10 @@ def limiting(do: Caller, texts: Texts) -> None:
     assert not do(gates.pass_gate, texts.code, limit, NOW, lambda free: [])[0]
     assert len(do(gates.pass_gate, texts.code, limit, NOW, take)[0]) == 1
     assert not do(gates.add_gate, texts.code)
+    receipt = gates.pass_gate(texts.code, rate, later(60), take, using="default").receipt
+    assert receipt
+    assert do(gates.refund, receipt, 1, rate)
+    do(claim.next_due, lane, NOW)
 
 
 def rescuing(do: Caller, texts: Texts) -> None:
@@ -287,8 +294,9 @@ def rescuing(do: Caller, texts: Texts) -> None:
     for number, status in enumerate(states):
         row(texts, str(number), status=status)
         row(texts, f"alone {number}", status=status, rescues=2)
-    assert do(rescue.rescue, [WORKER], lambda code: 1, NOW).freed == 6
+    assert len(do(rescue.rescue, [WORKER], lambda code: 1, NOW).freed) == 6
     row(texts, "stray", status=Status.RUNNING)
+    assert do(rescue.forgive, WORKER) == 1
     assert do(rescue.give_back_strays, WORKER, [], NOW) == 1
 
 
@@ -328,11 +336,17 @@ def public() -> set[str]:
             if is_public and value.__module__ == module.name and "using" in parameters(value):
                 found.add(f"{module.name.rpartition('.')[2]}.{name}")
     return found - {
+        "bounds.bounded_transaction",
+        "connection.take_connection",
         "connection.keep_connection",
+        "connection.drop_connection",
+        "errors.kind_of",
         "demands.autocommit_problem",
         "demands.driver_problem",
         "demands.memory_problem",
+        "demands.refusal",
         "dialects.dialect_of",
+        "dialects.judge_of",
         "dialects.has_one_writer",
         "transactions.is_contention",
         "transactions.write_transaction",

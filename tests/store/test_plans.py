@@ -13,7 +13,7 @@ from django_tasks.store.claim import Claimer, claim, claim_alone, has_suspects, 
 from django_tasks.store.finish import Ended, finish
 from django_tasks.store.rescue import rescue
 from django_tasks.store.upsert import OnConflict, upsert, upsert_one
-from tests.factories import CODE, NOW, WORKER, a_lane, a_new, a_row, a_task, later, rows
+from tests.factories import CODE, NOW, WORKER, a_lane, a_new, a_row, a_task, later, rows, table
 
 pytestmark = pytest.mark.django_db
 
@@ -243,7 +243,7 @@ def growth(queries, prepare, action):
     """How many statements an action needs for one row, and for many."""
     found = []
     for amount in (1, 40):
-        Task.objects.all().delete()
+        table().delete()
         prepared = prepare(amount)
         found.append(count(queries, lambda p=prepared: action(p)))
     return tuple(found)
@@ -303,7 +303,7 @@ def test_a_finish_of_rows_whose_versions_differ_needs_no_more_statements(queries
 def test_a_release_needs_the_same_statements_for_one_as_for_many(queries):
     def moved(amount):
         claims = claimed_rows(amount)
-        Task.objects.update(version=9)
+        table().update(version=9)
         return claims
 
     few, many = growth(

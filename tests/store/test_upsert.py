@@ -6,7 +6,7 @@ from django.db import DatabaseError, connection, transaction
 from django_tasks.models import Task
 from django_tasks.status import OWNED, UNOWNED, Status
 from django_tasks.store.upsert import OnConflict, upsert, upsert_one
-from tests.factories import CODE, NOW, WORKER, a_new, a_row, in_utc, later, the_row
+from tests.factories import CODE, NOW, WORKER, a_new, a_row, in_utc, later, table, the_row
 
 pytestmark = pytest.mark.django_db
 
@@ -251,7 +251,7 @@ def test_the_largest_batch_is_stored(mode):
 @pytest.mark.parametrize("mode", MODES)
 def test_an_id_is_never_used_again(mode):
     first, _ = add(a_new(), mode)
-    Task.objects.all().delete()
+    table().delete()
 
     second, _ = add(a_new(), mode)
 

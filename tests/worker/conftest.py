@@ -9,6 +9,7 @@ from django_tasks import registry
 from django_tasks.handlers import TaskHandler
 from django_tasks.worker import embedded, poller
 from django_tasks.worker.coroutines import EventLoop
+from django_tasks.worker.recurring import Recurring
 from tests.waiting import DEADLINE
 from tests.worker import parts
 
@@ -51,3 +52,4 @@ def embedded_workers() -> Iterator[None]:
 def in_one_transaction(monkeypatch: pytest.MonkeyPatch) -> None:
     """The worker's parts share the test's transaction: none may close its connection."""
     monkeypatch.setattr(poller, "keep_connection", lambda *args: None)
+    monkeypatch.setattr(Recurring, "_start", Recurring._keep_once)

@@ -4,14 +4,15 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from datetime import datetime, timedelta, timezone
-from time import monotonic
 from typing import Any
 
 from django.dispatch import Signal
 
+from django_tasks import hostclock
 from django_tasks.claimed import Claimed
 from django_tasks.client import add_task
 from django_tasks.handlers import TaskHandler
+from django_tasks.hostclock import ticks, utc_now
 from django_tasks.models import Task, WorkerRow
 from django_tasks.store.claim import Claimer, claim, lanes
 from django_tasks.store.finish import Ended
@@ -39,16 +40,16 @@ def config(**wishes: Any) -> WorkerConfig:
 
 
 class Ticks:
-    """A monotonic clock that a test can push forward."""
+    """A ticks clock that a test can push forward."""
 
     def __init__(self) -> None:
         self.ahead = 0.0
 
     def __call__(self) -> float:
-        return monotonic() + self.ahead
+        return hostclock.ticks() + self.ahead
 
 
-def joined(ticks: Callable[[], float] = monotonic, **wishes: Any) -> Membership:
+def joined(ticks: Callable[[], float] = hostclock.ticks, **wishes: Any) -> Membership:
     """A worker's membership, entered into the table of workers."""
     membership = Membership(config(**wishes), ticks)
     membership.join()
@@ -79,8 +80,21 @@ class Hands:
 
     # What the poller asks of an executor
 
-    def submit(self, claims: Iterable[Claimed]) -> None:
-        self.waiting.extend(claims)
+    def mend(self) -> None:
+        """No thread of these dies."""
+
+    def submit(self, claims: Iterable[Claimed], *, first: bool = False) -> None:
+        if first:
+            self.waiting.extendleft(reversed(list(claims)))
+        else:
+            self.waiting.extend(claims)
+
+    def known(self) -> set[tuple[int, ...]]:
+        ended = [end.claimed for end in self.ended]
+        return {claim[:2] for claim in [*self.waiting, *self.at_work, *ended]}
+
+    def forget(self, count: int) -> None:
+        """These hands count nothing."""
 
     def collect(self) -> list[Ended]:
         ended, self.ended = self.ended, []
@@ -104,7 +118,7 @@ class Hands:
         return not (self.waiting or self.at_work or self.ended)
 
     def running(self) -> list[tuple[Claimed, float]]:
-        return [(claimed, monotonic()) for claimed in self.at_work]
+        return [(claimed, ticks()) for claimed in self.at_work]
 
 
 def runner(membership: Membership, loop: EventLoop | None = None) -> Runner:
@@ -133,7 +147,7 @@ def added(biz_num: str = "1", biz_code: str = CODE, **fields: Any) -> Task:
 
 def claimed(worker_id: int, biz_code: str = CODE, limit: int = 1) -> list[Claimed]:
     """What a worker gets when it claims from the lanes of one code."""
-    now = datetime.now(timezone.utc) + timedelta(seconds=5)
+    now = utc_now()
     claims: list[Claimed] = []
     for lane in lanes(using=USING):
         if lane.biz_code == biz_code:

@@ -11,7 +11,7 @@ from django.db import OperationalError, connections, transaction
 from django_tasks import signals
 from django_tasks.claimed import Claimed
 from django_tasks.client import add_task, cancel_task, pause_task
-from django_tasks.models import Task
+from django_tasks.models import Task, WorkerRow
 from django_tasks.outcomes import Done, Fail, Lost, Outcome, Retry, Settled, Unsettled
 from django_tasks.status import Status
 from django_tasks.store import rescue
@@ -19,6 +19,7 @@ from django_tasks.store.dialects import dialect_of
 from django_tasks.store.finish import Ended, finish
 from django_tasks.worker.membership import Membership
 from tests.conftest import Elsewhere
+from tests.factories import table
 from tests.vendor import ON_SQLITE
 from tests.waiting import DEADLINE
 from tests.worker.conftest import Register
@@ -179,7 +180,8 @@ def test_lost_during_the_run_everything_is_rolled_back(
 
 
 def rescued(worker_id: int) -> None:
-    rescue.rescue([worker_id], lambda code: 5, datetime.now(timezone.utc), using=USING)
+    WorkerRow.objects.filter(pk=worker_id).delete()
+    rescue.rescue([worker_id], lambda row: 5, datetime.now(timezone.utc), using=USING)
 
 
 def test_lost_before_its_end_everything_is_rolled_back_on_every_database(
@@ -337,10 +339,10 @@ def test_a_claim_that_its_node_has_not_heard_of_yet_is_run_and_ended_once(
     added()
     (claim,) = claimed(membership.worker_id)
     owned = Task.objects.values("status", "version", "claimed_by", "claim_time").get()
-    Task.objects.update(status=Status.PENDING, version=0, claimed_by=None, claim_time=None)
+    table().update(status=Status.PENDING, version=0, claimed_by=None, claim_time=None)
     node = dialect_of(USING)
     monkeypatch.setattr(node, "is_galera", True)
-    monkeypatch.setattr(node, "catch_up", lambda: Task.objects.update(**owned))
+    monkeypatch.setattr(node, "catch_up", lambda: table().update(**owned))
     assert written(claim, membership) == Settled()
     assert effects() == 1
     assert row() is None

@@ -4,7 +4,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 import pytest
-from django.db import connection
+from django.db import DataError, OperationalError, connection
 from django.test.utils import CaptureQueriesContext
 
 from django_tasks.client import cancel_task
@@ -20,6 +20,7 @@ from django_tasks.worker.claiming import (
 )
 from django_tasks.worker.finisher import Finisher
 from django_tasks.worker.membership import Membership
+from tests.factories import table
 from tests.worker.conftest import Register
 from tests.worker.parts import (
     CODE,
@@ -105,6 +106,21 @@ def test_without_room_it_asks_the_database_nothing(
         assert claimer.claim() == claimer.config.poll_interval
 
 
+def test_without_a_lease_nothing_is_claimed_and_nobody_is_asked(register: Register) -> None:
+    """Its heartbeats cannot be written, and its claims could: they would be given back at once."""
+    register(lambda task: None)
+    added("1")
+    world = Ticks()
+    claimer = Claimer(joined(world), poll_interval=0.7)
+    world.ahead += 31
+    with CaptureQueriesContext(connection) as queries:
+        assert claimer.claim() == 0.7
+    assert (claimer.keys(), len(queries)) == ([], 0)
+    assert claimer.membership.beat("running", {})
+    claimer.claim()
+    assert claimer.keys() == ["1"]
+
+
 def test_a_batch_is_never_larger_than_the_batch_size(register: Register) -> None:
     register(lambda task: None)
     for number in range(10):
@@ -147,14 +163,17 @@ def test_what_a_worker_has_slept_for_it_claims_without_a_look(
 
 
 class Standing:
-    """A clock that goes only where it is pushed; whoever sleeps pushes it."""
+    """A clock that goes only where it is pushed; a thread that waits pushes it."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.seconds = 0.0
-        monkeypatch.setattr("django_tasks.clock.sleep", self.push)
+        monkeypatch.setattr("django_tasks.worker.execution.Event", lambda: self)
 
     def __call__(self) -> float:
         return self.seconds
+
+    def wait(self, seconds: float) -> None:
+        self.push(seconds)
 
     def push(self, seconds: float) -> None:
         self.seconds += seconds
@@ -166,36 +185,50 @@ class Standing:
 def test_its_claim_is_sent_as_long_before_as_claims_take_and_it_starts_on_time(
     register: Register, monkeypatch: pytest.MonkeyPatch, takes: float, lead: float
 ) -> None:
-    register(lambda task: None)
+    started: list[datetime] = []
+    register(lambda task: started.append(clock.now()))
     added("warms up")
     when = ahead(60)
     time = Standing(monkeypatch)
     claimer = Claimer()
     clock = claimer.membership.clock = Clock(ClockReading(ago(0), 0.0), time)
-    claim, submit = store.claim, claimer.hands.submit
+    claim = store.claim
     begun: list[datetime] = []
-    started: list[datetime] = []
 
     def slow_claim(*args: Any, **kwargs: Any) -> Any:
         begun.append(clock.now())
         time.push(takes)
         return claim(*args, **kwargs)
 
-    def noted_submit(claims: Any) -> None:
-        started.append(clock.now())
-        submit(claims)
-
     monkeypatch.setattr(store, "claim", slow_claim)
-    monkeypatch.setattr(claimer.hands, "submit", noted_submit)
     claimer.claim()
     claimer.finish()
     added("1", when=when)
     time.push(claimer.claim())
     claimer.claim()
     assert claimer.keys() == ["1"]
+    claimer.finish()
     assert abs(when - begun[-1] - timedelta(seconds=lead)) < timedelta(microseconds=10)
     assert started[-1] >= when
     assert started[-1] - when <= timedelta(seconds=max(0, takes - lead), microseconds=10)
+
+
+def test_what_was_claimed_ahead_goes_back_if_its_time_does_not_come(
+    register: Register, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The database's clock was set back between the claim and the start."""
+    runs: list[Any] = []
+    register(runs.append)
+    added()
+    time = Standing(monkeypatch)
+    claimer = Claimer()
+    claimer.membership.clock = Clock(ClockReading(ago(0), 0.0), time)
+    claimer.claim()
+    claimer.membership.clock.set(ClockReading(ago(60), 0.0))
+    claimer.finish()
+    assert runs == []
+    assert time.seconds == 0
+    assert (Task.objects.get().status, Task.objects.get().attempts) == (0, 0)
 
 
 def test_if_that_has_gone_it_looks_at_once_for_something_else(
@@ -238,7 +271,7 @@ def test_claims_are_held_before_they_start(
     monkeypatch.setattr(
         claimer.hands,
         "submit",
-        lambda claims: held.append(claimer.finisher.held_ids(claimer.membership.worker_id)),
+        lambda claims, **_: held.append(claimer.finisher.held_ids(claimer.membership.worker_id)),
     )
     claimer.claim()
     assert held == [{Task.objects.get().pk}]
@@ -324,9 +357,9 @@ def test_who_came_in_vain_steps_aside_for_its_peers_until_it_has_had_something(
         others.setattr("django_tasks.store.claim.claim", lambda *args, **kwargs: [])
         vain = claimer.claim()
     assert vain == pytest.approx(CONTESTED_SECONDS * 1.5 + 9 * ASIDE_SECONDS)
-    Task.objects.update(when=ahead(60))
+    table().update(when=ahead(60))
     assert claimer.claim() == pytest.approx(60 + 9 * ASIDE_SECONDS, abs=1)
-    Task.objects.update(when=ahead(-1))
+    table().update(when=ahead(-1))
     assert claimer.claim() == 0
     claimer.finish()
     assert claimer.claim() == 0.5
@@ -374,52 +407,56 @@ def test_what_was_given_back_unstarted_does_not_count_as_one_of_max_tasks(
     assert Task.objects.count() == 5
 
 
-# Rows that must run alone
+# Rows that were rescued twice
 
 
 def suspicious(*numbers: str) -> None:
     for number in numbers:
         if not Task.objects.filter(biz_num=number).exists():
             added(number, when=ahead(-100))
-    Task.objects.filter(biz_num__in=numbers).update(rescues=2)
+    table(biz_num__in=numbers).update(rescues=2)
 
 
-def test_a_row_rescued_twice_is_claimed_only_by_an_idle_worker_and_alone(
-    register: Register,
-) -> None:
+def test_suspects_take_one_slot_one_after_the_other_and_hold_up_nobody(register: Register) -> None:
     register(lambda task: None)
     suspicious("s", "t")
     added("a")
     claimer = Claimer(size=4)
     claimer.claim()
     assert claimer.keys() == ["a"]
-    added("b")
     claimer.claiming.look_for_suspects()
-    claimer.claim()
-    assert claimer.keys() == ["a", "b"]
-    added("c")
-    claimer.claim()
-    assert claimer.keys() == ["a", "b"]
-    claimer.finish()
-    claimer.claim()
-    assert len(claimer.keys()) == 1
-    assert claimer.keys() in (["s"], ["t"])
-    claimer.claim()
-    assert len(claimer.keys()) == 1
-    claimer.hands.work()
-    claimer.claim()
-    assert claimer.keys() == []
-    claimer.finish()
-    for _ in range(4):
+    for number in ("b", "c"):
+        added(number)
         claimer.claim()
-        assert len(claimer.keys()) == 1 or not {"s", "t"} & set(claimer.keys())
-        claimer.finish()
+    suspects = {"s", "t"}
+    assert len(claimer.keys()) == 4
+    assert len(suspects & set(claimer.keys())) == 1
+    assert claimer.keys()[0] in suspects  # before what waits already
+    claimer.finish()
+    claimer.claiming.look_for_suspects()
+    added("d")
+    for _ in range(3):
+        claimer.claim()
+    assert sorted(claimer.keys())[0] == "d"
+    assert len(claimer.keys()) == 2
+    claimer.finish()
     assert not Task.objects.exists()
 
 
-def test_a_worker_with_nothing_else_to_do_finds_a_row_that_must_run_alone_at_once(
-    register: Register,
-) -> None:
+def test_a_suspect_is_claimed_beside_what_runs(register: Register) -> None:
+    register(lambda task: None)
+    added("long")
+    claimer = Claimer(size=2)
+    claimer.claim()
+    claimer.hands.begin()
+    suspicious("s")
+    claimer.claiming.look_for_suspects()
+    for _ in range(2):
+        claimer.claim()
+    assert claimer.keys() == ["s"]
+
+
+def test_a_worker_with_nothing_else_to_do_finds_a_suspect_at_once(register: Register) -> None:
     register(lambda task: None)
     suspicious("s")
     claimer = Claimer()
@@ -430,7 +467,7 @@ def test_a_worker_with_nothing_else_to_do_finds_a_row_that_must_run_alone_at_onc
     assert claimer.keys() == ["s"]
 
 
-def test_a_row_that_must_run_alone_and_went_away_stops_nobody(register: Register) -> None:
+def test_a_suspect_that_went_away_stops_nobody(register: Register) -> None:
     register(lambda task: None)
     suspicious("s")
     claimer = Claimer()
@@ -442,24 +479,46 @@ def test_a_row_that_must_run_alone_and_went_away_stops_nobody(register: Register
     assert claimer.keys() == ["a"]
 
 
-def test_only_the_oldest_worker_drains_at_once_the_next_one_later(
-    register: Register, world: Ticks
+# Errors that are one lane's own
+
+
+def test_an_error_of_one_lane_stops_no_other_and_is_said_once_a_try(
+    register: Register, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     register(lambda task: None)
-    worker_row(age=0)
-    membership = joined(world, lease=30)
-    membership.beat("running", {})
-    claimer = Claimer(membership, lease=30)
-    assert membership.rank() == 1
-    added("a")
+    register(lambda task: None, "broken")
+    added("1", "broken")
+    added("2")
+    claim = store.claim
+
+    def fails_for_one(claimer: Any, lane: Any, *args: Any, **kwargs: Any) -> Any:
+        if lane.biz_code == "broken":
+            raise DataError("integer out of range")
+        return claim(claimer, lane, *args, **kwargs)
+
+    monkeypatch.setattr(store, "claim", fails_for_one)
+    claimer = Claimer()
+    for number in ("3", "4"):
+        claimer.claim()
+        claimer.finish()
+        added(number)
     claimer.claim()
-    suspicious("s")
-    claimer.claiming.look_for_suspects()
-    claimer.claim()
-    added("b")
-    claimer.claim()
-    assert claimer.keys() == ["a", "b"]
-    world.ahead += 10.1
-    added("c")
-    claimer.claim()
-    assert claimer.keys() == ["a", "b"]
+    claimer.finish()
+    assert list(Task.objects.values_list("biz_code", flat=True)) == ["broken"]
+    (record,) = caplog.records
+    assert "'broken'" in record.getMessage()
+    assert "integer out of range" in record.getMessage()
+
+
+def test_an_outage_during_a_claim_is_no_lanes_own(
+    register: Register, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def gone(*args: Any, **kwargs: Any) -> Any:
+        raise OperationalError("server has gone away")
+
+    register(lambda task: None)
+    added()
+    claimer = Claimer()
+    monkeypatch.setattr(store, "claim", gone)
+    with pytest.raises(OperationalError):
+        claimer.claim()

@@ -1,6 +1,8 @@
 """``start()`` and ``shutdown()``: workers inside the current process."""
 
 import asyncio
+import atexit
+import gc
 import threading
 from collections.abc import Callable, Iterator
 from datetime import timedelta
@@ -13,9 +15,11 @@ from django.contrib.auth.models import Group
 
 from django_tasks import api, signals
 from django_tasks.client import add_tasks, cancel_task
+from django_tasks.keys import SCHEDULE_NUM
 from django_tasks.models import Task, WorkerRow
 from django_tasks.status import Status
 from django_tasks.worker import embedded
+from django_tasks.worker.worker import Worker
 from tests.vendor import ON_SQLITE
 from tests.waiting import DEADLINE, eventually
 from tests.worker.conftest import Register
@@ -66,6 +70,17 @@ def test_a_started_worker_runs_due_tasks_and_leaves_nothing_behind(register: Reg
     assert our_threads() == []
 
 
+def test_a_handler_that_is_registered_while_the_worker_runs_runs_by_itself_too(
+    register: Register,
+) -> None:
+    ran = Event()
+    register(lambda task: None, "first", schedule="every 1h")
+    api.start(**QUICK)
+    eventually(lambda: row(SCHEDULE_NUM, "first"), "the worker has made the rows that it knows of")
+    register(lambda task: ran.set(), schedule=timedelta(seconds=0.1))
+    assert ran.wait(DEADLINE)
+
+
 def test_a_task_added_in_the_same_process_starts_at_once(register: Register) -> None:
     """Not at the next poll, which is ten minutes away."""
     ran = Event()
@@ -111,6 +126,21 @@ def test_it_starts_again_after_it_was_stopped(register: Register) -> None:
         api.start(**QUICK)
         eventually(lambda: not Task.objects.exists(), "the row is gone")
         assert api.shutdown()
+
+
+def test_starting_and_stopping_again_and_again_leaves_no_worker_and_no_callback(
+    register: Register,
+) -> None:
+    register(lambda task: None)
+    embedded._stop_at_exit()
+    callbacks = atexit._ncallbacks()
+    for _ in range(3):
+        api.start(**QUICK)
+        eventually(WorkerRow.objects.exists, "the worker has joined")
+        assert api.shutdown()
+    gc.collect()
+    assert atexit._ncallbacks() == callbacks
+    assert [each for each in gc.get_objects() if isinstance(each, Worker)] == []
 
 
 def test_what_runs_at_the_stop_ends_and_what_has_not_started_is_given_back(
@@ -228,7 +258,9 @@ def test_start_and_stop_are_told(register: Register) -> None:
     register(lambda task: None)
     with heard(signals.worker_started) as started, heard(signals.worker_stopped) as stopped:
         api.start(**QUICK)
-        found = eventually(WorkerRow.objects.first, "the worker has joined")
+        # Stopped before its poller has seen that it joined, it tells neither.
+        eventually(lambda: started, "its start is told")
+        found = WorkerRow.objects.get()
         assert api.shutdown()
     facts = {"sender": None, "worker_id": found.pk, "name": found.name, "using": "default"}
     assert (started, stopped) == ([facts], [facts])

@@ -10,7 +10,7 @@ from django.db import DataError, IntegrityError, OperationalError
 from django_tasks import signals
 from django_tasks.claimed import Claimed
 from django_tasks.client import add_task, cancel_task, pause_task
-from django_tasks.models import Task
+from django_tasks.models import Task, WorkerRow
 from django_tasks.outcomes import (
     Again,
     Done,
@@ -57,6 +57,12 @@ def holding(count: int = 1, **wishes: Any) -> tuple[Finisher, list[Claimed]]:
 def write(finisher: Finisher, claims: Sequence[Claimed], *outcomes: Outcome) -> None:
     finisher.add(Ended(*pair) for pair in zip(claims, outcomes, strict=True))
     finisher.write(now(), careful=False)
+
+
+def taken_for_dead(worker_id: int) -> None:
+    """Others fence a worker and rescue what it has."""
+    WorkerRow.objects.filter(pk=worker_id).delete()
+    rescue.rescue([worker_id], lambda row: 5, now(), using=USING)
 
 
 def status(number: int) -> Status | None:
@@ -139,7 +145,7 @@ def test_the_end_of_a_run_whose_row_went_to_somebody_else_changes_nothing(
     outcome: Outcome,
 ) -> None:
     finisher, claims = holding(1)
-    rescue.rescue([claims[0].worker_id], lambda code: 5, now(), using=USING)
+    taken_for_dead(claims[0].worker_id)
     (theirs,) = claimed(joined().worker_id)
     before = Task.objects.values().get()
     with heard(signals.task_lost) as lost:
@@ -155,7 +161,7 @@ def test_it_is_no_news_when_what_never_started_or_may_be_settled_does_not_match(
     outcome: Outcome,
 ) -> None:
     finisher, claims = holding(1)
-    rescue.rescue([claims[0].worker_id], lambda code: 5, now(), using=USING)
+    taken_for_dead(claims[0].worker_id)
     with heard(signals.task_lost) as lost:
         write(finisher, claims, outcome)
     assert lost == []
@@ -263,7 +269,7 @@ def test_a_lost_end_is_told_even_if_a_lock_held_it_up_before(
         patch.setattr(module, "finish", locked)
         with pytest.raises(OperationalError):
             write(finisher, claims, Done())
-    rescue.rescue([claims[0].worker_id], lambda code: 5, now(), using=USING)
+    taken_for_dead(claims[0].worker_id)
     with heard(signals.task_lost) as lost:
         finisher.write(now(), careful=False)
     assert len(lost) == 1
@@ -416,7 +422,7 @@ def test_a_receiver_of_task_lost_that_raises_harms_nothing() -> None:
         raise RuntimeError("receiver")
 
     finisher, claims = holding(2)
-    rescue.rescue([claims[0].worker_id], lambda code: 5, now(), using=USING)
+    taken_for_dead(claims[0].worker_id)
     signals.task_lost.connect(receive)
     try:
         write(finisher, claims, Done(), Done())

@@ -9,6 +9,7 @@ from django.test.utils import CaptureQueriesContext
 
 from django_tasks.models import Task
 from django_tasks.status import OWNED, Status
+from tests.factories import table
 from tests.worker.conftest import Register
 from tests.worker.parts import CODE, Ticks, added, ago, ahead, joined
 from tests.worker.test_claiming import Claimer
@@ -115,11 +116,11 @@ def test_runs_elsewhere_count_and_are_asked_about_at_the_next_poll(
 ) -> None:
     register(lambda task: None, max_running=1)
     backlog(2)
-    Task.objects.filter(biz_num="job0").update(status=Status.RUNNING, claimed_by=ELSEWHERE)
+    table(biz_num="job0").update(status=Status.RUNNING, claimed_by=ELSEWHERE)
     claimer = Claimer(joined(world), poll_interval=0.7)
     assert 0 < asleep(claimer) <= 0.7
     assert claimer.keys() == []
-    Task.objects.filter(biz_num="job0").delete()
+    table(biz_num="job0").delete()
     world.ahead += 0.8
     claimer.claim()
     assert claimer.keys() == ["job1"]
@@ -136,7 +137,7 @@ def test_no_more_wait_in_a_buffer_than_the_process_could_run(register: Register)
 def test_a_rate_lets_them_start_one_by_one_at_its_time(register: Register, world: Ticks) -> None:
     register(lambda task: None, rate_limit="6/m")
     backlog(5)
-    claimer = Claimer(joined(world))
+    claimer = Claimer(joined(world, lease=60))
     starts = []
     for _ in range(4):
         delay = asleep(claimer)
@@ -145,6 +146,7 @@ def test_a_rate_lets_them_start_one_by_one_at_its_time(register: Register, world
         claimer.finish()
         claimer.claiming.note_ends([])
         world.ahead += delay
+        claimer.membership.beat("running", {})
     assert starts == [1, 1, 1, 1]
 
 
@@ -195,15 +197,15 @@ def test_a_row_that_must_run_alone_waits_for_its_limit(register: Register, world
     register(lambda task: None, max_running=1)
     added("alone")
     added("elsewhere")
-    Task.objects.filter(biz_num="alone").update(rescues=2)
-    Task.objects.filter(biz_num="elsewhere").update(status=Status.RUNNING, claimed_by=ELSEWHERE)
+    table(biz_num="alone").update(rescues=2)
+    table(biz_num="elsewhere").update(status=Status.RUNNING, claimed_by=ELSEWHERE)
     claimer = Claimer(joined(world), poll_interval=0.7)
     for _ in range(5):
         claimer.claiming.look_for_suspects()
         asleep(claimer)
         world.ahead += 1
     assert claimer.keys() == []
-    Task.objects.filter(biz_num="elsewhere").delete()
+    table(biz_num="elsewhere").delete()
     for _ in range(5):
         claimer.claiming.look_for_suspects()
         claimer.claim()

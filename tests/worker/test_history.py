@@ -16,7 +16,7 @@ from django_tasks.store import history
 from django_tasks.worker import finisher
 from django_tasks.worker.poller import Poller
 from django_tasks.worker.pruner import INTERVAL
-from tests.factories import a_run
+from tests.factories import a_run, table
 from tests.worker.conftest import Register
 from tests.worker.parts import (
     CODE,
@@ -160,7 +160,7 @@ def test_a_run_that_lost_its_claim_is_told(register: Register, atomic: bool) -> 
     other = worker_row().pk
 
     def overtaken(task: Any) -> None:
-        Task.objects.update(claimed_by=other)
+        table().update(claimed_by=other)
 
     register(overtaken, atomic=atomic)
     added()
@@ -199,7 +199,7 @@ def test_the_line_of_a_lost_run_waits_for_the_database(
     def down(*args: Any, **kwargs: Any) -> None:
         raise OperationalError("gone away")
 
-    register(lambda task: Task.objects.update(claimed_by=10**9))
+    register(lambda task: table().update(claimed_by=10**9))
     added()
     world = World()
     world.poller.run_once()
@@ -253,6 +253,28 @@ def test_it_looks_every_ten_minutes(register: Register) -> None:
     world.poller.run_once()
     old_and_young()
     world.poller.run_once()
+    assert kept() == ["old", "young"]
+    world.ticks.ahead += INTERVAL
+    world.poller.run_once()
+    assert kept() == ["young"]
+
+
+def test_a_failure_to_forget_fails_one_cycle_and_not_all_that_follow(
+    register: Register, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A look through a bloated table that takes longer than a statement may, each time."""
+
+    def takes_too_long(*args: Any) -> int:
+        raise OperationalError("canceling statement due to statement timeout")
+
+    register(fine)
+    old_and_young()
+    world = World()
+    with monkeypatch.context() as patch:
+        patch.setattr(history, "_prune", takes_too_long)
+        with pytest.raises(OperationalError):
+            world.poller.run_once()
+        world.poller.run_once()
     assert kept() == ["old", "young"]
     world.ticks.ahead += INTERVAL
     world.poller.run_once()

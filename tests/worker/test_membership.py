@@ -3,6 +3,7 @@
 from dataclasses import replace
 from datetime import timedelta
 from typing import Any
+from weakref import WeakKeyDictionary
 
 import pytest
 from django.db import OperationalError
@@ -11,9 +12,11 @@ from django_tasks import signals
 from django_tasks.client import cancel_task, get_runs, pause_task
 from django_tasks.models import Task, WorkerRow
 from django_tasks.status import Status
+from django_tasks.store import rescue as rescue_store
 from django_tasks.store import workers
-from django_tasks.worker import rescuer
 from django_tasks.worker.membership import Membership
+from django_tasks.worker.rescuer import Rescuer, give_back_strays
+from tests.factories import table
 from tests.worker.conftest import Register
 from tests.worker.parts import (
     USING,
@@ -34,10 +37,20 @@ LEASE = 30.0
 
 
 def beat(membership: Membership) -> bool:
-    """A heartbeat, after which the others were judged."""
-    renewed = membership.beat("running", {"done": 3})
-    membership.judged()
-    return renewed
+    return membership.beat("running", {"done": 3})
+
+
+_rescuers: WeakKeyDictionary[Membership, Rescuer] = WeakKeyDictionary()
+
+
+def rescue(membership: Membership, *, thorough: bool = True) -> int:
+    """All the pieces of a rescue; how many rows were freed."""
+    rescuer = _rescuers.setdefault(membership, Rescuer(membership, USING))
+    rescuer.look(thorough=thorough)
+    freed = 0
+    while rescuer.has_more():
+        freed += rescuer.rescue_some()
+    return freed
 
 
 def beating(membership: Membership, world: Ticks, seconds: float, every: float = 10.0) -> None:
@@ -207,7 +220,50 @@ def test_dead_is_who_was_watched_for_its_whole_lease_and_sent_nothing(world: Tic
     world.ahead += 1
     beat(membership)
     assert [each.id for each in membership.dead()] == [silent.pk]
-    assert patient.pk in {each.id for each in membership.peers}
+    assert patient.pk in {each.id for each in membership.view.peers}
+
+
+def test_a_refused_heartbeat_judges_nobody(world: Ticks) -> None:
+    """After an outage a worker whose row has gone is the first to come back."""
+    judge, other = joined(world), joined(world)
+    for _ in range(4):
+        world.ahead += LEASE / 3
+        assert beat(other)
+        assert beat(judge)
+    assert judge.may_rescue()
+    WorkerRow.objects.filter(pk=judge.worker_id).delete()
+    world.ahead += 2 * LEASE
+    assert not beat(judge)
+    assert not judge.may_rescue()
+    assert judge.dead() == []
+    judge.join()
+    assert beat(other)
+    assert beat(judge)
+    assert judge.dead() == []
+
+
+def test_the_first_heartbeat_after_an_outage_comes_while_the_rescuer_looks(
+    world: Ticks, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    judge, other = joined(world), joined(world)
+    for _ in range(4):
+        world.ahead += LEASE / 3
+        assert beat(other)
+        assert beat(judge)
+    may_rescue = judge.may_rescue
+
+    def asked_before_the_outage() -> bool:
+        answer = may_rescue()
+        world.ahead += 2 * LEASE
+        assert beat(judge)
+        return answer
+
+    monkeypatch.setattr(judge, "may_rescue", asked_before_the_outage)
+    rescuer = Rescuer(judge, USING)
+    rescuer.look(thorough=False)
+    while rescuer.has_more():
+        rescuer.rescue_some()
+    assert beat(other)
 
 
 @pytest.fixture
@@ -312,13 +368,31 @@ def test_those_who_are_dead_themselves_look_at_nothing(world: Ticks) -> None:
     assert 10 < judge.seconds_to_judge() < 12
 
 
-def test_an_error_before_anybody_was_judged_leaves_the_moment_as_it_is(world: Ticks) -> None:
-    judge, _ = watched(world)
-    world.ahead += judge.seconds_to_judge() + 0.01
-    judge.beat("running", {})
-    assert judge.seconds_to_judge() < 0
-    judge.judged()
-    assert judge.seconds_to_judge() > 100
+def test_an_error_before_somebody_was_rescued_leaves_it_to_be_done(
+    world: Ticks, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    judge, peer = watched(world)
+    added()
+    claimed(peer.worker_id)
+    rescuer = Rescuer(judge, USING)
+    beating(judge, world, judge.seconds_to_judge() + 0.01)
+    rescuer.look(thorough=False)
+    for module, name in (
+        (workers, "fence"),
+        (workers, "orphaning_owners"),
+        (rescue_store, "rescue"),
+    ):
+        assert stored().claimed_by == peer.worker_id
+        with monkeypatch.context() as patch:
+            patch.setattr(module, name, raising)
+            with pytest.raises(OperationalError):
+                rescuer.rescue_some()
+        rescuer.rescue_some()
+    assert stored().claimed_by is None
+
+
+def raising(*args: Any, **kwargs: Any) -> None:
+    raise OperationalError("server has gone away")
 
 
 def test_a_database_that_hung_leaves_a_gap(world: Ticks, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -369,7 +443,7 @@ def test_a_gap_of_more_than_a_lease_makes_a_newcomer_of_it(world: Ticks) -> None
     assert membership.may_rescue()
 
 
-def test_a_gap_shorter_than_the_lease_also_makes_others_look_dead_who_are_not(
+def test_after_a_gap_shorter_than_the_lease_nobody_is_taken_for_dead_either(
     world: Ticks,
 ) -> None:
     """The database is away for nine tenths of a lease. Who beat a third of a lease before that
@@ -382,8 +456,22 @@ def test_a_gap_shorter_than_the_lease_also_makes_others_look_dead_who_are_not(
     beat(judge)
     world.ahead += LEASE * 0.9
     beat(judge)
-    assert other.worker_id in {each.id for each in judge.dead()}
     assert not judge.may_rescue()
+    assert judge.dead() == []
+    judge.view = judge.view._replace(may_judge=True)
+    assert other.worker_id in {each.id for each in judge.dead()}
+
+
+def test_a_worker_that_was_taken_for_dead_judges_nobody_until_its_next_life_is_old(
+    world: Ticks,
+) -> None:
+    judge, other = joined(world), joined(world)
+    beating(judge, world, 2 * LEASE)
+    assert other.worker_id in {each.id for each in judge.dead()}
+    WorkerRow.objects.filter(pk=judge.worker_id).delete()
+    assert not beat(judge)
+    assert not judge.may_rescue()
+    assert judge.dead() == []
 
 
 def test_nothing_is_rescued_before_it_may_judge(world: Ticks) -> None:
@@ -392,7 +480,7 @@ def test_nothing_is_rescued_before_it_may_judge(world: Ticks) -> None:
     claimed(dead.pk)
     membership = joined(world)
     beating(membership, world, LEASE - 1)
-    assert rescuer.rescue_from_dead(membership, using=USING) == 0
+    assert rescue(membership) == 0
     assert stored().claimed_by == dead.pk
     assert WorkerRow.objects.filter(pk=dead.pk).exists()
 
@@ -411,7 +499,7 @@ def rescued(judge: Membership, world: Ticks) -> int:
     """How many rows are freed once everybody was watched for a whole lease."""
     beat(judge)
     beating(judge, world, LEASE + 1)
-    return rescuer.rescue_from_dead(judge, using=USING)
+    return rescue(judge)
 
 
 def test_a_dead_workers_claims_are_freed_and_its_row_goes(judge: Membership, world: Ticks) -> None:
@@ -428,7 +516,9 @@ def test_a_dead_workers_claims_are_freed_and_its_row_goes(judge: Membership, wor
     assert (stored("2").status, stored("2").rescues) == (Status.PAUSED, 1)
     assert {task.claimed_by for task in Task.objects.all()} == {None}
     assert not WorkerRow.objects.filter(pk=dead.pk).exists()
-    assert told == [{"sender": None, "worker_id": dead.pk, "count": 3, "using": USING}]
+    (message,) = told
+    assert (message["worker_id"], message["count"]) == (dead.pk, 3)
+    assert message["tasks"] == ["job/0", "job/1", "job/2"]
     assert rescued(judge, world) == 0
 
 
@@ -440,14 +530,14 @@ def test_a_living_workers_claims_are_left_alone(judge: Membership, world: Ticks)
         world.ahead += LEASE / 3
         beat(living)
         beat(judge)
-        assert rescuer.rescue_from_dead(judge, using=USING) == 0
+        assert rescue(judge) == 0
     assert stored().claimed_by == living.worker_id
 
 
 def test_claims_of_a_worker_that_has_no_row_any_more_are_freed_at_once(judge: Membership) -> None:
     added()
     claimed(judge.worker_id + 1000)
-    assert rescuer.rescue_from_dead(judge, using=USING) == 1
+    assert rescue(judge) == 1
     assert stored().claimed_by is None
 
 
@@ -458,13 +548,13 @@ def test_orphans_are_looked_for_when_a_worker_has_gone_and_when_asked_to(
     beat(judge)
     added()
     claimed(gone.pk)
-    assert rescuer.rescue_from_dead(judge, using=USING, thorough=False) == 0
+    assert rescue(judge, thorough=False) == 0
     gone.delete()
     beat(judge)
-    assert rescuer.rescue_from_dead(judge, using=USING, thorough=False) == 1
+    assert rescue(judge, thorough=False) == 1
     claimed(judge.worker_id + 1000)
-    assert rescuer.rescue_from_dead(judge, using=USING, thorough=False) == 0
-    assert rescuer.rescue_from_dead(judge, using=USING, thorough=True) == 1
+    assert rescue(judge, thorough=False) == 0
+    assert rescue(judge, thorough=True) == 1
 
 
 def test_a_dead_worker_that_beats_once_more_is_not_fenced(judge: Membership, world: Ticks) -> None:
@@ -475,7 +565,7 @@ def test_a_dead_worker_that_beats_once_more_is_not_fenced(judge: Membership, wor
     beating(judge, world, LEASE + 1)
     assert [each.id for each in judge.dead()] == [late.worker_id]
     beat(late)
-    assert rescuer.rescue_from_dead(judge, using=USING) == 0
+    assert rescue(judge) == 0
     assert stored().claimed_by == late.worker_id
 
 
@@ -499,7 +589,7 @@ def test_a_death_alone_counts_and_the_last_one_is_the_end(
     with heard(signals.task_failed) as failed:
         for expected in (1, 2):
             dead = worker_row(age=1000)
-            Task.objects.update(status=1, claimed_by=dead.pk, rescues=2)
+            table().update(status=1, claimed_by=dead.pk, rescues=2)
             assert failed == []
             rescued(judge, world)
             assert (stored().attempts, stored().rescues) == (expected, 2)
@@ -509,8 +599,9 @@ def test_a_death_alone_counts_and_the_last_one_is_the_end(
     assert one.keys() == {"sender", "task", "exception", "error", "using"}
     assert (str(one["task"]), one["sender"], one["exception"]) == ("job/1", None, None)
     assert one["error"] == stored().last_error
-    (run,) = get_runs("job", "1")
+    run, before = get_runs("job", "1")
     assert (run.outcome, run.worker, run.error) == ("failed", f"#{dead.pk}", stored().last_error)
+    assert (before.outcome, before.error) == ("rescued", "The worker died while it had this task.")
 
 
 @pytest.mark.parametrize(
@@ -537,7 +628,7 @@ def test_how_many_deaths_a_row_may_cause_it_may_say_itself(
         register(lambda task: None, max_attempts=allowed)
     added()
     dead = worker_row(age=1000)
-    Task.objects.update(status=1, claimed_by=dead.pk, rescues=2, schedule=schedule)
+    table().update(status=1, claimed_by=dead.pk, rescues=2, schedule=schedule)
     rescued(judge, world)
     assert stored().status == status
 
@@ -553,7 +644,7 @@ def test_receivers_that_raise_do_not_stop_a_rescue(
         dead = worker_row(age=1000)
         added(str(number))
         claimed(dead.pk)
-    Task.objects.update(rescues=2)
+    table().update(rescues=2)
     for signal in (signals.task_failed, signals.task_rescued):
         signal.connect(receive)
     try:
@@ -574,7 +665,7 @@ def test_strays_are_given_back_as_they_were_and_the_held_stay(judge: Membership)
     held = [each.id for each in claims if each.biz_num == "0"]
     cancel_task("job", "2")
     pause_task("job", "3")
-    assert rescuer.give_back_strays(judge, held, using=USING) == 3
+    assert give_back_strays(judge, held, using=USING) == 3
     assert stored("0").claimed_by == judge.worker_id
     assert (stored("1").status, stored("1").attempts, stored("1").rescues) == (0, 0, 0)
     assert row("2") is None

@@ -1,8 +1,12 @@
-"""While a database does not answer: longer waits, and two lines in the log."""
+"""While a database cannot be worked with: longer waits, and lines in the log that say why."""
+
+from collections.abc import Callable
 
 import pytest
+from django.db.utils import OperationalError
 
-from django_tasks.worker.outage import FIRST_DELAY, LONGEST_DELAY, Outage
+from django_tasks.worker import outage as module
+from django_tasks.worker.outage import FIRST_DELAY, LONGEST_DELAY, Outage, reason_of
 
 
 def test_delays_grow_with_jitter_up_to_a_limit() -> None:
@@ -23,8 +27,35 @@ def test_it_is_said_once_that_it_is_down_and_once_that_it_is_back(
     for _ in range(3):
         outage.is_over()
     down, back = (record.getMessage() for record in caplog.records)
-    assert down.startswith("Database default does not answer (OSError: refused); 7 ends are kept")
+    assert down == (
+        "Database default does not answer (OSError: refused); 7 ends are kept; trying again until"
+        " it is back"
+    )
     assert back.startswith("Database default is back after")
+
+
+def test_an_outage_that_lasts_is_said_each_minute(
+    caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    outage = Outage("default")
+    for second in range(181):
+        monkeypatch.setattr(module, "ticks", lambda second=second: 5000.0 + second)
+        outage.delay_after(OSError("refused"), 1)
+    lines = [record.getMessage() for record in caplog.records]
+    begin = "Database default does not answer (OSError: refused)"
+    end = "; 1 end is kept; trying again until it is back"
+    lasting = [f"{begin}, for {seconds} s now{end}" for seconds in (60, 120, 180)]
+    assert lines == [begin + end, *lasting]
+
+
+def test_another_reason_is_said_at_once(caplog: pytest.LogCaptureFixture) -> None:
+    outage = Outage("default")
+    for error in (OSError("refused"), OperationalError(1045, "Access denied for user 'x'")):
+        for _ in range(3):
+            outage.delay_after(error, 0)
+    first, second = (record.getMessage() for record in caplog.records)
+    assert "does not answer (OSError" in first
+    assert "refuses the user or the password (OperationalError: (1045, " in second
 
 
 def test_each_outage_begins_with_short_delays(caplog: pytest.LogCaptureFixture) -> None:
@@ -39,3 +70,55 @@ def test_each_outage_begins_with_short_delays(caplog: pytest.LogCaptureFixture) 
 def test_without_an_outage_nothing_is_said(caplog: pytest.LogCaptureFixture) -> None:
     Outage("default").is_over()
     assert caplog.records == []
+
+
+def from_psycopg(state: str) -> OperationalError:
+    """Django's error around one of psycopg's, which knows its state."""
+    error = OperationalError("something in another language")
+    cause = Exception()
+    cause.sqlstate = state  # type: ignore[attr-defined]
+    error.__cause__ = cause
+    return error
+
+
+def from_libpq(words: str) -> OperationalError:
+    return OperationalError(f'connection to server at "127.0.0.1", port 5432 failed: {words}')
+
+
+REASONS = [
+    (OperationalError(2002, "Can't connect to server on '127.0.0.1' (115)"), "silent"),
+    (OperationalError(2005, "Unknown server host 'nohost'"), "silent"),
+    (OperationalError(2006, "Server has gone away"), "silent"),
+    (OperationalError(1045, "Access denied for user 'tasks'@'localhost'"), "denied"),
+    (OperationalError(1044, "Access denied for user … to database 'x'"), "denied"),
+    (OperationalError(1049, "Unknown database 'x'"), "unknown"),
+    (OperationalError(1040, "Too many connections"), "refused"),
+    (OperationalError(1146, "Table 'x.t_task_worker' doesn't exist"), "empty"),
+    (from_psycopg("28P01"), "denied"),
+    (from_psycopg("3D000"), "unknown"),
+    (from_psycopg("42P01"), "empty"),
+    (from_psycopg("57014"), "silent"),
+    (from_libpq('FATAL:  password authentication failed for user "x"'), "denied"),
+    (from_libpq('FATAL:  role "x" does not exist'), "denied"),
+    (from_libpq('FATAL:  no pg_hba.conf entry for host "1.2.3.4"'), "denied"),
+    (from_libpq("fe_sendauth: no password supplied"), "denied"),
+    (from_libpq('FATAL:  database "x" does not exist'), "unknown"),
+    (from_libpq("FATAL:  Passwort-Authentifizierung fehlgeschlagen"), "refused"),
+    (from_libpq("FATAL:  the database system is starting up"), "refused"),
+    (from_libpq("Connection refused"), "silent"),
+    (OperationalError("unable to open database file"), "no file"),
+    (OperationalError("no such table: t_task_worker"), "empty"),
+    (OperationalError("database is locked"), "silent"),
+    (OperationalError(), "silent"),
+    (OperationalError([]), "silent"),
+]
+
+
+@pytest.mark.parametrize(("error", "reason"), REASONS, ids=lambda value: str(value)[:50])
+def test_an_error_tells_its_reason(error: OperationalError, reason: str) -> None:
+    assert reason_of(error) == reason
+
+
+@pytest.mark.parametrize("make", [OperationalError, OSError])
+def test_a_reason_is_found_in_any_class_of_error(make: Callable[..., BaseException]) -> None:
+    assert reason_of(make(1049, "Unknown database 'x'")) == "unknown"

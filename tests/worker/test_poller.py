@@ -12,8 +12,9 @@ from django_tasks.client import cancel_task
 from django_tasks.models import Task, WorkerRow
 from django_tasks.status import Status
 from django_tasks.store import claim as claim_store
-from django_tasks.store import workers
+from django_tasks.worker.heartbeat import Heartbeat
 from django_tasks.worker.poller import LONGEST_SLEEP, TIDY_EVERY, UNSURE_BEATS, Poller
+from tests.factories import table
 from tests.worker.conftest import Register
 from tests.worker.parts import (
     CODE,
@@ -43,13 +44,16 @@ class Cycles:
         self.membership = joined(world, **wishes)
         self.hands = Hands(runner(self.membership), size)
         self.poller = Poller(self.config, self.membership, self.hands)
-
-    def run(self) -> float:
-        return self.poller.run_once()
+        self.heartbeat = Heartbeat(
+            self.config, self.membership, self.poller, lambda: None, lambda message: message()
+        )
+        self.heartbeat.joined = True
+        self.run = self.poller.run_once
 
     def beat(self) -> float:
-        """A cycle that is due for a heartbeat."""
+        """A heartbeat, and the cycle that it gives a reason for."""
         self.world.ahead += self.config.heartbeat_interval
+        self.heartbeat.cycle()
         return self.run()
 
 
@@ -75,15 +79,10 @@ def test_the_next_time_comes_back_as_the_delay(register: Register, world: Ticks)
     assert 0 < cycles.run() <= 0.15
 
 
-def test_no_delay_is_much_longer_than_the_poll_interval_or_until_the_next_heartbeat(
-    register: Register, world: Ticks
-) -> None:
+def test_no_delay_is_much_longer_than_the_poll_interval(register: Register, world: Ticks) -> None:
     register(lambda task: None)
     added(when=ahead())
     assert 0.4 <= Cycles(world, poll_interval=0.4).run() <= 0.4 * LONGEST_SLEEP
-    old = Cycles(world, poll_interval=60, lease=30)
-    old.beat()
-    assert 9 < old.run() <= 11.25
 
 
 def test_an_idle_worker_costs_seventy_statements_a_minute_at_most(
@@ -159,15 +158,13 @@ def test_quiet_it_gives_back_what_has_not_started_and_waits_for_the_rest(
     cycles.run()
     assert cycles.poller.finished
     assert Task.objects.filter(status=0).count() == Task.objects.count() == 3
-    assert not WorkerRow.objects.exists()
 
 
-def test_quiet_and_idle_it_leaves_at_once(world: Ticks) -> None:
+def test_quiet_and_idle_it_has_finished_at_once(world: Ticks) -> None:
     cycles = Cycles(world)
     cycles.poller.quieten()
     assert cycles.run() == 0
     assert cycles.poller.finished
-    assert not WorkerRow.objects.exists()
 
 
 def test_until_empty_ends_when_nothing_is_due_and_nothing_runs(
@@ -249,7 +246,7 @@ def test_taken_for_dead_it_goes_on_as_somebody_new_and_starts_nothing_that_it_he
     cycles.run()
     old = cycles.membership.worker_id
     WorkerRow.objects.all().delete()
-    Task.objects.update(status=0, claimed_by=None, version=9)
+    table().update(status=0, claimed_by=None, version=9)
     with heard(signals.task_lost) as lost:
         cycles.hands.size = 0
         cycles.beat()
@@ -347,19 +344,6 @@ def test_an_end_whose_answer_was_lost_is_not_told_as_lost(
         cycles.run()
     assert row() is None
     assert lost == []
-
-
-@pytest.mark.parametrize("name", ["roll_call", "beat"])
-def test_a_heartbeat_that_failed_is_tried_again_in_the_next_cycle(
-    register: Register, world: Ticks, monkeypatch: pytest.MonkeyPatch, name: str
-) -> None:
-    cycles = Cycles(world)
-    failing_once(monkeypatch, workers, name, after=False)
-    with pytest.raises(OperationalError):
-        cycles.beat()
-    assert cycles.membership.seconds_to_beat() <= 0
-    cycles.run()
-    assert cycles.membership.seconds_to_beat() > 0
 
 
 def test_after_contention_one_cycle_steps_over_what_is_locked(

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from datetime import datetime, timedelta, timezone
+from itertools import cycle
 from typing import Any
 
 import pytest
@@ -19,6 +20,7 @@ from django_tasks.status import Status
 from django_tasks.store.finish import Ended, finish
 from django_tasks.times import aware
 from django_tasks.worker.membership import Membership
+from tests.factories import table
 from tests.worker.conftest import Register
 from tests.worker.parts import (
     CODE,
@@ -135,7 +137,7 @@ def test_stop_ends_it(register: Register, answer: Any) -> None:
 def test_a_schedule_that_is_over_ends_the_task(register: Register) -> None:
     runs = Runs(register, nothing)
     added(when=ago(60), schedule=At(ahead(30)))
-    Task.objects.update(schedule=str(At(ago(30))))
+    table().update(schedule=str(At(ago(30))))
     assert runs.run() == Done()
     assert row() is None
 
@@ -183,7 +185,7 @@ def test_after_the_last_attempt_the_schedule_goes_on(register: Register) -> None
 def test_if_that_was_its_last_time_it_is_parked(register: Register) -> None:
     runs = Runs(register, fail, max_attempts=1)
     added(when=ago(60), schedule="every 1h")
-    Task.objects.update(schedule=str(At(ago(30))))
+    table().update(schedule=str(At(ago(30))))
     assert isinstance(runs.run(), Fail)
     assert stored().status == Status.FAILED
 
@@ -191,7 +193,7 @@ def test_if_that_was_its_last_time_it_is_parked(register: Register) -> None:
 def test_a_schedule_that_says_nothing_parks_the_task_unrun(register: Register) -> None:
     runs = Runs(register, nothing)
     added(when=ago(60), schedule="every 1h")
-    Task.objects.update(schedule="now and then")
+    table().update(schedule="now and then")
     with heard(signals.task_failed) as failed:
         assert isinstance(runs.run(), Fail)
     assert not runs.times
@@ -306,6 +308,31 @@ def test_catch_up_runs_the_last_so_many(register: Register) -> None:
     assert stored().when == on_the_hour() + HOUR
 
 
+@pytest.mark.parametrize("catch_up", [1, 3])
+def test_what_is_too_much_to_catch_up_is_told_once_and_is_no_overrun(
+    register: Register, caplog: pytest.LogCaptureFixture, catch_up: int
+) -> None:
+    runs = Runs(register, nothing, coalesce=False, catch_up=catch_up)
+    added(when=on_the_hour(100), schedule=hourly())
+    with heard(signals.task_missed) as missed:
+        for _ in range(catch_up):
+            runs.run()
+    assert [message["action"] for message in missed] == ["catch_up"]
+    assert "more have passed than it is to catch up" in caplog.text
+    assert "overrun" not in caplog.text
+    assert stored().when == on_the_hour() + HOUR
+
+
+def test_nothing_is_told_where_all_of_it_is_caught_up(register: Register) -> None:
+    runs = Runs(register, nothing, coalesce=False, catch_up=4)
+    added(when=on_the_hour(3), schedule=hourly())
+    with heard(signals.task_missed) as missed:
+        for _ in range(4):
+            runs.run()
+    assert missed == []
+    assert runs.times == [on_the_hour(hours) for hours in (3, 2, 1, 0)]
+
+
 @pytest.mark.parametrize(
     ("on_misfire", "runs_it"), [(None, False), ("skip", False), ("run", True)], ids=str
 )
@@ -355,19 +382,22 @@ def test_or_dropped_if_it_is_to_be_skipped(register: Register) -> None:
     assert row() is None
 
 
-def test_a_task_that_was_rescued_may_be_a_misfire(register: Register) -> None:
+def test_a_task_that_was_rescued_is_no_misfire_for_it_may_have_begun_in_time(
+    register: Register,
+) -> None:
     runs = Runs(register, nothing, misfire_grace_time=10)
     added(when=ago(3600), schedule="every 2h")
-    Task.objects.update(rescues=1)
+    table().update(rescues=1)
     with heard(signals.task_missed) as missed:
         runs.run()
-    assert [message["action"] for message in missed] == ["skip"]
+    assert missed == []
+    assert len(runs.times) == 1
 
 
 def test_times_that_pass_during_a_run_are_told(register: Register) -> None:
     runs = Runs(register, nothing, backoff=0)
     added(when=on_the_hour(3), schedule=hourly())
-    Task.objects.update(attempts=1)
+    table().update(attempts=1)
     with heard(signals.task_missed) as missed:
         runs.run()
     assert [message["action"] for message in missed] == ["overrun"]
@@ -384,7 +414,7 @@ def test_an_attempt_after_a_failure_is_no_misfire(register: Register) -> None:
     runs = Runs(register, once, misfire_grace_time=3601, backoff=0)
     added(when=ago(3600))
     runs.run()
-    Task.objects.update(when=ago(3700))
+    table().update(when=ago(3700))
     assert runs.run() == Done()
 
 
@@ -439,7 +469,7 @@ def test_a_handlers_schedule_has_one_row(register: Register) -> None:
 
 def test_another_schedule_moves_the_row_and_keeps_its_payload(register: Register) -> None:
     kept(register, "every 30m")
-    Task.objects.update(biz_ext={"runs": 3})
+    table().update(biz_ext={"runs": 3})
     moved = kept(register, "every 2h")
     assert moved is not None
     assert (moved.schedule, moved.biz_ext, moved.version) == ("every 2h", {"runs": 3}, 1)
@@ -526,6 +556,80 @@ def test_a_trigger_that_this_host_does_not_have_is_left_for_another(
     assert "it waits" in caplog.text
 
 
+class Jittered(Trigger):
+    """One that has a jitter of its own: each answer has the next of ``jitters`` in it, in turn."""
+
+    def __init__(self, *jitters: int) -> None:
+        self.jitters = cycle(jitters)
+        self.previous: list[datetime | None] = []
+
+    def get_next_fire_time(self, previous: datetime | None, now: datetime) -> datetime:
+        self.previous.append(previous)
+        return (previous or now) + HOUR + timedelta(seconds=next(self.jitters))
+
+
+class OwnRuns(Runs):
+    """Runs of a handler with a trigger; its row was due ``seconds`` ago."""
+
+    def __init__(self, register: Register, trigger: Jittered, seconds: float, **attributes: Any):
+        self.due = ago(seconds)
+        kept(register, Trigger())
+        registry.forget()
+        super().__init__(register, nothing, schedule=trigger, **attributes)
+        reschedule_task(CODE, SCHEDULE_NUM, self.due)
+
+
+WAYS = [{}, {"coalesce": False}, {"coalesce": False, "catch_up": 3}]
+
+
+@pytest.mark.parametrize("ways", WAYS, ids=str)
+@pytest.mark.parametrize("late", [0.1, 30, 3590])
+def test_a_trigger_with_jitter_has_left_nothing_out_where_nothing_has_passed(
+    register: Register, late: float, ways: dict[str, Any]
+) -> None:
+    # Each answer is earlier than the one before; the second is the last that is ahead.
+    trigger = Jittered(60, 30, -1200, -1300, -1400)
+    if ways:  # of several missed times each has its run: nobody asks at the start
+        next(trigger.jitters)
+    runs = OwnRuns(register, trigger, late, **ways)
+    with heard(signals.task_missed) as missed:
+        runs.run(SCHEDULE_NUM)
+    assert missed == []
+    assert runs.times == [runs.due]
+    assert stored(SCHEDULE_NUM).when == runs.due + HOUR + timedelta(seconds=30)
+
+
+@pytest.mark.parametrize("ways", [WAYS[0], WAYS[2]], ids=str)
+def test_what_a_trigger_with_jitter_said_and_what_has_passed_is_not_asked_for_again(
+    register: Register, ways: dict[str, Any]
+) -> None:
+    # Asked again from the time of the run, it would say that its next time is still to come.
+    trigger = Jittered(0, *range(120, 600))
+    runs = OwnRuns(register, trigger, 3660, **ways)
+    table().update(attempts=1)  # as one that was tried again: the times passed meanwhile
+    with heard(signals.task_missed) as missed:
+        runs.run(SCHEDULE_NUM)
+    first = runs.due + HOUR
+    assert trigger.previous[0] == runs.due
+    assert set(trigger.previous[1:]) == {first}
+    if ways:
+        assert missed == []
+        assert stored(SCHEDULE_NUM).when == first
+    else:
+        assert [message["action"] for message in missed] == ["overrun"]
+        assert stored(SCHEDULE_NUM).when == first + HOUR + timedelta(seconds=120)
+
+
+def test_of_several_that_a_trigger_with_jitter_missed_the_last_one_runs(register: Register) -> None:
+    trigger = Jittered(*range(60))
+    runs = OwnRuns(register, trigger, 3 * 3600 + 600)
+    with heard(signals.task_missed) as missed:
+        runs.run(SCHEDULE_NUM)
+    assert [message["action"] for message in missed] == ["coalesce"]
+    assert runs.due + 3 * HOUR <= runs.times[0] < now()
+    assert stored(SCHEDULE_NUM).when > now()
+
+
 class Broken(Trigger):
     def get_next_fire_time(self, previous: datetime | None, now: datetime) -> datetime:
         if previous is None:
@@ -561,7 +665,7 @@ def test_work_that_is_done_is_not_done_again_because_the_schedule_fails(register
 def test_a_row_that_is_being_cancelled_counts_as_absent(register: Register) -> None:
     kept(register, "every 30m")
     owned = {"claimed_by": 7, "claim_time": now()}
-    Task.objects.update(status=Status.CANCELLING, **owned)
+    table().update(status=Status.CANCELLING, **owned)
     again = kept(register, "every 30m")
     assert again is not None
     assert again.status == Status.RUNNING
@@ -601,7 +705,7 @@ def test_a_schedule_that_cannot_be_stored_is_refused(schedule: Any) -> None:
 
 def test_an_add_replaces_the_schedule_as_it_does_the_rest(register: Register) -> None:
     added(schedule="every 1h")
-    Task.objects.update(scheduled_time=ago(1))
+    table().update(scheduled_time=ago(1))
     added(when=ahead(9))
     task = stored()
     assert (task.schedule, task.scheduled_time) == (None, None)
@@ -616,7 +720,7 @@ def test_a_cancel_ends_a_schedule(register: Register) -> None:
 def test_given_back_it_is_as_it_was(register: Register) -> None:
     Runs(register, nothing)
     added(when=ago(5), schedule="every 1h")
-    Task.objects.update(scheduled_time=ago(9))
+    table().update(scheduled_time=ago(9))
     before = stored()
     (claim,) = claimed(joined().worker_id)
     finish([Ended(claim, GiveBack())], now(), using=USING)

@@ -23,6 +23,7 @@ from django_tasks.worker.claiming import Claiming
 from django_tasks.worker.coroutines import EventLoop
 from django_tasks.worker.execution import ERROR_LENGTH
 from django_tasks.worker.finisher import Finisher
+from tests.factories import table
 from tests.worker.conftest import Register
 from tests.worker.parts import USING, Hands, added, claimed, config, joined, runner, stored
 
@@ -233,7 +234,7 @@ def test_a_payload_is_data_whatever_it_looks_like(
     seen: list[Any] = []
     register(lambda task: seen.append(task.biz_ext))
     added(biz_ext=value)
-    Task.objects.update(last_error="os.system")
+    table().update(last_error="os.system")
     work()
     assert seen == [value]
     assert (no_import, CLASSES_MADE) == ([], [])
@@ -246,7 +247,7 @@ def test_a_schedule_is_data_whatever_it_looks_like(
     seen: list[Any] = []
     register(seen.append)
     added()
-    Task.objects.update(schedule=text)
+    table().update(schedule=text)
     work()
     assert not seen
     assert Task.objects.get().status == Status.FAILED

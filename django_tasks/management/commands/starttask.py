@@ -2,8 +2,10 @@
 
 import argparse
 import logging
+import os
 import sys
-from collections.abc import Callable
+import threading
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from django.apps import apps
@@ -13,23 +15,30 @@ from django.db.backends.base.base import BaseDatabaseWrapper
 from django.utils import autoreload
 
 import django_tasks
-from django_tasks import conf, installation, registry
+from django_tasks import conf, installation, logs, registry
 from django_tasks.models import Task
+from django_tasks.store import demands
 from django_tasks.worker.config import WorkerConfig, worker_config
 from django_tasks.worker.embedded import start_worker, wait_for_workers
 from django_tasks.worker.limits import Limits
 from django_tasks.worker.supervisor import fitting_processes, run_process, run_processes
 
 LEVELS = {0: logging.WARNING, 1: logging.INFO}
+# How many names of queues or codes the introduction lists.
+MOST_NAMES = 20
 
 
 class Command(BaseCommand):
     help = (
         "Run due tasks until stopped. SIGTERM or Ctrl-C: claim no more, let what runs end, exit."
-        " A second one ends at once."
+        " A second one, after a second or later, ends at once."
     )
     # The checks that matter here are made below, each with one sentence.
     requires_system_checks: list[str] = []
+
+    def create_parser(self, prog_name: str, subcommand: str, **kwargs: Any) -> CommandParser:
+        # A flag that is nearly another one is not to be taken for it: --queue for --queues.
+        return super().create_parser(prog_name, subcommand, **{"allow_abbrev": False, **kwargs})
 
     def add_arguments(self, parser: CommandParser) -> None:
         add = parser.add_argument
@@ -50,17 +59,31 @@ class Command(BaseCommand):
 
     def handle(self, *args: Any, **options: Any) -> None:
         _refuse_clash()
+        _refuse_place()
         configs, processes = _configs(options)
         limits = Limits(options["max_tasks_per_child"], options["max_memory_per_child"])
         _refuse_missing_handlers(configs[0])
+        _refuse_unfit_databases(configs)
         _refuse_missing_tables(configs)
-        _show_log(options["verbosity"])
-        self.stdout.write(_introduction(configs, processes))
-        self.stdout.flush()
+        if not _is_watching(options["reload"]):
+            self._introduce(configs, processes, options["verbosity"])
         if options["reload"]:
             autoreload.run_with_reloader(_run_reloading, configs)
         elif code := _run(configs, processes, limits):
             sys.exit(code)
+
+    def _introduce(self, configs: list[WorkerConfig], processes: int, verbosity: int) -> None:
+        """Say what is served: where the log goes, or in plain text before a log for people."""
+        sentence = _introduction(configs, processes)
+        if not _show_log(verbosity):
+            logs.introduced(sentence)
+        elif verbosity:
+            self.stdout.write(sentence)
+            self.stdout.flush()
+        known = {handler.queue for handler in registry.get_task_handlers().values()}
+        for queue in configs[0].queues:
+            if queue not in known:
+                logs.strange_queue(queue)
 
 
 def _run(configs: list[WorkerConfig], processes: int, limits: Limits) -> int:
@@ -159,6 +182,22 @@ def _refuse_clash() -> None:
         raise CommandError(f"({installation.CHECK_ID}) {clash} {installation.CURE}")
 
 
+def _refuse_place() -> None:
+    """Raise CommandError where workers could not see the tasks, or signals could not be heard."""
+    for connection in connections.all(initialized_only=True):
+        if connection.in_atomic_block:
+            raise CommandError(
+                f"starttask cannot run inside a transaction (there is one on {connection.alias}):"
+                " its workers have connections of their own and see nothing of it; call it outside"
+                " of atomic(), in tests from a TransactionTestCase."
+            )
+    if threading.current_thread() is not threading.main_thread():
+        raise CommandError(
+            "starttask runs in the main thread only, for it listens to signals; use"
+            " django_tasks.api.start() to run a worker inside another program."
+        )
+
+
 def _refuse_missing_handlers(config: WorkerConfig) -> None:
     if problems := registry.problems():
         raise CommandError("\n".join(["Handlers that cannot be registered:", *problems]))
@@ -170,6 +209,12 @@ def _refuse_missing_handlers(config: WorkerConfig) -> None:
         )
     if missing := sorted(set(config.codes) - set(known)):
         raise _usage(f"--codes {', '.join(missing)}: there is only {', '.join(known)}")
+
+
+def _refuse_unfit_databases(configs: list[WorkerConfig]) -> None:
+    for config in configs:
+        if problem := demands.refusal(config.using):
+            raise CommandError(problem)
 
 
 def _refuse_missing_tables(configs: list[WorkerConfig]) -> None:
@@ -211,23 +256,43 @@ def _missing_columns(connection: BaseDatabaseWrapper) -> list[str]:
 # What a person sees
 
 
-def _show_log(verbosity: int) -> None:
-    """Print the package's log, unless the project has configured where it goes."""
+def _is_watching(is_reloading: bool) -> bool:
+    """Whether this process only watches over the one that runs the tasks, and reloads it."""
+    return is_reloading and os.environ.get(autoreload.DJANGO_AUTORELOAD_ENV) != "true"
+
+
+class _Printer(logging.StreamHandler):  # type: ignore[type-arg]  # not generic where it runs
+    """Prints the log for people, where the project has said nothing about it."""
+
+
+def _show_log(verbosity: int) -> bool:
+    """Print the package's log; False if the project has configured where it goes."""
     logger = logging.getLogger("django_tasks")
-    if logger.hasHandlers():
-        return
-    handler = logging.StreamHandler()
-    handler.setFormatter(
-        logging.Formatter("%(asctime)s %(levelname)-7s %(processName)s: %(message)s")
-    )
-    logger.addHandler(handler)
+    if not any(isinstance(handler, _Printer) for handler in logger.handlers):
+        if logger.hasHandlers():
+            return False
+        handler = _Printer()
+        handler.setFormatter(
+            logging.Formatter("%(asctime)s %(levelname)-7s %(processName)s: %(message)s")
+        )
+        logger.addHandler(handler)
     logger.setLevel(LEVELS.get(verbosity, logging.DEBUG))
+    return True
 
 
 def _introduction(configs: list[WorkerConfig], processes: int) -> str:
     places = ", ".join(f"{config.using} ({connections[config.using].vendor})" for config in configs)
     codes = configs[0].codes or sorted(registry.get_task_handlers())
+    queues = configs[0].queues
     return (
         f"django_tasks {django_tasks.__version__}: {processes} x {configs[0].threads} threads on"
-        f" {places}, {len(codes)} handlers ({', '.join(codes)}). Ctrl-C stops."
+        f" {places}, {_list('queue', queues) if queues else 'all queues'},"
+        f" {_list('handler', codes)}. Ctrl-C stops."
     )
+
+
+def _list(noun: str, names: Sequence[str]) -> str:
+    """Such as "2 queues (mail, push)"."""
+    named = ", ".join(names[:MOST_NAMES])
+    more = f" and {len(names) - MOST_NAMES} more" if len(names) > MOST_NAMES else ""
+    return f"{len(names)} {noun}{'s' if len(names) != 1 else ''} ({named}{more})"

@@ -1,0 +1,41 @@
+"""Three kinds of database errors, told apart by number and not by exception class.
+
+Drivers and Django put one number into several classes: mysqlclient raises OperationalError for a
+character that a column cannot take, which is the class of a broken connection.
+"""
+
+from enum import Enum
+
+from django.db import DataError, Error, IntegrityError, InterfaceError, OperationalError
+
+from django_tasks.store.dialects import judge_of
+
+# Raised by Python on the way to the driver, or by us where a count is not what it must be.
+UNSTORABLE = (DataError, IntegrityError, OverflowError, TypeError, ValueError, AssertionError)
+
+
+class Kind(Enum):
+    """The cause of an error, and with it the answer to it."""
+
+    WORLD = "world"  # connection, shutdown, failover, read-only, full: new connection, try later
+    CONTENTION = "contention"  # deadlock, lock wait, serialization: repeat at once, bounded
+    DATA = "data"  # cannot be stored: that row alone ends, the others go on
+    UNKNOWN = "unknown"  # none of the numbers that are known
+
+
+def kind_of(error: BaseException, *, using: str) -> Kind:
+    """The kind of ``error``, which a statement on ``using`` has raised, or a connection to it."""
+    if not isinstance(error, Error):
+        return Kind.DATA if isinstance(error, UNSTORABLE) else Kind.UNKNOWN
+    dialect = judge_of(using)
+    cause = error.__cause__ or error
+    if dialect.is_contention(error):
+        return Kind.CONTENTION
+    if dialect.is_of_data(cause):
+        return Kind.DATA
+    # Errors of a connection often have no number: Django's own, and those of a driver that could
+    # not even ask the server.
+    is_of_connection = isinstance(error, InterfaceError | OperationalError)
+    if dialect.is_of_world(cause) or (is_of_connection and not dialect.has_number(cause)):
+        return Kind.WORLD
+    return Kind.DATA if isinstance(error, UNSTORABLE) else Kind.UNKNOWN

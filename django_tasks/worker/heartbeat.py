@@ -1,0 +1,172 @@
+"""The thread that keeps a worker's lease, with a connection of its own.
+
+It runs two bounded statements at each heartbeat and owes nothing to anybody: neither a statement
+of the poller that waits, nor a receiver, nor a handler holds it up.
+"""
+
+from collections.abc import Callable, Mapping
+from threading import Event
+from typing import NamedTuple, Protocol
+
+from django.db import Error
+
+from django_tasks import logs
+from django_tasks.store.connection import (
+    close_connections,
+    drop_connection,
+    keep_connection,
+    take_connection,
+)
+from django_tasks.worker.config import WorkerConfig
+from django_tasks.worker.membership import Membership
+from django_tasks.worker.outage import Outage
+from django_tasks.worker.threads import LastingThread
+
+# After an unknown error, a defect, seconds until the next try.
+AFTER_DEFECT = 1.0
+# The longest pause before another try of a heartbeat that failed, as a part of the lease.
+RETRY_SHARE = 1 / 12
+
+
+class Report(NamedTuple):
+    """The worker's own words for its row: its state, and how many runs have ended in which way."""
+
+    state: str
+    counters: Mapping[str, int]
+
+
+class Guarded(Protocol):
+    """The side of the poller that a heartbeat looks at, from its own thread."""
+
+    def report(self) -> Report:
+        """The words for the worker's row."""
+
+    def seconds_in_cycle(self) -> float:
+        """Seconds for which the present cycle has been going on; 0 between two cycles."""
+
+    def relieve(self) -> int:
+        """Give back what waits unstarted, in place of a poller that hangs; how many rows."""
+
+
+class Heartbeat:
+    """Joins the table of workers, renews the lease, and leaves as the worker's last act."""
+
+    def __init__(
+        self,
+        config: WorkerConfig,
+        membership: Membership,
+        guarded: Guarded,
+        wake: Callable[[], None],
+        post: Callable[[Callable[[], None]], None],
+    ) -> None:
+        """``wake`` is called after each heartbeat, which is news; ``post`` takes log lines."""
+        self._post = post
+        self._config = config
+        self._membership = membership
+        self._guarded = guarded
+        self._wake = wake
+        self._outage = Outage(config.using)
+        self._stirred = Event()
+        self._stopping = False
+        self._leaving = False
+        self._has_said_hung = False
+        self._has_said_late = False
+        self.joined = False
+        self._thread = LastingThread(f"django_tasks-heartbeat-{config.using}", self._main)
+
+    def start(self) -> None:
+        self._thread.start()
+
+    def ensure(self) -> None:
+        """Replace the thread if it has died."""
+        self._thread.ensure()
+
+    def stop(self, *, leave: bool) -> None:
+        """End; with ``leave``, take the worker out of the table first, however long it takes.
+
+        Without, others will take it for dead and rescue what it holds.
+        """
+        self._leaving = leave
+        self._stopping = True
+        self._stirred.set()
+
+    def join(self, timeout: float | None = None) -> bool:
+        """Wait for the end; False if ``timeout`` seconds were not enough."""
+        return self._thread.join(timeout)
+
+    # The thread
+
+    def _main(self) -> None:
+        logs.send_through(self._post)
+        take_connection(self._config.using, self._config.heartbeat_bounds)
+        try:
+            while not self._stopping:
+                self._stirred.wait(self._guardedly(self.cycle))
+                self._stirred.clear()
+            while self._leaving and self.joined:
+                self._stirred.wait(self._guardedly(self._leave))
+        finally:
+            close_connections()
+
+    def _guardedly(self, step: Callable[[], float]) -> float:
+        """One step that survives whatever happens; returns how long to sleep."""
+        try:
+            keep_connection(self._config.using)
+            delay = step()
+        except Error as error:
+            drop_connection(self._config.using)
+            return self._after(error)
+        except Exception:  # noqa: BLE001 - a defect must not end the heartbeats
+            logs.heartbeat_failed(self._config.using)
+            return AFTER_DEFECT
+        self._outage.is_over()
+        return delay
+
+    def cycle(self) -> float:
+        """Join, or send one heartbeat if it is due; seconds until the next. Errors pass."""
+        membership = self._membership
+        if not self.joined:
+            membership.join()
+            self.joined = True
+            self._wake()
+        elif membership.seconds_to_beat() <= 0 or membership.seconds_to_judge() <= 0:
+            self._beat()
+            self._wake()
+            self._watch_poller()
+        return max(0.0, min(membership.seconds_to_beat(), membership.seconds_to_judge()))
+
+    def _beat(self) -> None:
+        report = self._guarded.report()
+        is_ours = self._membership.beat(report.state, report.counters)
+        self._has_said_late = False
+        if not is_ours:
+            # Others took us for dead: what was claimed is theirs, and we are somebody new.
+            old = self._membership.worker_id
+            new = self._membership.join()
+            logs.worker_replaced(self._config.using, old, new)
+
+    def _leave(self) -> float:
+        self._membership.leave()
+        self.joined = False
+        return 0.0
+
+    def _after(self, error: Error) -> float:
+        """Seconds until another try. Before the worker has joined, nobody else tells of it."""
+        longest = self._config.lease * RETRY_SHARE
+        if not self.joined:
+            return min(longest, self._outage.delay_after(error, kept=0))
+        if not self._membership.is_valid() and not self._has_said_late:
+            self._has_said_late = True
+            logs.heartbeat_late(self._config.using, error)
+        return longest
+
+    def _watch_poller(self) -> None:
+        """A poller that hangs must not hide behind a healthy heartbeat."""
+        seconds = self._guarded.seconds_in_cycle()
+        if seconds <= self._config.lease:
+            self._has_said_hung = False
+            return
+        if not self._has_said_hung:
+            self._has_said_hung = True
+            logs.poller_hangs(self._config.using, seconds)
+        self._guarded.relieve()

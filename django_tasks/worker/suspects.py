@@ -1,0 +1,64 @@
+"""Rows that were rescued twice: one of them at a time, in one slot of a worker.
+
+Twice their worker died with them in hand. Such a row may be what kills, or it was there by chance:
+as a rule it was. So it waits for nobody and nobody waits for it: it takes one slot, at once, and
+runs in a process of its own (see ``isolation``), whose death is its own.
+"""
+
+from collections.abc import Iterable
+from datetime import datetime
+from functools import partial
+
+from django_tasks.claimed import Claimed
+from django_tasks.store import claim as store
+from django_tasks.store.claim import SUSPICIOUS_RESCUES, Claimer, Lane
+from django_tasks.worker.finisher import Finisher
+from django_tasks.worker.gates import Gates
+
+# After so many claims in a row that brought nothing, perhaps only such rows are left.
+VAIN_CLAIMS = 2
+
+
+class Suspects:
+    """Used by the poller thread alone."""
+
+    def __init__(self, using: str, gates: Gates, finisher: Finisher) -> None:
+        self._using = using
+        self._gates = gates
+        self._finisher = finisher
+        self._is_look_due = False
+        # Where some were seen, and the one that is in hand.
+        self._lane: Lane | None = None
+        self._in_hand: Claimed | None = None
+
+    def look_soon(self) -> None:
+        """At the next claim, look for such rows at the heads of the lanes."""
+        self._is_look_due = True
+
+    def look(self, due: Iterable[Lane], now: datetime, in_vain: int) -> None:
+        """Note a lane whose head has such rows, if it is time to look. Database errors pass."""
+        if self._is_look_due or in_vain >= VAIN_CLAIMS:
+            self._is_look_due = False
+            seen = (lane for lane in due if store.has_suspects(lane, now, using=self._using))
+            self._lane = next(seen, None)
+
+    def claim(self, claimer: Claimer, now: datetime) -> list[Claimed]:
+        """Claim one if none is in hand; steps over what somebody holds locked."""
+        lane, self._lane = self._lane, None
+        if lane is None or self._is_one_in_hand() or not self._gates.is_open(lane):
+            return []
+        take = partial(store.claim_alone, claimer, lane, now, using=self._using, careful=True)
+        if self._gates.has_limit(lane):
+            claims = self._gates.claim(lane, now, lambda _: take())
+        else:
+            claims = take()
+        self._in_hand = claims[0] if claims else None
+        return claims
+
+    def _is_one_in_hand(self) -> bool:
+        return self._in_hand is not None and self._finisher.holds(self._in_hand)
+
+
+def is_suspect(claimed: Claimed) -> bool:
+    """Tell if a claim is to run in a process of its own."""
+    return claimed.rescues >= SUSPICIOUS_RESCUES

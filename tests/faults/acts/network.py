@@ -1,0 +1,46 @@
+"""Faults between a worker and its server."""
+
+from time import monotonic
+
+from tests.faults.scenarios import SERVERS, scenario
+from tests.faults.world import World
+
+
+@scenario("proxy: cut in a write", sites=SERVERS, proxied=1.0, proxied_clients=True)
+def cut_middle(world: World) -> None:
+    """One write in fifty is cut in the middle of the statement."""
+    _cut(world, cut_middle=0.02)
+
+
+@scenario("proxy: cut after write", sites=SERVERS, proxied=1.0, proxied_clients=True)
+def cut_answer(world: World) -> None:
+    """One write in fifty is done, and its answer never arrives."""
+    _cut(world, cut_answer=0.02)
+
+
+@scenario("proxy: cut after COMMIT", sites=SERVERS, proxied=1.0, proxied_clients=True)
+def cut_commit(world: World) -> None:
+    """One COMMIT in ten is done, and its answer never arrives."""
+    _cut(world, cut_commit=0.1)
+
+
+def _cut(world: World, **chances: float) -> None:
+    assert world.proxy
+    since = monotonic()
+    for name, chance in chances.items():
+        setattr(world.proxy, name, chance)
+    world.between(1.0, 3.0)
+    world.proxy.heal()
+    world.fault(f"{world.proxy.cuts} cuts", since, away=True)
+
+
+@scenario("proxy: stall > lease", sites=SERVERS, proxied=0.5)
+def stall(world: World) -> None:
+    """Half of the workers talk into a void for 1.8 leases: their connections are half-open."""
+    assert world.proxy
+    since = monotonic()
+    world.proxy.stall()
+    world.pause(world.lease * 1.8)
+    world.proxy.reset()
+    world.proxy.heal()
+    world.fault("stall", since, [worker.pid for worker in world.proxied])

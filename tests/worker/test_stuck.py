@@ -1,0 +1,56 @@
+"""A handler is told that a run of it takes longer than its timeout."""
+
+import threading
+from queue import SimpleQueue
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from django_tasks.handlers import TaskHandler, task_handler
+from django_tasks.worker import stuck
+from tests.waiting import DEADLINE, eventually
+
+TASK: Any = SimpleNamespace(using="default")
+
+
+def reporting() -> list[threading.Thread]:
+    return [each for each in threading.enumerate() if each.name == "django_tasks-stuck"]
+
+
+def over() -> None:
+    eventually(lambda: not reporting(), "the thread of the report ends")
+
+
+def test_the_hook_of_a_class_is_called_in_a_thread_of_its_own() -> None:
+    told: SimpleQueue[Any] = SimpleQueue()
+
+    class Slow(TaskHandler):
+        def on_stuck(self, task: Any, seconds: float) -> None:
+            told.put((task, seconds, threading.current_thread()))
+
+    stuck.report(Slow(), TASK, 7.0)
+    task, seconds, thread = told.get(timeout=DEADLINE)
+    assert (task, seconds) == (TASK, 7.0)
+    assert thread is not threading.current_thread()
+    over()
+
+
+def test_so_is_the_hook_of_a_function() -> None:
+    told: SimpleQueue[Any] = SimpleQueue()
+
+    @task_handler("slow", on_stuck=lambda task, seconds: told.put((task, seconds)))
+    def slow(task: Any) -> None: ...
+
+    stuck.report(slow, TASK, 7.0)
+    assert told.get(timeout=DEADLINE) == (TASK, 7.0)
+    over()
+
+
+def test_where_nobody_listens_no_thread_is_started(monkeypatch: pytest.MonkeyPatch) -> None:
+    @task_handler("slow")
+    def slow(task: Any) -> None: ...
+
+    monkeypatch.setattr(stuck, "Thread", None)
+    for handler in (slow, TaskHandler()):
+        stuck.report(handler, TASK, 7.0)

@@ -1,0 +1,145 @@
+"""Processes: how they end, and when they are replaced."""
+
+import os
+import signal
+from collections.abc import Callable
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from django_tasks.worker import supervisor
+from django_tasks.worker.limits import Limits
+from django_tasks.worker.supervisor import FIRST_DELAY, LONGEST_DELAY, STEADY_SECONDS, Child
+from tests.worker.parts import config
+
+
+class FakeWorker:
+    """A worker without threads: it is alive until it is stopped, or from the start not."""
+
+    made: list["FakeWorker"]
+    how: dict[str, Any]
+
+    def __init__(self, config: Any, ended: Callable[[], None]) -> None:
+        self.config = config
+        self.failed = self.how["failed"] == config.using
+        self.stopped = self.failed
+        self.made.append(self)
+
+    def start(self) -> None:
+        if self.how["signal"]:
+            os.kill(os.getpid(), signal.SIGTERM)
+
+    def stop(self) -> None:
+        self.stopped = True
+
+    def join(self, timeout: float | None = None) -> bool:
+        return self.stopped
+
+    def is_alive(self) -> bool:
+        return not self.stopped
+
+    def running(self) -> list[str]:
+        return []
+
+    def runs(self) -> int:
+        return 12
+
+
+@pytest.fixture
+def workers(monkeypatch: pytest.MonkeyPatch) -> list[FakeWorker]:
+    monkeypatch.setattr(supervisor, "Worker", FakeWorker)
+    monkeypatch.setattr(FakeWorker, "made", [], raising=False)
+    monkeypatch.setattr(FakeWorker, "how", {"failed": "", "signal": False}, raising=False)
+    return FakeWorker.made
+
+
+def test_a_worker_that_ends_by_an_error_ends_its_process_with_1(
+    workers: list[FakeWorker], caplog: pytest.LogCaptureFixture
+) -> None:
+    FakeWorker.how["failed"] = "second"
+    assert supervisor.run_process([config(), config(using="second")]) == 1
+    assert [worker.stopped for worker in workers] == [True, True]
+    (line,) = [record.getMessage() for record in caplog.records]
+    assert line.startswith("The worker on second has ended by an error")
+
+
+def test_a_process_that_was_told_to_stop_ends_with_0_and_says_what_it_did(
+    workers: list[FakeWorker], caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level("INFO", "django_tasks")
+    FakeWorker.how["signal"] = True
+    assert supervisor.run_process([config()]) == 0
+    lines = [record.getMessage() for record in caplog.records]
+    assert lines == ["Altogether on default: 12 runs in 0 s"]
+
+
+# A child and its successors
+
+
+class Watched:
+    """A child that is watched, with processes that end when the test says so."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, limits: Limits) -> None:
+        self.now = 1000.0
+        self.starts: list[float] = []
+        monkeypatch.setattr(supervisor, "ticks", lambda: self.now)
+        monkeypatch.setattr(Child, "start", lambda child: self.start())
+        self.child = Child(1, [config()], limits)
+        self.start()
+
+    def start(self) -> None:
+        self.starts.append(self.now)
+        self.child._started = self.now
+        self.child._start_at = None
+        alive = SimpleNamespace(is_alive=lambda: True, exitcode=None, pid=99)
+        self.child._process = alive  # type: ignore[assignment]
+
+    def lives(self, seconds: float, code: int) -> float:
+        """Have it end with ``code``; returns the seconds until another one was there."""
+        self.now += seconds
+        ended = self.now
+        dead = SimpleNamespace(is_alive=lambda: False, exitcode=code, pid=99)
+        self.child._process = dead  # type: ignore[assignment]
+        before = len(self.starts)
+        while len(self.starts) == before:
+            self.child.watch()
+            self.now += 0.125
+        return self.starts[-1] - ended
+
+
+@pytest.fixture
+def watched(monkeypatch: pytest.MonkeyPatch) -> Watched:
+    return Watched(monkeypatch, Limits())
+
+
+def test_a_child_that_ran_for_long_is_replaced_at_once(watched: Watched) -> None:
+    assert watched.lives(STEADY_SECONDS, -9) == 0.0
+    assert watched.lives(10 * STEADY_SECONDS, 1) == 0.0
+
+
+def test_one_that_dies_soon_is_replaced_after_a_while_and_each_time_later(watched: Watched) -> None:
+    delays = [watched.lives(1.0, 1) for _ in range(9)]
+    assert delays[:7] == [FIRST_DELAY * 2**number for number in range(6)] + [LONGEST_DELAY]
+    assert delays[7:] == [LONGEST_DELAY] * 2
+    assert watched.lives(STEADY_SECONDS, 1) == 0.0
+    assert watched.lives(1.0, 1) == FIRST_DELAY
+
+
+def test_its_end_is_said_once_with_what_comes(
+    watched: Watched, caplog: pytest.LogCaptureFixture
+) -> None:
+    watched.lives(1.0, 1)
+    watched.lives(STEADY_SECONDS, 1)
+    lines = [record.getMessage() for record in caplog.records]
+    assert lines == [
+        "Process 1 (pid 99) ended with code 1; starting another in 0.5 s",
+        "Process 1 (pid 99) ended with code 1; starting another",
+    ]
+
+
+def test_one_that_has_done_enough_is_replaced_without_a_word(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    assert Watched(monkeypatch, Limits(tasks=5)).lives(1.0, 0) == 0.0
+    assert caplog.records == []
