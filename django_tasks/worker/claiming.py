@@ -7,6 +7,7 @@ from random import uniform
 from django_tasks.claimed import Claimed
 from django_tasks.store import claim as store
 from django_tasks.store.claim import Claimer, Lane
+from django_tasks.store.connection import drop_connection
 from django_tasks.store.errors import Kind, kind_of
 from django_tasks.store.finish import Ended
 from django_tasks.worker.config import WorkerConfig
@@ -147,9 +148,14 @@ class Claiming:
         try:
             claims = self._claim_lane(claimer, lane, now, most, careful)
         except Exception as error:
-            if kind_of(error, using=self._config.using) in (Kind.WORLD, Kind.CONTENTION):
+            kind = kind_of(error, using=self._config.using)
+            if kind in (Kind.WORLD, Kind.CONTENTION):
                 raise
             self._troubled.note(lane, error)
+            if kind is Kind.UNKNOWN:
+                # Perhaps this session's own fault, such as a plan that it keeps and a migration has
+                # made wrong. A ping would find nothing.
+                drop_connection(self._config.using)
             return []
         self._troubled.forget(lane)
         return claims
