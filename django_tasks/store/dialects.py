@@ -237,6 +237,11 @@ class SQLite(Dialect):
         # What Django stores, in a twentieth of the time.
         return moment.astimezone(timezone.utc).replace(tzinfo=None).isoformat(" ")
 
+    def bound(self, bounds: Bounds) -> None:
+        # A pragma in the project's init_command comes after the option, and counts instead of it.
+        milliseconds = int(1000 * bounds.lock_wait)  # a pragma takes no placeholders
+        self.fetch(f"PRAGMA busy_timeout = {milliseconds}")
+
     def read_clock(self) -> ClockReading:
         return self.reading(None)
 
@@ -391,7 +396,7 @@ class MySQL(Dialect):
 
     def is_of_world(self, cause: BaseException) -> bool:
         number = _number(cause)
-        return 2000 <= number < 3000 or number in _MYSQL_WORLD
+        return 2000 <= number < 3000 or 9000 <= number < 10_000 or number in _MYSQL_WORLD
 
     def has_number(self, cause: BaseException) -> bool:
         return _number(cause) != 0
@@ -447,11 +452,10 @@ _MYSQL_DATA = frozenset(
 # long, a node without its cluster; from 9000 on ProxySQL's own.
 _MYSQL_WORLD = frozenset(
     {
-        *(1016, 1024, 1026, 1135, 1152, 1154, 1155, 1156, 1157, 1206, 1874, 1881),
-        *(3032, 3100, 3168, 3169, 4031, 9001, 9002, 9004),
-        *(1021, 1030, 1037, 1038, 1040, 1041, 1042, 1043, 1044, 1045, 1046, 1047, 1049, 1053),
-        *(1077, 1078, 1079, 1080, 1114, 1129, 1130, 1158, 1159, 1160, 1161, 1180, 1184, 1203),
-        *(1226, 1290, 1317, 1792, 1836, 1927, 1969, 3024),
+        *(1016, 1021, 1024, 1026, 1030, 1037, 1038, 1040, 1041, 1042, 1043, 1044, 1045, 1046),
+        *(1047, 1049, 1053, 1077, 1078, 1079, 1080, 1114, 1129, 1130, 1135, 1142, 1143, 1152),
+        *(1154, 1155, 1156, 1157, 1158, 1159, 1160, 1161, 1180, 1184, 1203, 1206, 1226, 1290),
+        *(1317, 1792, 1836, 1874, 1881, 1927, 1969, 3024, 3032, 3100, 3101, 3168, 3169, 4031),
     }
 )
 

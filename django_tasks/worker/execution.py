@@ -5,6 +5,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
 from datetime import datetime, timedelta
+from functools import partial
 from inspect import iscoroutine
 from threading import Event, Lock
 from typing import Any, NamedTuple, Protocol
@@ -223,7 +224,13 @@ class Runner:
         """Run a suspect in a process of its own; None where there can be none."""
         worker, started = self._membership, self._membership.clock.tick()
         try:
-            return run_apart(claimed, worker.worker_id, worker.name, using=self._using)
+            return run_apart(
+                claimed,
+                worker.worker_id,
+                worker.name,
+                partial(self._may_start, claimed),
+                using=self._using,
+            )
         except NoProcess as error:
             logs.not_isolated(claimed, error)
             return None

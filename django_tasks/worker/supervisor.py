@@ -17,6 +17,7 @@ from django_tasks.hostclock import ticks
 from django_tasks.store.dialects import has_one_writer
 from django_tasks.worker.config import WorkerConfig
 from django_tasks.worker.limits import Limits
+from django_tasks.worker.log_queues import UNREAD, is_log_unread
 from django_tasks.worker.os_signals import Notes, held_back
 from django_tasks.worker.surroundings import shares_one_thread
 from django_tasks.worker.worker import Worker, stop_all
@@ -238,6 +239,8 @@ def _close_connections() -> None:
 
 
 def _child_main(configs: Sequence[WorkerConfig], parent: int, limits: Limits) -> None:
+    if is_log_unread(logs.logger.name):
+        sys.stderr.write(UNREAD)
     sys.exit(run_process(configs, parent, limits))
 
 

@@ -146,6 +146,7 @@ def test_a_rate_lets_them_start_one_by_one_at_its_time(register: Register, world
         claimer.finish()
         claimer.claiming.note_ends([])
         world.ahead += delay
+        claimer.membership.beat("running", {})
     assert starts == [1, 1, 1, 1]
 
 

@@ -443,7 +443,7 @@ def test_a_gap_of_more_than_a_lease_makes_a_newcomer_of_it(world: Ticks) -> None
     assert membership.may_rescue()
 
 
-def test_a_gap_shorter_than_the_lease_also_makes_others_look_dead_who_are_not(
+def test_after_a_gap_shorter_than_the_lease_nobody_is_taken_for_dead_either(
     world: Ticks,
 ) -> None:
     """The database is away for nine tenths of a lease. Who beat a third of a lease before that
@@ -460,6 +460,18 @@ def test_a_gap_shorter_than_the_lease_also_makes_others_look_dead_who_are_not(
     assert judge.dead() == []
     judge.view = judge.view._replace(may_judge=True)
     assert other.worker_id in {each.id for each in judge.dead()}
+
+
+def test_a_worker_that_was_taken_for_dead_judges_nobody_until_its_next_life_is_old(
+    world: Ticks,
+) -> None:
+    judge, other = joined(world), joined(world)
+    beating(judge, world, 2 * LEASE)
+    assert other.worker_id in {each.id for each in judge.dead()}
+    WorkerRow.objects.filter(pk=judge.worker_id).delete()
+    assert not beat(judge)
+    assert not judge.may_rescue()
+    assert judge.dead() == []
 
 
 def test_nothing_is_rescued_before_it_may_judge(world: Ticks) -> None:
