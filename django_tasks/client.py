@@ -352,7 +352,7 @@ def _store_all(
     heard = signals.task_added.has_listeners(Task)
     with write_transaction(using):
         moment = now(using)
-        for batch in batches(items, batch_size, lambda item: item[1].biz_ext):
+        for batch in batches(items, batch_size, _long_texts):
             keys = upsert([new for _, new in batch], conflict, moment, using=using)
             moved |= keys
             if conflict is OnConflict.RAISE:
@@ -360,6 +360,11 @@ def _store_all(
             if heard:  # now, while our transaction keeps workers away from the rows
                 stored += search.with_keys(keys, using=using)
     return moved, stored
+
+
+def _long_texts(item: Item) -> tuple[str | None, ...]:
+    _, new = item
+    return new.biz_ext, new.schedule
 
 
 def _refuse_unmoved(batch: list[Item], moved: set[tuple[str, str]]) -> None:

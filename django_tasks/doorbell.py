@@ -6,12 +6,12 @@ until the worker's next poll; one too many costs a look. So nobody needs to be t
 
 import os
 import random
-import select
 import socket
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from threading import Event
 from typing import NamedTuple
+
+from django_tasks.selfpipe import SelfPipe
 
 # However often somebody rings, a worker looks no more often than this for it.
 PAUSE_SECONDS = 0.002
@@ -39,37 +39,32 @@ class Doorbell:
     """A worker's end. ``listen`` in one thread, ``stop`` in any."""
 
     def __init__(self, host: str) -> None:
-        """Raises OSError if ``host`` is no address of this machine."""
+        """Raises OSError if ``host`` is no address of this machine, or no descriptor is left."""
         family, kind, _, _, place = socket.getaddrinfo(host, 0, type=socket.SOCK_DGRAM)[0]
         self._socket = socket.socket(family, kind)
         try:
             self._socket.bind(place)
+            self._stopped = SelfPipe()
         except OSError:
             self._socket.close()
             raise
         self._socket.setblocking(False)
-        self._stopped, self._stop = os.pipe()
-        self._stopping = Event()
         port = self._socket.getsockname()[1]
         self.address = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
 
     def listen(self, wake: Callable[[], None]) -> None:
         """Call ``wake`` for each ring, or for several at once, until ``stop``."""
-        while not self._stopping.is_set():
-            select.select([self._socket.fileno(), self._stopped], [], [])
+        while not self._stopped.wait(self._socket.fileno()):
             if self._drained():
                 wake()
-                self._stopping.wait(PAUSE_SECONDS)
+                self._stopped.wait(seconds=PAUSE_SECONDS)
 
     def stop(self) -> None:
-        self._stopping.set()
-        with suppress(OSError):
-            os.write(self._stop, b"\0")
+        self._stopped.set()
 
     def close(self) -> None:
         self._socket.close()
-        os.close(self._stopped)
-        os.close(self._stop)
+        self._stopped.close()
 
     def _drained(self) -> bool:
         rung = False

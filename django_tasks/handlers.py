@@ -3,7 +3,7 @@
 from collections.abc import Callable, Collection, Sequence
 from difflib import get_close_matches
 from inspect import isclass, iscoroutinefunction
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 from django_tasks.backoff import Backoff, Duration, Exponential, as_backoff, seconds
 from django_tasks.conf import options
@@ -203,11 +203,35 @@ def time_limit(handler: TaskHandler) -> float | None:
     return None if handler.timeout is None else seconds(handler.timeout)
 
 
-def history_of(handler: TaskHandler | None) -> str:
+def history_of(handler: TaskHandler) -> str:
     """Which runs the history keeps."""
-    return (handler.history if handler is not None else None) or options().history
+    return handler.history or options().history
 
 
 def cluster_limit(handler: TaskHandler) -> Limit | None:
     """The handler's ``max_running`` and ``rate_limit``, or None."""
     return as_limit(handler.max_running, handler.rate_limit)
+
+
+class Terms(NamedTuple):
+    """Attributes of a handler as they were when it was registered; None: not said.
+
+    For the poller's thread, which reads nothing of a handler itself: an attribute may be a
+    property, and take as long as it likes. ``timeout`` is seconds.
+    """
+
+    limit: Limit | None = None
+    history: str | None = None
+    max_attempts: int | None = None
+    timeout: float | None = None
+
+    @property
+    def kept(self) -> str:
+        """Which runs the history keeps."""
+        return self.history or options().history
+
+
+def terms_of(handler: TaskHandler) -> Terms:
+    """Read the attributes of a handler. Raises TypeError or ValueError for one that is unusable."""
+    limit = cluster_limit(handler)
+    return Terms(limit, handler.history, handler.max_attempts, time_limit(handler))

@@ -419,6 +419,17 @@ def end_not_written(task: Any, error: BaseException) -> None:
     _say(logging.ERROR, text, task, _in_short(error))
 
 
+def ends_refused(using: str, count: int, error: BaseException) -> None:
+    """The ends are kept, and tried again."""
+    _say(
+        logging.ERROR,
+        "%s on %s cannot be written (%s); what else is due goes on",
+        _number(count, "end", "ends"),
+        using,
+        _in_short(error),
+    )
+
+
 # The database
 
 Reason = Literal["silent", "refused", "denied", "unknown", "no file", "empty"]
@@ -453,8 +464,12 @@ def database_back(using: str, seconds: float) -> None:
 
 
 def hints_lost(using: str, error: BaseException) -> None:
-    text = "No hints from %s for a while (%s); polling goes on"
-    _say(logging.DEBUG, text, using, _in_short(error))
+    text = "No hints from %s (%s); polling goes on"
+    _say(logging.WARNING, text, using, _in_short(error))
+
+
+def hints_back(using: str) -> None:
+    _say(logging.INFO, "Hints from %s are back", using)
 
 
 def no_doorbell(host: str, error: BaseException) -> None:

@@ -52,7 +52,7 @@ class Task(GuardedModel):
     # Debounced: until when it waits at the latest, however often it is added.
     latest_time = models.DateTimeField(_("latest time"), null=True, editable=False)
 
-    objects = GuardedQuerySet.as_manager()
+    objects: ClassVar[models.Manager["Task"]] = GuardedQuerySet.as_manager()
 
     class Meta:
         db_table = "t_task"

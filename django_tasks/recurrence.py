@@ -4,10 +4,11 @@ from contextlib import suppress
 from datetime import datetime, timedelta
 from functools import lru_cache
 from random import uniform
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from django_tasks.backoff import seconds
 from django_tasks.claimed import Claimed
+from django_tasks.conf import options
 from django_tasks.exceptions import TaskException, TaskValueError
 from django_tasks.handlers import TaskHandler, attempts_allowed, time_limit
 from django_tasks.keys import SCHEDULE_NUM
@@ -59,20 +60,26 @@ def policy_of(handler: TaskHandler) -> Policy:
     )
 
 
-def timeout_of(claimed: Claimed, handler: TaskHandler) -> float | None:
-    """How many seconds a run may take, as its row says or its handler."""
-    if claimed.schedule is not None:
-        with suppress(TaskException):  # what cannot be read has been parked by now
-            return recurrence_of(claimed, handler).policy.timeout
-    return time_limit(handler)
+def timeout_of(schedule: str | None, own: float | None) -> float | None:
+    """Seconds that a run may take: as its row says, or else its handler, ``own``."""
+    found = _differs(schedule).get("timeout", own)
+    return None if found is None else float(found)
 
 
-def attempts_of(schedule: str | None, handler: TaskHandler | None) -> int:
-    """How many failed runs make a task FAILED, as its row says or its handler; that may be unknown
-    to this process."""
-    with suppress(TaskException, KeyError):
-        return int(_read(schedule or "").differs["max_attempts"])
-    return attempts_allowed(handler)
+def attempts_of(schedule: str | None, own: int | None) -> int:
+    """How many failed runs make a task FAILED: as its row says, or its handler (``own``), or the
+    setting.
+    """
+    found = _differs(schedule).get("max_attempts", own)
+    return options().max_attempts if found is None else int(found)
+
+
+def _differs(schedule: str | None) -> dict[str, Any]:
+    if not schedule:
+        return {}
+    with suppress(TaskException):  # what cannot be read has been parked by now
+        return _read(schedule).differs
+    return {}
 
 
 def text_of(handler: TaskHandler) -> str | None:

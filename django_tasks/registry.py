@@ -19,16 +19,19 @@ from django.utils.module_loading import import_string, module_has_submodule
 from django_tasks import conf, forks
 from django_tasks.backoff import as_backoff, seconds
 from django_tasks.exceptions import HandlerError, TaskException, shortened
-from django_tasks.handlers import TaskHandler, cluster_limit, is_async
+from django_tasks.handlers import TaskHandler, Terms, cluster_limit, is_async, terms_of
 from django_tasks.keys import BIZ_CODE_LENGTH, QUEUE_LENGTH, check_key, check_priority
 from django_tasks.plans import MISFIRES, MOST
 from django_tasks.schedules import as_schedule
 from django_tasks.sensitive import without_secrets
 
 AUTODISCOVERED = "task_handlers"
+NO_TERMS = Terms()
 
 _handlers: dict[str, TaskHandler] = {}
 _problems: list[str] = []
+# By the identity of the handler, which lives as long as this process.
+_terms: dict[int, Terms] = {}
 _revision = 0
 _lock = Lock()
 
@@ -48,11 +51,12 @@ def register_task_handler(handler: type[TaskHandler] | TaskHandler) -> None:
     """
     global _revision
     instance = _instance(handler)
-    code = _checked_code(instance)
+    code, terms = _checked_code(instance), terms_of(instance)
     with _lock:
         known = _handlers.get(code)
         if known is None:
             known = _handlers[code] = instance
+            _terms[id(instance)] = terms
             # After the handler: a reader of the new revision finds it.
             _revision += 1
     if known is not instance and (type(known) is not type(instance) or handler is instance):
@@ -78,6 +82,12 @@ def get_task_handlers() -> Mapping[str, TaskHandler]:
 
 def handler_for(biz_code: str) -> TaskHandler | None:
     return _handlers.get(biz_code)
+
+
+def terms_for(biz_code: str) -> Terms:
+    """What the handler of a code said when it was registered; nothing, if it is not known here."""
+    handler = _handlers.get(biz_code)
+    return NO_TERMS if handler is None else _terms.get(id(handler), NO_TERMS)
 
 
 def problems() -> list[str]:

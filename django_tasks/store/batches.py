@@ -6,23 +6,38 @@ from typing import TypeVar
 T = TypeVar("T")
 
 # MariaDB refuses statements above max_allowed_packet, 16 MiB by default, by closing the
-# connection: which cannot be told from an outage. A quarter of it leaves room for quoting.
-MOST_TEXT = 4_000_000
+# connection: which cannot be told from an outage. The other half of it is for what is not counted:
+# keys, queues, times and numbers, up to two kilobytes a row.
+MOST_BYTES = 8_000_000
 
 
-def batches(items: Iterable[T], most: int, text: Callable[[T], str | None]) -> Iterator[list[T]]:
+def batches(
+    items: Iterable[T], most: int, texts: Callable[[T], Iterable[str | None]]
+) -> Iterator[list[T]]:
     """Split ``items`` so that no batch has more than ``most``, nor more text than a statement may.
 
-    ``text`` gives the part of an item that can be long. An item is never split.
+    ``texts`` gives all texts of an item that can be long and go into the statement. An item is
+    never split.
     """
     batch: list[T] = []
     size = 0
     for item in items:
-        length = len(text(item) or "")
-        if batch and (len(batch) == most or size + length > MOST_TEXT):
+        length = 0
+        for text in texts(item):
+            if text:
+                length += most_bytes(text)
+        if batch and (len(batch) == most or size + length > MOST_BYTES):
             yield batch
             batch, size = [], 0
         batch.append(item)
         size += length
     if batch:
         yield batch
+
+
+def most_bytes(text: str) -> int:
+    """How many bytes a text takes in a statement, at most; to count them would be to encode it.
+
+    In UTF-8 a character has up to four bytes, and one that is escaped has two.
+    """
+    return len(text) * (2 if text.isascii() else 4)

@@ -5,9 +5,7 @@ next poll. PostgreSQL's NOTIFY is part of the adder's transaction, so it arrives
 not at all. Elsewhere the adder rings after the commit, at the doorbells in the workers' rows.
 """
 
-import os
 import random
-import select
 from collections.abc import Callable
 from contextlib import nullcontext, suppress
 from datetime import datetime, timedelta
@@ -20,6 +18,7 @@ from django_tasks import doorbell, forks
 from django_tasks.conf import options
 from django_tasks.doorbell import Door
 from django_tasks.hostclock import ticks
+from django_tasks.selfpipe import SelfPipe
 from django_tasks.store import workers
 from django_tasks.store.dialects import Dialect, dialect_of
 
@@ -94,9 +93,11 @@ def _known_doors(using: str) -> list[Door]:
 
 
 def are_sent(using: str) -> bool:
-    """Whether this database sends hints. Only psycopg 3 hands them over as they come."""
+    """Tell if this database sends hints. Only psycopg 3 hands them over as they come."""
     connection: Any = connections[using]
-    return connection.vendor == "postgresql" and hasattr(connection.Database.Connection, "notifies")
+    if connection.vendor != "postgresql":
+        return False
+    return hasattr(getattr(connection.Database, "Connection", None), "notifies")
 
 
 class Listener:
@@ -106,7 +107,7 @@ class Listener:
         """``is_drawn`` tells whether a lot, between 0 and 1, is for this worker."""
         self._using = using
         self._is_drawn = is_drawn
-        self._stopped, self._stop = os.pipe()
+        self._stopped = SelfPipe()
 
     def listen(self, wake: Callable[[], None]) -> None:
         """Call ``wake`` for every hint that is for us until ``stop``.
@@ -127,23 +128,18 @@ class Listener:
 
     def stop(self) -> None:
         """End ``listen``, from any thread."""
-        with suppress(OSError):
-            os.write(self._stop, b"\0")
+        self._stopped.set()
 
     def close(self) -> None:
-        os.close(self._stopped)
-        os.close(self._stop)
+        self._stopped.close()
 
     def _relay(self, raw: Any, wake: Callable[[], None]) -> None:
-        while True:
-            ready, _, _ = select.select([raw.fileno(), self._stopped], [], [])
-            if self._stopped in ready:
-                return
+        while not self._stopped.wait(raw.fileno()):
             # Many at once are one reason to look. A connection that was closed raises here.
             lots = {hint.payload for hint in raw.notifies(timeout=0)}
             if any(map(self._is_for_us, lots)):
                 wake()
-                select.select([self._stopped], [], [], doorbell.PAUSE_SECONDS)
+                self._stopped.wait(seconds=doorbell.PAUSE_SECONDS)
 
     def _is_for_us(self, lot: str) -> bool:
         return not lot.isdecimal() or self._is_drawn(int(lot) / LOTS)

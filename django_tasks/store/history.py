@@ -12,11 +12,12 @@ from typing import Any
 from django.db import DatabaseError
 
 from django_tasks.history import Line
+from django_tasks.store.batches import batches
 from django_tasks.store.dialects import Dialect, dialect_of, flat, marks
 from django_tasks.store.transactions import is_contention, write_transaction
 
-# How many lines one statement reads or deletes, at most.
-PRUNED_AT_ONCE = 1000
+# How many lines one statement reads, writes or deletes, at most.
+AT_ONCE = 1000
 # How many places of the table are looked at where its first lines are young.
 PROBES = 50
 
@@ -36,12 +37,14 @@ def write(dialect: Dialect, lines: Sequence[Line]) -> None:
 
 
 def record(lines: Sequence[Line], *, using: str) -> None:
-    """Add lines of runs whose ends nobody writes. All or none.
+    """Add lines of runs whose ends nobody writes; all or none.
 
     Database errors pass, contention too: a worker that repeated this at once could wait for longer
     than its lease for whoever has the table locked.
     """
-    write(dialect_of(using), lines)
+    with write_transaction(using):
+        for batch in batches(lines, AT_ONCE, lambda line: [line.error]):
+            write(dialect_of(using), batch)
 
 
 def prune(before: datetime, *, using: str) -> bool:
@@ -64,24 +67,24 @@ def prune(before: datetime, *, using: str) -> bool:
             raise
         return False
     # A few have grown old just now; more follow where many were found.
-    return deleted * 10 >= PRUNED_AT_ONCE
+    return deleted * 10 >= AT_ONCE
 
 
 def _prune(dialect: Dialect, before: datetime) -> int:
     first = _first_old(dialect, before)
     if first is None:
         return 0
-    old = [place for place, ended in _lines(dialect, first, PRUNED_AT_ONCE) if ended < before]
+    old = [place for place, ended in _lines(dialect, first, AT_ONCE) if ended < before]
     return _delete(dialect, old) if old else 0
 
 
 def _first_old(dialect: Dialect, before: datetime) -> int | None:
     """The id of an old line that has a young one before it, or none; None if none is found."""
-    head = _lines(dialect, 0, PRUNED_AT_ONCE)
+    head = _lines(dialect, 0, AT_ONCE)
     for place, ended in head:
         if ended < before:
             return place
-    if len(head) < PRUNED_AT_ONCE:
+    if len(head) < AT_ONCE:
         return None
     young = head[-1][0]
     for place, ended in _probes(dialect, young):

@@ -49,7 +49,7 @@ def register(worker: Registration, now: datetime, *, using: str) -> int:
         state="running",
         doorbell=worker.doorbell,
     )
-    with answered_transaction(using):
+    with answered_transaction(using), dialect_of(using).bounded():
         row.save(using=using, force_insert=True)
     return row.pk
 

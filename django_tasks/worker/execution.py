@@ -5,6 +5,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
 from datetime import datetime, timedelta
+from functools import partial
 from inspect import iscoroutine
 from threading import Event, Lock
 from typing import Any, NamedTuple, Protocol
@@ -57,7 +58,7 @@ from django_tasks.recurrence import (
     policy_of,
     recurrence_of,
 )
-from django_tasks.registry import handler_for
+from django_tasks.registry import handler_for, terms_for
 from django_tasks.running import RunningTask
 from django_tasks.store.finish import Ended, await_claim, finish_inside, is_cancelled
 from django_tasks.store.transactions import write_transaction
@@ -195,7 +196,7 @@ class Runner:
         return Ended(claimed, self._after_defect(claimed, CRASHED))
 
     def _after_defect(self, claimed: Claimed, text: str) -> Retry | Fail:
-        allowed = attempts_of(claimed.schedule, handler_for(claimed.biz_code))
+        allowed = attempts_of(claimed.schedule, terms_for(claimed.biz_code).max_attempts)
         if claimed.attempts + 1 >= allowed:
             return Fail(text)
         return Retry(self._membership.clock.now() + AFTER_DEFECT, text)
@@ -223,7 +224,13 @@ class Runner:
         """Run a suspect in a process of its own; None where there can be none."""
         worker, started = self._membership, self._membership.clock.tick()
         try:
-            return run_apart(claimed, worker.worker_id, worker.name, using=self._using)
+            return run_apart(
+                claimed,
+                worker.worker_id,
+                worker.name,
+                partial(self._may_start, claimed),
+                using=self._using,
+            )
         except NoProcess as error:
             logs.not_isolated(claimed, error)
             return None
@@ -301,8 +308,12 @@ class Runner:
         return replace(following.run, **facts)
 
     def _may_start(self, claimed: Claimed) -> bool:
-        """Whether the claim is this worker's: not of a life before, nor past its lease."""
-        return claimed.worker_id == self._membership.worker_id and self._membership.is_valid()
+        """Whether the claim is this worker's: not of a life before, nor past its lease.
+
+        In this order. Race: the worker joins again between the two questions. It is another one
+        before its new lease begins, so a lease that is good was not that of a later life.
+        """
+        return self._membership.is_valid() and claimed.worker_id == self._membership.worker_id
 
     def _run(self, run: Run) -> Outcome:
         self._tell(signals.task_started, run)

@@ -7,9 +7,8 @@ from math import isinf
 from typing import NamedTuple
 
 from django_tasks.claimed import Claimed
-from django_tasks.handlers import cluster_limit
 from django_tasks.rates import Limit
-from django_tasks.registry import handler_for
+from django_tasks.registry import terms_for
 from django_tasks.store import gates as store
 from django_tasks.store.claim import Lane
 from django_tasks.store.finish import Ended
@@ -104,5 +103,4 @@ def _limit(lane: Lane) -> Limit | None:
 
 
 def _limit_of(biz_code: str) -> Limit | None:
-    handler = handler_for(biz_code)
-    return cluster_limit(handler) if handler else None
+    return terms_for(biz_code).limit

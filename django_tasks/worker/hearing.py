@@ -10,6 +10,9 @@ from django_tasks.store.connection import close_connections
 
 # Hints are a comfort: how soon to listen again after an error hardly matters.
 RETRY_SECONDS = 5.0
+# A thread that is just connecting to a server that is gone hears nothing until that fails. A worker
+# that stops does not wait for it longer than this.
+STOP_SECONDS = 2.0
 
 
 class Hearing:
@@ -28,8 +31,9 @@ class Hearing:
         self._wake = wake
         self._is_drawn = is_drawn
         self._stopping = Event()
+        self._is_lost = False
         self._ear: Doorbell | hints.Listener | None = None
-        self._thread = Thread(target=self._main, name=f"django_tasks-hints-{using}", daemon=True)
+        self._thread: Thread | None = None
 
     def open(self) -> str:
         """Where the worker can be rung at; empty if nowhere, or if the database sends hints."""
@@ -44,23 +48,42 @@ class Hearing:
 
     def start(self) -> None:
         if self._ear is not None:
+            name = f"django_tasks-hints-{self._using}"
+            self._thread = Thread(target=self._main, args=(self._ear,), name=name, daemon=True)
             self._thread.start()
 
     def stop(self) -> None:
-        if self._ear is not None:
-            self._stopping.set()
-            self._ear.stop()
-            if self._thread.ident is not None:
-                self._thread.join()
-            self._ear.close()
-            self._ear = None
+        """Have the thread end, and wait for it: not for long, and it may end later."""
+        ear, self._ear = self._ear, None
+        if ear is None:
+            return
+        self._stopping.set()
+        ear.stop()
+        if self._thread is None:
+            ear.close()
+        else:
+            self._thread.join(STOP_SECONDS)
 
-    def _main(self) -> None:
-        ear = self._ear
-        while ear is not None and not self._stopping.is_set():
-            try:
-                ear.listen(self._wake)
-            except Exception as error:  # noqa: BLE001 - Django's errors, and the driver's own
-                logs.hints_lost(self._using, error)
-                self._stopping.wait(RETRY_SECONDS)
-        close_connections()
+    def _main(self, ear: Doorbell | hints.Listener) -> None:
+        try:
+            while not self._stopping.is_set():
+                try:
+                    ear.listen(self._heard)
+                except Exception as error:  # noqa: BLE001 - Django's errors, and the driver's own
+                    self._lost(error)
+                    self._stopping.wait(RETRY_SECONDS)
+        finally:
+            ear.close()
+            close_connections()
+
+    def _heard(self) -> None:
+        if self._is_lost:
+            self._is_lost = False
+            logs.hints_back(self._using)
+        self._wake()
+
+    def _lost(self, error: Exception) -> None:
+        """Say so once, until it is over: not at each try."""
+        if not self._is_lost and not self._stopping.is_set():
+            self._is_lost = True
+            logs.hints_lost(self._using, error)

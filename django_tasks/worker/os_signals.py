@@ -1,7 +1,6 @@
 """Signals of the operating system. Their handlers only take a note."""
 
 import os
-import select
 import signal
 import threading
 from collections.abc import Iterator
@@ -11,6 +10,7 @@ from typing import Any
 
 from django_tasks import forks
 from django_tasks.hostclock import ticks
+from django_tasks.selfpipe import readable
 
 STOPS = (signal.SIGTERM, signal.SIGINT)
 
@@ -60,9 +60,7 @@ class Notes:
 
         Signals within a second of the first one are not another.
         """
-        poll = select.poll()  # select() takes no descriptor above 1023
-        poll.register(self._pipe[0], select.POLLIN)
-        noted = os.read(self._pipe[0], 100) if poll.poll(seconds * 1000) else b""
+        noted = os.read(self._pipe[0], 100) if readable([self._pipe[0]], seconds) else b""
         return any(number in self._stops for number in noted) and self._is_another()
 
     def _is_another(self) -> bool:

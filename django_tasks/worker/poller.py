@@ -13,7 +13,7 @@ from django_tasks.clock import Tick
 from django_tasks.hostclock import ticks
 from django_tasks.outcomes import GiveBack
 from django_tasks.recurrence import timeout_of
-from django_tasks.registry import handler_for
+from django_tasks.registry import handler_for, terms_for
 from django_tasks.running import RunningTask
 from django_tasks.store.connection import keep_connection
 from django_tasks.store.finish import Ended, finish, is_cancelled
@@ -210,7 +210,7 @@ class Poller:
         self._warned &= keys
         for claimed, started in running:
             handler = handler_for(claimed.biz_code)
-            limit = timeout_of(claimed, handler) if handler else None
+            limit = timeout_of(claimed.schedule, terms_for(claimed.biz_code).timeout)
             key = (claimed.worker_id, claimed.id)
             seconds = ticks() - started
             if handler and limit is not None and seconds > limit and key not in self._warned:

@@ -5,11 +5,10 @@ from collections.abc import Callable, Sequence
 from datetime import datetime
 
 from django_tasks import signals
-from django_tasks.handlers import history_of
 from django_tasks.history import Line, keeps
 from django_tasks.outcomes import Died, Fail
 from django_tasks.recurrence import attempts_of
-from django_tasks.registry import handler_for
+from django_tasks.registry import terms_for
 from django_tasks.store import rescue as store
 from django_tasks.store import workers
 from django_tasks.store.rescue import Orphan
@@ -110,7 +109,7 @@ def _line_at(now: datetime) -> store.LineOf:
 
     def line_of(row: Orphan, has_failed: bool) -> Line | None:
         outcome = Fail(str(store.DIED_ALONE)) if has_failed else Died(DIED)
-        if not keeps(history_of(handler_for(row.biz_code)), outcome, ""):
+        if not keeps(terms_for(row.biz_code).kept, outcome, ""):
             return None
         return Line(
             row.biz_code,
@@ -130,4 +129,4 @@ def _line_at(now: datetime) -> store.LineOf:
 
 
 def _attempts_allowed(row: Orphan) -> int:
-    return attempts_of(row.schedule, handler_for(row.biz_code))
+    return attempts_of(row.schedule, terms_for(row.biz_code).max_attempts)

@@ -3,12 +3,21 @@
 Loaded into a worker or a client by ``FAULTS_BROKEN``; the product has no hook for it.
 """
 
+import itertools
+import os
 from collections.abc import Callable, Iterable, Sequence
+from threading import Event
+from time import monotonic
 from typing import Any
 
 from django_tasks.store import finish, upsert
 from django_tasks.store.dialects import flat, marks
+from django_tasks.worker.finisher import Finisher
 from django_tasks.worker.membership import Membership
+
+_LEASE = float(os.environ.get("FAULTS_LEASE", "3"))
+
+_never = Event()
 
 
 def break_guard(name: str) -> None:
@@ -58,7 +67,41 @@ def rescue_at_once() -> None:
     Membership.may_rescue = lambda member: True  # type: ignore[method-assign]
 
 
+def forgotten_ends() -> None:
+    """A worker keeps ends to itself for so long that nobody would believe it still had them."""
+    intact = Finisher.add
+    kept: list[tuple[float, Any]] = []
+
+    def add(finisher: Finisher, ends: Iterable[Any]) -> None:
+        now = monotonic()
+        kept.extend((now + 4 * _LEASE, end) for end in ends)
+        intact(finisher, [end for due, end in kept if due <= now])
+        kept[:] = [each for each in kept if each[0] > now]
+
+    Finisher.add = add  # type: ignore[method-assign]
+
+
+def waits_with_the_heartbeat() -> None:
+    """Now and then a heartbeat waits for something else, for longer than the lease."""
+    intact = Membership.beat
+    numbers = itertools.count(1)
+
+    def beat(member: Membership, *args: Any) -> bool:
+        if next(numbers) % 8 == 0:
+            _never.wait(1.3 * _LEASE)
+        return intact(member, *args)
+
+    Membership.beat = beat  # type: ignore[method-assign]
+
+
 GUARDS: dict[str, Callable[[], None]] = {
     function.__name__: function
-    for function in (add_without_version, finish_by_id, no_release, rescue_at_once)
+    for function in (
+        add_without_version,
+        finish_by_id,
+        no_release,
+        rescue_at_once,
+        forgotten_ends,
+        waits_with_the_heartbeat,
+    )
 }

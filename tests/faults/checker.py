@@ -20,6 +20,7 @@ from itertools import combinations, pairwise
 
 from tests.faults.history import Add, Call, History, Run, grouped
 from tests.faults.measures import lateness, recovery
+from tests.faults.silence import complaints, held_for_nothing, silences, silent
 from tests.faults.verdicts import Accusation, Verdict
 
 # Slack for the times that two processes note around one event.
@@ -119,12 +120,18 @@ def overlaps(history: History) -> Iterator[Accusation]:
     """Two runs of a key at once, while the older one's worker could still finish.
 
     It could if its finish was accepted, and also if its worker was never silent for a lease: then
-    nobody had the right to take the row.
+    nobody had the right to take the row. A silence without a reason is no excuse.
     """
     accepted = {end.claim for end in history.ends if end.verdict == "accepted"}
+    spans = silences(history)
     for runs in history.runs_by_key.values():
         for older, younger in _overlapping(runs):
-            if older.claim in accepted or not history.had_gap(older.worker, younger.start):
+            blamed = any(
+                older.start < until and since < younger.start
+                for since, until in spans.get(older.pid, [])
+            )
+            taken = history.had_gap(older.worker, younger.start)
+            if older.claim in accepted or blamed or not taken:
                 yield Accusation("overlap", f"{older} and {younger}")
 
 
@@ -309,4 +316,7 @@ RULES: tuple[Callable[[History], Iterator[Accusation]], ...] = (
     unreleased,
     stuck,
     hasty_rescues,
+    silent,
+    held_for_nothing,
+    complaints,
 )

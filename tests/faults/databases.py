@@ -14,6 +14,8 @@ CHECKOUT = Path(__file__).resolve().parents[2]
 
 # Workers and clients are ordinary users: administrators may write to a read-only server.
 PLAIN = "plain"
+# The address from which whoever has followed a switchover comes to a server.
+NEW_PRIMARY = "127.0.0.2"
 # Room for the write-ahead log to grow while somebody who reads is stopped: nobody can empty it
 # then, and on a disk that it has filled nobody ever will.
 DISK = "64m"
@@ -42,6 +44,10 @@ _MAKE = {
         "CREATE USER IF NOT EXISTS plain@'%' IDENTIFIED BY 'plain'",
         "CREATE DATABASE IF NOT EXISTS faults",
         "GRANT ALL ON faults.* TO plain@'%'",
+        # From there, the same user is one that may write to a read-only server.
+        f"CREATE USER IF NOT EXISTS plain@'{NEW_PRIMARY}' IDENTIFIED BY 'plain'",
+        f"GRANT ALL ON faults.* TO plain@'{NEW_PRIMARY}'",
+        f"GRANT READ ONLY ADMIN ON *.* TO plain@'{NEW_PRIMARY}'",
     ),
     "postgres": (
         "CREATE ROLE plain LOGIN PASSWORD 'plain'",

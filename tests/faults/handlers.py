@@ -10,8 +10,9 @@ from threading import Event
 from typing import Any
 
 from django_tasks.api import RunningTask, Stop, TaskHandler
-from tests.faults import journal
+from tests.faults import forks, journal, slowness
 from tests.faults.effects.models import Effect
+from tests.faults.habits import on
 
 HOPS = 2
 
@@ -55,6 +56,12 @@ class Journalling(TaskHandler):
         journal.write("end", run=run, how="done")
         return answer
 
+    def on_failure(self, task: RunningTask, exc: BaseException) -> None:
+        slowness.hook("on_failure")
+
+    def on_stuck(self, task: RunningTask, seconds: float) -> None:
+        slowness.hook("on_stuck")
+
     def work(self, task: RunningTask) -> Any:
         self.take_time(task)
 
@@ -67,8 +74,16 @@ class Plain(Journalling):
 
 
 class Slow(Journalling):
+    """Takes longer than it should, now and then, and may need other processes."""
+
     biz_code = "slow"
     seconds = 0.3
+    timeout = 0.5
+
+    def work(self, task: RunningTask) -> Any:
+        self.take_time(task)
+        if on("forks"):
+            forks.compute(str(task))
 
 
 class Atomic(Journalling):

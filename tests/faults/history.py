@@ -106,12 +106,21 @@ class End:
 
 @dataclass(frozen=True)
 class Fault:
-    """What the harness did, when it began and when it was over, and to which processes."""
+    """A thing that the harness did, when it began and when it was over, and to which processes.
+
+    ``away``: meanwhile nobody could count on the database.
+    """
 
     name: str
     at: float
     until: float
     pids: tuple[int, ...] = ()
+    away: bool = False
+
+    @property
+    def is_end(self) -> bool:
+        """Whether its processes were told to end."""
+        return self.name.startswith(("SIGKILL", "SIGTERM"))
 
 
 @dataclass(frozen=True)
@@ -135,6 +144,14 @@ class History:
     beats: dict[int, list[float]] = field(default_factory=dict)
     pids: dict[int, int] = field(default_factory=dict)
     rescues: list[tuple[int, float]] = field(default_factory=list)
+    # Looks at the rows that workers held, as (row, worker), and when.
+    looks: list[tuple[float, frozenset[tuple[int, int]]]] = field(default_factory=list)
+    # By process: when a receiver, a hook or a log handler of the project took its time.
+    naps: dict[int, list[tuple[float, float]]] = field(default_factory=dict)
+    # What was seen at once to be wrong, by those who saw it.
+    complaints: list[str] = field(default_factory=list)
+    # When all workers were told to stop.
+    stopped: float | None = None
     faults: list[Fault] = field(default_factory=list)
     # What is in the database at the end; effects as (key, nonce, hop, task id, version).
     rows: list[dict[str, Any]] = field(default_factory=list)
@@ -219,16 +236,32 @@ def from_records(records: Iterable[dict[str, Any]], history: History) -> History
             case "beat" if record["renewed"]:
                 history.beats.setdefault(record["worker"], []).append(record["asked"])
                 history.pids[record["worker"]] = record["pid"]
-            case "rescue":
-                history.rescues.append((record["worker"], record["at"]))
-            case "fault":
-                pids = tuple(record["pids"])
-                history.faults.append(Fault(record["name"], record["from"], record["at"], pids))
+            case _:
+                _read(record, history)
     for name, sent in open_calls.items():
         history.calls.append(_call(sent, answers.get(name)))
     for run, start in starts.items():
         history.runs.append(_run(start, ends.get(run)))
     return history
+
+
+def _read(record: dict[str, Any], history: History) -> None:
+    """A record that says everything by itself."""
+    at = record["at"]
+    match record["kind"]:
+        case "rescue":
+            history.rescues.append((record["worker"], at))
+        case "fault":
+            facts = {"pids": tuple(record["pids"]), "away": record.get("away", False)}
+            history.faults.append(Fault(record["name"], record["from"], at, **facts))
+        case "held":
+            history.looks.append((at, frozenset((row, worker) for row, worker in record["rows"])))
+        case "nap":
+            history.naps.setdefault(record["pid"], []).append((record["from"], at))
+        case "complaint":
+            history.complaints.append(record["text"])
+        case "stopping":
+            history.stopped = at
 
 
 def _call(sent: dict[str, Any], answer: dict[str, Any] | None) -> Call:

@@ -77,6 +77,7 @@ class Worker:
         self._process = process
         self.arguments = arguments
         self.pid = process.pid
+        self.was_told_to_end = False
 
     def pids(self) -> list[int]:
         """The processes that run tasks: its children if it has some."""
@@ -86,6 +87,9 @@ class Worker:
         return [self.pid]
 
     def signal(self, number: signal.Signals, pid: int | None = None) -> None:
+        """Signal it, or one of its children."""
+        if pid is None and number in (signal.SIGTERM, signal.SIGKILL):
+            self.was_told_to_end = True
         with suppress(ProcessLookupError):
             os.kill(pid or self.pid, number)
 

@@ -1,6 +1,7 @@
 """Faults against databases, and one table of what came of it.
 
-    python -m tests.faults.run [--site sqlite ...] [--fault NAME ...] [--tasks N] [--seed S]
+    python -m tests.faults.run [--site sqlite ...] [--fault NAME ...] [--habit NAME ...]
+                               [--third N] [--tasks N] [--seed S]
 
 Starts private servers and stops them again. The exit code is 1 if a promised zero is not zero.
 """
@@ -18,31 +19,28 @@ from contextlib import contextmanager
 from multiprocessing import get_context
 from pathlib import Path
 from time import monotonic
-from typing import Any
 
-from tests.faults import databases
+from tests.faults import databases, habits, thirds
 from tests.faults.acts import SCENARIOS, Scenario, why_not
 from tests.faults.databases import Site
+from tests.faults.options import COMMIT, parsed
 from tests.faults.stage import Size, play
 from tests.faults.table import Row, Table
 from tests.faults.verdicts import Accusation, Verdict
 
-SHORT = ("SIGKILL worker", "SIGSTOP > lease", "database kill -9", "proxy: cut after COMMIT")
-
 # What the servers of two sites and their journals may take together.
 MEMORY_BYTES = 6 << 30
 
-# The forms by name: what they change of the defaults.
-FORMS: dict[str, dict[str, Any]] = {
-    "short": {"fault": SHORT, "tasks": 400, "seconds": 2.0, "rounds": 2},
-    "long": {"tasks": 100_000, "seconds": 60.0, "batch": 200},
-}
-
 
 def main() -> int:
-    options = _options()
+    options = parsed(__doc__)
     seed = options.seed if options.seed is not None else random.randrange(1 << 30)
     say(f"Seed {seed}")
+    if options.third == COMMIT:
+        options.third, reason = thirds.of_commit()
+        say(f"Third {options.third} of 0 to 2, by {reason}")
+    wanted = options.site
+    options.site = [site for site in wanted if not _left_out(site, databases.why_missing(site))]
     started = monotonic()
     table = Table()
     with _directory(options.keep) as directory:
@@ -53,7 +51,7 @@ def main() -> int:
     say(f"\nSeed {seed}, {monotonic() - started:.0f} s, {table.versions()}\n\n{table.text()}")
     if options.rst:
         options.rst.write_text(table.page(seed, _size(options)), encoding="utf-8")
-    return int(table.is_broken)
+    return int(table.is_broken or (options.demand and options.site != wanted))
 
 
 def say(text: str) -> None:
@@ -67,7 +65,7 @@ def _everywhere(options: argparse.Namespace, directory: Path, seed: int, table: 
         calls = [
             pool.submit(play_at, site, options, directory / site.replace(" ", "-"), seed)
             for site in options.site
-            if not _left_out(site, databases.why_missing(site))
+            if scenarios_at(site, options)
         ]
         for call in calls:
             table.add(*call.result())
@@ -80,12 +78,17 @@ def play_at(
     directory.mkdir(parents=True)
     os.environ["SERVERS_DIR"] = str(directory / "servers")
     with databases.SITES[name](directory) as site:
-        scenarios = [SCENARIOS[fault] for fault in options.fault if name in SCENARIOS[fault].sites]
         return databases.version_of(site), [
             _play(scenario, site, options, directory, seed)
-            for scenario in scenarios
+            for scenario in scenarios_at(name, options)
             if not _left_out(f"{name}, {scenario.name}", why_not(scenario, name))
         ]
+
+
+def scenarios_at(site: str, options: argparse.Namespace) -> list[Scenario]:
+    """The faults to play at one site."""
+    plays = thirds.plays() if options.third is None else thirds.third(options.third)
+    return [SCENARIOS[fault] for fault in options.fault if (site, fault) in plays]
 
 
 def _play(
@@ -93,16 +96,23 @@ def _play(
 ) -> Row:
     place = directory / scenario.name.replace(" ", "-").replace("/", "-")
     started = monotonic()
+    there = _habits(scenario, site, options.habit, seed)
     try:
-        verdict = play(scenario, site, place, seed=seed, size=_size(options))
+        verdict = play(scenario, site, place, seed=seed, size=_size(options), habits=there)
     except Exception as error:
         verdict = Verdict(accusations=[Accusation("not played", f"{error!r}")])
-    row = Row(site.name, scenario.name, verdict, site.name not in scenario.unpromised)
+    row = Row(site.name, scenario.name, verdict, site.name not in scenario.unpromised, there)
     texts = [f"  {what}: {text}" for what, text in verdict.accusations[: options.show]]
     say("\n".join([f"{row} ({monotonic() - started:.0f} s)", *texts]))
     if not options.keep:
         shutil.rmtree(place)
     return row
+
+
+def _habits(scenario: Scenario, site: Site, forced: list[str] | None, seed: int) -> tuple[str, ...]:
+    if forced is not None:
+        return habits.possible(forced, site.vendor)
+    return habits.chosen(seed, site.name, site.vendor, scenario.name)
 
 
 def _left_out(name: str, reason: str) -> bool:
@@ -143,33 +153,6 @@ def _roomy() -> str:
     if memory.is_dir() and shutil.disk_usage(memory).free > MEMORY_BYTES:
         return str(memory)
     return "/var/tmp"  # noqa: S108
-
-
-def _options() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(description=__doc__)
-    add = parser.add_argument
-    sites, faults = list(databases.SITES), list(SCENARIOS)
-    add("--site", nargs="+", choices=sites, default=sites, metavar="SITE", help=", ".join(sites))
-    add(
-        "--fault", nargs="+", choices=faults, default=faults, metavar="NAME", help=", ".join(faults)
-    )
-    add("--tasks", type=int, default=600)
-    add("--seconds", type=float, default=1.2, help="over which the clients spread them")
-    add("--batch", type=int, default=0, help="so many new tasks in one call, now and then")
-    add("--rounds", type=int, default=10, help="of faults that must come that often")
-    add("--workers", type=int, default=4)
-    add("--threads", type=int, default=8)
-    add("--jobs", type=int, default=2, help="so many sites at once")
-    add("--hours", type=float, default=0.0, help="begin again, from other seeds, for so long")
-    add("--seed", type=int)
-    for form, changed in FORMS.items():
-        add(f"--{form}", dest="form", action="store_const", const=form, help=f"{changed}")
-    add("--rst", type=Path, help="write the table there")
-    add("--keep", action="store_true", help="keep the journals")
-    add("--show", type=int, default=5, help="so many accusations of each")
-    form = parser.parse_known_args()[0].form
-    parser.set_defaults(**FORMS.get(form, {}))
-    return parser.parse_args()
 
 
 if __name__ == "__main__":

@@ -5,6 +5,7 @@ from typing import Any
 
 from testproject.settings import *  # noqa: F403
 from testproject.settings import DATABASES
+from tests.faults.habits import accustomed
 
 
 def several(hosts: list[str], engine: str) -> dict[str, Any]:
@@ -45,6 +46,8 @@ TASK_HANDLERS = [f"tests.faults.handlers.{name}" for name in _HANDLERS if name n
 # Several servers that are one: drivers try them until one answers, or takes writes.
 if hosts := DATABASES["default"].get("OPTIONS", {}).pop("hosts", ""):
     DATABASES["default"].update(several(hosts.split(","), DATABASES["default"]["ENGINE"]))
+
+DATABASES["default"] = accustomed(DATABASES["default"])
 
 if pragma := os.environ.get("FAULTS_PRAGMA"):
     DATABASES["default"]["OPTIONS"]["init_command"] += pragma

@@ -1,5 +1,6 @@
 """One scenario at one site, from empty tables to a verdict."""
 
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from time import monotonic
 from typing import NamedTuple
@@ -28,9 +29,18 @@ class Size(NamedTuple):
     lease: float = 3.0
 
 
-def play(scenario: Scenario, site: Site, directory: Path, *, seed: int, size: Size) -> Verdict:
+def play(
+    scenario: Scenario,
+    site: Site,
+    directory: Path,
+    *,
+    seed: int,
+    size: Size,
+    habits: Sequence[str] = (),
+) -> Verdict:
     """Play a scenario; the journals stay in ``directory``."""
-    world = World(site, directory, seed=seed, lease=max(size.lease, site.lease))
+    lease = max(size.lease, site.lease)
+    world = World(site, directory, seed=seed, lease=lease, habits=habits)
     try:
         return _play(scenario, world, size)
     finally:
@@ -39,8 +49,10 @@ def play(scenario: Scenario, site: Site, directory: Path, *, seed: int, size: Si
 
 def _play(scenario: Scenario, world: World, size: Size) -> Verdict:
     world.steward.ask("prepare")
+    world.watch_rows()
     clocks = [world.read_clock()]
     _start_workers(scenario, world, size)
+    _close_idle(world)
     for _ in range(size.clients):
         adds = size.tasks // size.clients
         world.start_client(adds, size.seconds, size.batch, proxied=scenario.proxied_clients)
@@ -54,20 +66,32 @@ def _play(scenario: Scenario, world: World, size: Size) -> Verdict:
     if not settled:
         verdict.accusations.append(Accusation("stuck", "Not everything was done in time"))
     verdict.accusations += defects(world.workers_log())
-    verdict.accusations += [
-        Accusation("stuck", f"A worker ended with {code}")
-        for worker, code in zip(world.workers, world.exit_codes, strict=True)
-        if code not in (0, -9)
-    ]
+    verdict.accusations += _ends(world)
     return verdict
+
+
+def _ends(world: World) -> Iterator[Accusation]:
+    """Workers end when they are told to, and well."""
+    for code in world.exit_codes:
+        if code not in (0, -9):
+            yield Accusation("stuck", f"A worker ended with {code}")
+    for pid in world.deserters:
+        yield Accusation("stuck", f"Worker process {pid} had ended, and nobody had told it to")
 
 
 def _do_the_worst(scenario: Scenario, world: World, rounds: int) -> None:
     deadline = monotonic() + LIMIT_SECONDS
     while world.goes_on(rounds):
         world.between(0.2, 0.8)
+        _close_idle(world)
         scenario.act(world)
         assert monotonic() < deadline, f"{scenario.name} has no end:\n{world.log()}"
+
+
+def _close_idle(world: World) -> None:
+    """As servers and firewalls do; it is why there are health checks."""
+    if "health-checks" in world.habits:
+        world.close_idle_connections()
 
 
 def _start_workers(scenario: Scenario, world: World, size: Size) -> None:

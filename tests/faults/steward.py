@@ -9,6 +9,7 @@ import json
 import os
 import sys
 from collections.abc import Callable
+from datetime import datetime, timedelta, timezone
 from functools import cache
 from random import Random
 from threading import Event
@@ -17,7 +18,12 @@ from typing import Any
 
 import django
 
+from tests.faults import journal
+
 Answer = Any
+
+# Of the lines that were in the history before everything else.
+OLD = "old"
 
 _never = Event()
 
@@ -72,6 +78,7 @@ def remains() -> dict[str, Any]:
 
     # Lines of ends that counted: not of lost ones, nor those that a rescuer wrote for the dead.
     lines = TaskRun.objects.exclude(outcome="lost").exclude(worker__startswith="#")
+    lines = lines.exclude(biz_code=OLD)
     columns = ("id", "biz_code", "biz_num", "status", "version", "claimed_by", "when", "biz_ext")
     effects = Effect.objects.values_list("code", "num", "nonce", "hop", "task_id", "version")
     return {
@@ -82,25 +89,40 @@ def remains() -> dict[str, Any]:
     }
 
 
-def kill_connections(seed: int, share: float) -> int:
+# How to list the connections of everybody else, to choose those that are idle, and to end one.
+_CONNECTIONS = {
+    "mysql": (
+        "SELECT id FROM information_schema.processlist WHERE user = SUBSTRING_INDEX(USER(),"
+        " '@', 1) AND id <> CONNECTION_ID()",
+        " AND command = 'Sleep' AND time_ms > 20",
+        "KILL %s",
+    ),
+    "postgresql": (
+        "SELECT pid FROM pg_stat_activity WHERE datname = current_database()"
+        " AND pid <> pg_backend_pid() AND backend_type = 'client backend'",
+        " AND state = 'idle' AND clock_timestamp() - state_change > interval '20 ms'",
+        "SELECT pg_terminate_backend(%s)",
+    ),
+}
+
+
+def close_idle(times: int) -> int:
+    """Have the server close the connections that are idle, a few times."""
+    closed = 0
+    for _ in range(times):
+        closed += kill_connections(0, 1.0, only_idle=True)
+        _never.wait(0.1)
+    return closed
+
+
+def kill_connections(seed: int, share: float, *, only_idle: bool = False) -> int:
     """Have the server end a share of the connections of everybody else."""
     from django.db import connection
 
-    ids, kill = {
-        "mysql": (
-            "SELECT id FROM information_schema.processlist WHERE user = SUBSTRING_INDEX(USER(),"
-            " '@', 1) AND id <> CONNECTION_ID()",
-            "KILL %s",
-        ),
-        "postgresql": (
-            "SELECT pid FROM pg_stat_activity WHERE datname = current_database()"
-            " AND pid <> pg_backend_pid() AND backend_type = 'client backend'",
-            "SELECT pg_terminate_backend(%s)",
-        ),
-    }[connection.vendor]
+    ids, idle, kill = _CONNECTIONS[connection.vendor]
     random = Random(seed)
     with connection.cursor() as cursor:
-        cursor.execute(ids)
+        cursor.execute(ids + idle * only_idle)
         victims = [row[0] for row in cursor.fetchall() if random.random() < share]
         for victim in victims:
             try:
@@ -108,6 +130,24 @@ def kill_connections(seed: int, share: float) -> int:
             except django.db.Error as error:  # it has gone by itself
                 sys.stderr.write(f"{error}\n")
     return len(victims)
+
+
+def watch_rows(seconds: float) -> int:
+    """Journal again and again which rows are held, and by whom, until it is over."""
+    from django.db import connection
+
+    from django_tasks.models import Task
+
+    looks = 0
+    held = Task.objects.filter(claimed_by__isnull=False).values_list("id", "claimed_by")
+    while not journal.marker("over").exists():
+        try:
+            journal.write("held", rows=list(held.all()))
+            looks += 1
+        except django.db.Error:
+            connection.close()
+        _never.wait(seconds)
+    return looks
 
 
 def lock_rows(seed: int, seconds: float) -> int:
@@ -137,6 +177,72 @@ def lock_rows(seed: int, seconds: float) -> int:
     return locked
 
 
+def lock_running(seconds: float) -> int:
+    """A slow view: lock the rows of tasks that run now, and keep them until the end.
+
+    The tasks are made for it: clients that wait for the same rows would add nothing meanwhile.
+    """
+    from django.db import transaction
+
+    from django_tasks.models import Task
+
+    for num in range(8):
+        _client().add("slow", f"locked-{num}", 0.5)
+    running = Task.objects.filter(biz_num__startswith="locked-", claimed_by__isnull=False)
+    deadline = monotonic() + seconds
+    while monotonic() < deadline:
+        with transaction.atomic():
+            if locked := list(running.select_for_update().values_list("id")):
+                _never.wait(seconds)
+                return len(locked)
+        _never.wait(0.02)
+    return 0
+
+
+def read_for_long(table: str, seconds: float) -> None:
+    """A report: a transaction that has read a table, and is open for long."""
+    from django.db import connection, transaction
+
+    with transaction.atomic(), connection.cursor() as cursor:
+        cursor.execute(f"SELECT 1 FROM {table} LIMIT 1")  # noqa: S608 - a name of ours
+        _never.wait(seconds)
+
+
+def migrate_table(table: str) -> None:
+    """What a migration needs: the table for itself, for a moment."""
+    from django.db import connection, transaction
+
+    statement = {
+        "mysql": f"ALTER TABLE {table} COMMENT = 'migrated'",
+        "postgresql": f"LOCK TABLE {table} IN ACCESS EXCLUSIVE MODE",
+    }[connection.vendor]
+    with transaction.atomic(), connection.cursor() as cursor:
+        cursor.execute(statement)
+
+
+def delete_history(seconds: float) -> int:
+    """An operator: delete old lines of the history, take long over it, and change one's mind."""
+    from django.db import transaction
+
+    from django_tasks.models import TaskRun
+
+    TaskRun.objects.bulk_create(_old_lines())
+    with transaction.atomic():
+        count, _ = TaskRun.objects.filter(biz_code=OLD).delete()
+        _never.wait(seconds)
+        transaction.set_rollback(True)
+    return count
+
+
+def _old_lines() -> list[Any]:
+    from django_tasks.models import TaskRun
+
+    then = datetime.now(timezone.utc) - timedelta(days=900)
+    times = {"when": then, "started": then, "ended": then}
+    facts = {"outcome": "failed", "missed": "", "attempt": 1, "worker": "w", "error": ""}
+    return [TaskRun(biz_code=OLD, biz_num=str(num), **times, **facts) for num in range(3000)]
+
+
 def add(code: str, num: str, seconds: float) -> bool:
     """Add one task as a client does."""
     return _client().add(code, num, seconds)
@@ -159,8 +265,14 @@ COMMANDS: dict[str, Callable[..., Answer]] = {
         settle,
         workers,
         remains,
+        close_idle,
         kill_connections,
+        watch_rows,
         lock_rows,
+        lock_running,
+        read_for_long,
+        migrate_table,
+        delete_history,
         add,
         execute,
     )

@@ -9,48 +9,10 @@ from hypothesis import strategies as st
 
 from django_tasks import logs
 from tests.faults.checker import check
-from tests.faults.history import Add, Call, Clock, End, Fault, History, Run, from_records
+from tests.faults.facts import KEY, LEASE, a_cancel, a_history, a_run, an_add, an_end, beats
+from tests.faults.history import Add, Call, Clock, End, Fault, History, from_records
 from tests.faults.simulation import Simulation
 from tests.faults.verdicts import defects
-
-KEY = ("plain", "1")
-LEASE = 3.0
-
-
-def an_add(nonce: str = "a", sent: float = 10.0, version: int = 0, **facts: Any) -> Add:
-    """An acknowledged add, due at once."""
-    values = {"answered": sent + 1, "answer": "acknowledged", "stored": True, "id": 1}
-    return Add("add", facts.pop("key", KEY), sent, nonce=nonce, version=version, **values | facts)
-
-
-def a_cancel(sent: float, result: str = "cancelled") -> Call:
-    return Call("cancel", KEY, sent, sent + 1, "acknowledged", result)
-
-
-def a_run(nonce: str = "a", start: float = 12.0, version: int = 1, **facts: Any) -> Run:
-    """A run that took a second."""
-    values = {"end": start + 1, "how": "done", "worker": 7, "pid": 70, "id": 1, "hop": 0}
-    values |= {"key": KEY, "when": 0.0} | facts
-    return Run(nonce=nonce, start=start, version=version, **values)
-
-
-def an_end(run: Run, verdict: str = "accepted", outcome: str = "Done") -> End:
-    return End((run.end or run.start) + 0.1, run.claim, outcome, verdict)
-
-
-def beats(first: int = 0, last: int = 30) -> list[float]:
-    return [float(second) for second in range(first, last)]
-
-
-def a_history(*facts: Any, **more: Any) -> History:
-    """A history of these facts; workers 7 and 8 never miss a heartbeat."""
-    history = History(LEASE, beats={7: beats(), 8: beats()})
-    for fact in facts:
-        kinds = {Run: history.runs, End: history.ends, Fault: history.faults}
-        kinds.get(type(fact), history.calls).append(fact)
-    for name, value in more.items():
-        setattr(history, name, value)
-    return history
 
 
 def accused(*facts: Any, **more: Any) -> list[str]:
@@ -335,34 +297,6 @@ def test_whoever_had_a_gap_himself_must_not_rescue():
     gap = {7: [1.0, 2.0, 10.0, 11.0]}
     assert accused(beats=gap, rescues=[(7, 11.1)]) == ["hasty"]
     assert accused(beats=gap, rescues=[(7, 13.1)]) == []
-
-
-# 6. Figures
-
-
-def test_the_recovery_of_a_killed_worker_is_the_time_until_its_runs_went_on():
-    killed = Fault("SIGKILL", 12.5, 12.6, (70,))
-    runs = a_run(start=12, end=None, how=""), a_run(start=17, version=3, worker=8, pid=80)
-    assert check(a_history(an_add(), *runs, killed)).recovery == [4.5]
-
-
-def test_what_a_stopping_worker_still_ended_was_not_interrupted():
-    stopped = Fault("SIGTERM", 12.5, 13.5, (70,))
-    runs = a_run(start=12), a_run(start=17, version=3, worker=8, pid=80)
-    assert check(a_history(an_add(), *runs, stopped)).recovery == []
-
-
-def test_the_recovery_of_an_outage_is_the_time_until_each_worker_had_an_answer():
-    outage = Fault("outage", 5.0, 11.0)
-    seen = {7: [1.0, 11.5], 8: [2.0, 14.0], 9: [13.0]}  # the last one is new
-    facts = an_add(), a_run(start=12.0), outage
-    verdict = check(a_history(*facts, beats=seen, pids={7: 70, 8: 80, 9: 90}))
-    assert verdict.recovery == [0.5, 3.0]
-
-
-def test_lateness_is_told_by_the_databases_clock():
-    history = a_history(an_add(when=1011), a_run(start=12, when=1011.0), clock=Clock(1000.0))
-    assert check(history).lateness == [1.0]
 
 
 # Journals

@@ -40,11 +40,12 @@ def added_again_while_it_runs(world: World, broken: str) -> None:
 
 def finished_by_a_zombie(world: World, broken: str) -> None:
     """One worker is frozen for longer than its lease while it runs what the other then rescues."""
-    frozen = world.start_worker(FAULTS_BROKEN=broken)
+    workers = [world.start_worker(FAULTS_BROKEN=broken) for _ in range(2)]
+    world.wait_for_workers(2)
     a_client(world, broken).ask("add", *KEY, LEASE)
     started(world, 1)
-    world.start_worker(FAULTS_BROKEN=broken)
-    world.wait_for_workers(2)
+    (run,) = records(world, "start")
+    (frozen,) = (worker for worker in workers if worker.pid == run["pid"])
     since = monotonic()
     frozen.signal(signal.SIGSTOP)
     started(world, 2)
@@ -73,11 +74,25 @@ def everybody_silent(world: World, broken: str) -> None:
     world.fault("SIGSTOP", since, [worker.pid for worker in workers])
 
 
+def one_quick_task(world: World, broken: str) -> None:
+    world.start_worker(FAULTS_BROKEN=broken)
+    a_client(world, broken).ask("add", *KEY, 0.0)
+    started(world, 1)
+
+
+def two_leases(world: World, broken: str) -> None:
+    """A worker that is at work for some time, and has nothing to do."""
+    worker = world.start_worker(FAULTS_BROKEN=broken)
+    beats(world, worker, 9)
+
+
 CASES = [
     ("add_without_version", added_again_while_it_runs, "lost"),
     ("no_release", added_again_while_it_runs, "unreleased"),
     ("finish_by_id", finished_by_a_zombie, "overlap"),
     ("rescue_at_once", everybody_silent, "hasty"),
+    ("forgotten_ends", one_quick_task, "stuck"),
+    ("waits_with_the_heartbeat", two_leases, "silent"),
 ]
 
 
@@ -92,6 +107,7 @@ def test_with_all_guards_the_same_scenes_are_fine(world, scene):
 
 
 def verdict_of(world: World, scene: Scene, broken: str) -> Verdict:
+    world.watch_rows()
     clocks = [world.read_clock()]
     scene(world, broken)
     world.settle()

@@ -4,6 +4,7 @@ import os
 import signal
 import subprocess
 import sys
+from collections.abc import Sequence
 from contextlib import suppress
 from functools import cached_property
 from pathlib import Path
@@ -15,9 +16,10 @@ from urllib.parse import urlsplit, urlunsplit
 
 from tests.faults import journal
 from tests.faults.databases import CHECKOUT, Site
+from tests.faults.habits import HABITS
 from tests.faults.history import Clock, History, from_records
 from tests.faults.processes import DatabaseError, Steward, Worker, faketime
-from tests.faults.proxy import Proxy
+from tests.proxy import Proxy
 from tests.waiting import eventually
 
 SETTLE_SECONDS = 60.0
@@ -28,8 +30,17 @@ _never = Event()
 class World:
     """A scenario under way. Faults act on it; ``close`` leaves nothing behind."""
 
-    def __init__(self, site: Site, directory: Path, *, seed: int, lease: float = 3.0) -> None:
+    def __init__(
+        self,
+        site: Site,
+        directory: Path,
+        *,
+        seed: int,
+        lease: float = 3.0,
+        habits: Sequence[str] = (),
+    ) -> None:
         self.site = site
+        self.habits = habits
         self.url = site.urls[-1]
         self.directory = directory
         self.lease = lease
@@ -41,6 +52,7 @@ class World:
         self.proxied: list[Worker] = []
         self.faults = 0
         self.exit_codes: list[int | None] = []
+        self.deserters: list[int] = []
         self._stewards: list[Steward] = []
         directory.mkdir(parents=True, exist_ok=True)
         os.environ[journal.DIRECTORY] = str(directory)
@@ -55,6 +67,7 @@ class World:
             "DJANGO_SETTINGS_MODULE": "tests.faults.settings",
             "DATABASE_URL": self.url,
             "FAULTS_LEASE": str(self.lease),
+            HABITS: ",".join(self.habits),
             journal.DIRECTORY: str(self.directory),
             **more,
         }
@@ -62,7 +75,10 @@ class World:
     # Those who take part
 
     def new_steward(self, **more: str) -> Steward:
-        steward = Steward(self.environment(**more), self.directory / "steward.log")
+        # It reads the same times, and has no other habits: in a pool, every connection of its own
+        # would be broken after an outage.
+        own = {HABITS: ",".join(set(self.habits) & {"time-zone"}), **more}
+        steward = Steward(self.environment(**own), self.directory / "steward.log")
         self._stewards.append(steward)
         return steward
 
@@ -71,16 +87,16 @@ class World:
         """A steward who may do anything to the server."""
         return self.new_steward(DATABASE_URL=self.site.admin_url or self.url)
 
-    def administer(self, statement: str) -> None:
+    def administer(self, *statements: str) -> None:
         """Have it done; an earlier fault may have broken the administrator's connection."""
         with suppress(DatabaseError):
-            self.administrator.ask("execute", statement)
+            self.administrator.ask("execute", *statements)
             return
-        self.administrator.ask("execute", statement)
+        self.administrator.ask("execute", *statements)
 
     @cached_property
     def rogues(self) -> list[Steward]:
-        """Two who lock each other's rows."""
+        """Two who are in the way of the workers, and of each other."""
         return [self.new_steward() for _ in range(2)]
 
     def start_worker(
@@ -160,10 +176,21 @@ class World:
         """Let things happen for a random while."""
         self.pause(self.random.uniform(least, most))
 
-    def fault(self, name: str, since: float, pids: list[int] | None = None) -> None:
-        """Journal what was done: from ``since`` until now."""
+    def fault(
+        self, name: str, since: float, pids: Sequence[int] = (), *, away: bool = False
+    ) -> None:
+        """Journal what was done: from ``since`` until now.
+
+        ``away``: meanwhile nobody could count on the database. Of other faults the processes
+        ``pids`` are the only victims.
+        """
         self.faults += 1
-        journal.write("fault", name=name, pids=pids or [], **{"from": since})
+        journal.write("fault", name=name, pids=pids, away=away, **{"from": since})
+
+    def close_idle_connections(self) -> None:
+        """Have the server do it, as it does after its ``wait_timeout``."""
+        with suppress(DatabaseError):
+            self.steward.ask("close_idle", 5)
 
     def wait_for_clients(self) -> None:
         """A fault that comes before the first call would disturb nobody."""
@@ -205,14 +232,27 @@ class World:
         while monotonic() < deadline:
             if self._asked("settle") == 0 and self._asked("workers") == len(alive):
                 return True
+            if not any(worker.is_alive() for worker in self.workers):
+                return False
             self.pause(0.1)
         return False
 
+    def watch_rows(self) -> None:
+        """Have somebody look at the rows that are held, until the workers have been stopped."""
+        self.new_steward().tell("watch_rows", self.lease / 6)
+
     def stop_workers(self) -> None:
-        """SIGTERM to all; their exit codes are kept."""
+        """SIGTERM to all. Kept: their exit codes, and the pids of those that had ended before."""
+        self.deserters = [
+            worker.pid
+            for worker in self.workers
+            if not worker.is_alive() and not worker.was_told_to_end
+        ]
+        journal.write("stopping")
         for worker in self.workers:
             worker.signal(signal.SIGTERM)
         self.exit_codes = [worker.wait(30) for worker in self.workers]
+        journal.marker("over").touch()
 
     def read_clock(self) -> tuple[float, float]:
         """The offset of the database's clock from CLOCK_MONOTONIC, and how wrong that may be."""
@@ -250,6 +290,7 @@ class World:
         for client in self.clients:
             client.kill()
             client.wait()
+        journal.marker("over").touch()
         for steward in self._stewards:
             steward.close()
         if self.proxy is not None:

@@ -1,4 +1,4 @@
-"""Other ways to the test database, as projects have them."""
+"""Other ways to the test database, as projects have them, and workers that end with the test."""
 
 import os
 from collections.abc import Iterator
@@ -8,7 +8,11 @@ from typing import Any
 import pytest
 from django.db import connections
 
+from django_tasks.worker.worker import Worker, stop_all
 from tests.habits import pgbouncer as program
+from tests.habits.workers import Held, Start
+from tests.waiting import DEADLINE, eventually
+from tests.worker.parts import config
 
 
 @contextmanager
@@ -49,3 +53,26 @@ def bounced(transactional_db: None) -> Iterator[None]:
     server = connections["default"].settings_dict
     with program.pgbouncer(server) as settings, another_way(settings):
         yield
+
+
+@pytest.fixture
+def start_worker(transactional_db: None, handlers: Any) -> Iterator[Start]:
+    """Start a worker in this process, and wait until it is there; it ends with the test."""
+    workers: list[Worker] = []
+
+    def start(**wishes: Any) -> Worker:
+        workers.append(Worker(config(**{"poll_interval": 0.1, "lease": 1.5} | wishes)))
+        workers[-1].start()
+        eventually(lambda: workers[-1]._heartbeat.joined, "the worker has joined")
+        return workers[-1]
+
+    yield start
+    assert not stop_all(workers, DEADLINE)
+
+
+@pytest.fixture
+def held(start_worker: Start) -> Iterator[Held]:
+    """A handler whose runs end with the test."""
+    held = Held()
+    yield held
+    held.open.set()

@@ -171,7 +171,7 @@ def test_old_lines_go_and_young_ones_stay() -> None:
 
 
 def test_more_than_a_batch_goes_batch_by_batch(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(history, "PRUNED_AT_ONCE", 2)
+    monkeypatch.setattr(history, "AT_ONCE", 2)
     for number in range(5):
         a_run(biz_num=str(number))
     assert history.prune(NOW, using="default")
@@ -217,7 +217,7 @@ def test_old_lines_behind_many_young_ones_go(ahead: int) -> None:
 
 
 def test_old_lines_among_young_ones_go(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(history, "PRUNED_AT_ONCE", 10)
+    monkeypatch.setattr(history, "AT_ONCE", 10)
     for _ in range(20):
         stretch(1, old=False)
         stretch(1, old=True)
@@ -225,7 +225,7 @@ def test_old_lines_among_young_ones_go(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_even_a_single_one_is_found_sooner_or_later(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(history, "PRUNED_AT_ONCE", 10)
+    monkeypatch.setattr(history, "AT_ONCE", 10)
     monkeypatch.setattr(history, "PROBES", 5)
     stretch(50, old=False)
     stretch(1, old=True)

@@ -1,17 +1,21 @@
 """A worker hears of tasks that other processes add, without waiting for its next poll."""
 
 from datetime import datetime, timedelta, timezone
-from threading import Event
+from threading import Event, Semaphore
+from time import monotonic
+from types import SimpleNamespace
 
 import pytest
+from django.db import connections
 
 from django_tasks import doorbell
 from django_tasks.client import add_task, add_tasks
 from django_tasks.doorbell import Door
 from django_tasks.models import Task, WorkerRow
 from django_tasks.store import hints, workers
+from django_tasks.worker import hearing as module
 from django_tasks.worker.hearing import Hearing
-from tests.waiting import eventually
+from tests.waiting import DEADLINE, eventually
 from tests.worker.parts import CODE, USING, joined
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -72,6 +76,76 @@ def test_a_worker_that_was_never_started_leaves_nothing_open():
     hearing.open()
     hearing.stop()
     hearing.stop()
+
+
+class Ear:
+    """Stands in for what a worker hears with. It fails, or is too busy to notice a stop."""
+
+    def __init__(self):
+        self.errors = []
+        self.listens, self.go_on, self.closed = Semaphore(0), Event(), Event()
+
+    def listen(self, wake):
+        self.listens.release()
+        if self.errors:
+            raise self.errors.pop(0)
+        wake()
+        assert self.go_on.wait(DEADLINE)
+
+    def stop(self):
+        pass
+
+    def close(self):
+        self.closed.set()
+
+
+@pytest.fixture
+def ear(monkeypatch):
+    ear = Ear()
+    monkeypatch.setattr(hints, "are_sent", lambda using: True)
+    monkeypatch.setattr(hints, "Listener", lambda *args: ear)
+    yield ear
+    ear.go_on.set()
+
+
+def test_a_worker_that_stops_does_not_wait_for_a_connection_that_hangs(ear, monkeypatch):
+    monkeypatch.setattr(module, "STOP_SECONDS", 0.05)
+    hearing = a_hearing()
+    hearing.open()
+    hearing.start()
+    assert ear.listens.acquire(timeout=DEADLINE)
+    begin = monotonic()
+    hearing.stop()
+    assert monotonic() - begin < DEADLINE / 2
+    assert not ear.closed.is_set(), "closed under the thread that uses it"
+    ear.go_on.set()
+    assert ear.closed.wait(DEADLINE)
+
+
+def test_hints_that_are_missed_are_told_of_once_and_once_when_they_are_back(
+    ear, monkeypatch, caplog
+):
+    monkeypatch.setattr(module, "RETRY_SECONDS", 0.001)
+    ear.errors = [OSError("no route"), OSError("no route"), OSError("no route")]
+    woken = Event()
+    hearing = a_hearing(woken.set)
+    hearing.open()
+    with caplog.at_level("INFO", "django_tasks"):
+        hearing.start()
+        assert woken.wait(DEADLINE)
+        ear.go_on.set()
+        hearing.stop()
+    assert [(record.levelname, record.getMessage()) for record in caplog.records] == [
+        ("WARNING", "No hints from default (OSError: no route); polling goes on"),
+        ("INFO", "Hints from default are back"),
+    ]
+
+
+@pytest.mark.skipif(not SENDS_HINTS, reason="the database sends no hints")
+def test_psycopg_2_hands_no_hints_over(monkeypatch):
+    """It has no class of connections by that name."""
+    monkeypatch.setattr(type(connections[USING]), "Database", SimpleNamespace())
+    assert not hints.are_sent(USING)
 
 
 @pytest.mark.skipif(SENDS_HINTS, reason="the database sends hints")

@@ -15,7 +15,7 @@ def kill_node(world: World) -> None:
     servers("kill", node)
     world.between(6.0, 8.0)
     servers("start", node)
-    world.fault("node killed", since)
+    world.fault("node killed", since, away=True)
     world.pause(world.lease)
 
 
@@ -27,7 +27,7 @@ def restart_node(world: World) -> None:
     servers("stop", "--keep", node)
     world.between(1.0, 3.0)
     servers("start", node)
-    world.fault("node restarted", since)
+    world.fault("node restarted", since, away=True)
     world.pause(2.0)  # or the next one takes what is counted as the recovery
 
 
@@ -39,7 +39,7 @@ def cut_node(world: World) -> None:
     servers("cut", node)
     world.pause(world.lease * 1.8)
     servers("heal", node)
-    world.fault("node cut off", since)
+    world.fault("node cut off", since, away=True)
     world.pause(world.lease)
 
 
@@ -59,7 +59,7 @@ def promote(world: World) -> None:
         _hold_standby_back()
         world.pause(2.0)
     servers("promote", "replica")
-    world.fault("primary lost", since)
+    world.fault("primary lost", since, away=True)
 
 
 def _hold_standby_back() -> None:

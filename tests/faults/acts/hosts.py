@@ -25,7 +25,7 @@ def disk_full(world: World) -> None:
     _fill(ballast)
     world.between(0.3, 1.5)
     ballast.unlink()
-    world.fault("disk full", since)
+    world.fault("disk full", since, away=True)
 
 
 def _fill(ballast: Path) -> None:

@@ -31,7 +31,7 @@ def _cut(world: World, **chances: float) -> None:
         setattr(world.proxy, name, chance)
     world.between(1.0, 3.0)
     world.proxy.heal()
-    world.fault(f"{world.proxy.cuts} cuts", since)
+    world.fault(f"{world.proxy.cuts} cuts", since, away=True)
 
 
 @scenario("proxy: stall > lease", sites=SERVERS, proxied=0.5)

@@ -3,7 +3,7 @@
 from contextlib import suppress
 from time import monotonic
 
-from tests.faults.databases import servers
+from tests.faults.databases import NEW_PRIMARY, servers
 from tests.faults.processes import DatabaseError
 from tests.faults.scenarios import SERVERS, scenario
 from tests.faults.world import World
@@ -24,7 +24,7 @@ def kill_database(world: World) -> None:
 def _restart(world: World, *how: str) -> None:
     since = monotonic()
     servers("restart", *how, world.site.name)
-    world.fault("restart", since)
+    world.fault("restart", since, away=True)
 
 
 @scenario("outage > lease", sites=SERVERS)
@@ -34,7 +34,7 @@ def outage(world: World) -> None:
     servers("kill", world.site.name)
     world.pause(world.lease * 1.5)
     servers("start", world.site.name)
-    world.fault("outage", since)
+    world.fault("outage", since, away=True)
     world.pause(world.lease)
 
 
@@ -66,7 +66,7 @@ def no_connections(world: World) -> None:
         world.steward.ask("kill_connections", world.random.randrange(1 << 30), 0.7)
     world.between(0.3, 1.5)
     world.administer(unlimited)
-    world.fault("too many connections", since)
+    world.fault("too many connections", since, away=True)
 
 
 @scenario("read-only server", sites=SERVERS)
@@ -85,4 +85,42 @@ def read_only(world: World) -> None:
         with suppress(DatabaseError):  # sessions keep what they began with
             world.steward.ask("kill_connections", 0, 1.0)
         world.between(0.3, 1.5)
-    world.fault("read-only server", since)
+    world.fault("read-only server", since, away=True)
+
+
+# A switchover within one server: sessions that are there become read-only, and sessions made from
+# now on are not. In MariaDB the new ones come from another address, whose account may write all the
+# same; in PostgreSQL a role's own setting counts from the next login on.
+_SWITCH: dict[str, tuple[str, ...]] = {
+    "mariadb": ("SET GLOBAL read_only = 1",),
+    "postgresql": (
+        "SET default_transaction_read_only = off",
+        "ALTER ROLE plain SET default_transaction_read_only = off",
+        "ALTER SYSTEM SET default_transaction_read_only = on",
+        "SELECT pg_reload_conf()",
+    ),
+}
+_SWITCH_BACK: dict[str, tuple[str, ...]] = {
+    "mariadb": ("SET GLOBAL read_only = 0",),
+    "postgresql": (
+        "SET default_transaction_read_only = off",
+        "ALTER SYSTEM RESET default_transaction_read_only",
+        "SELECT pg_reload_conf()",
+        "ALTER ROLE plain RESET default_transaction_read_only",
+    ),
+}
+
+
+@scenario("switchover", sites=SERVERS, proxied=1.0, proxied_clients=True, mixes=False)
+def switch_over(world: World) -> None:
+    """The old primary stays up, read-only; new connections lead to the new one."""
+    assert world.proxy
+    since = monotonic()
+    if world.vendor == "mariadb":
+        world.proxy.source = NEW_PRIMARY
+    world.administer(*_SWITCH[world.vendor])
+    world.pause(world.lease * 2.5)
+    world.fault("switchover", since)
+    world.administer(*_SWITCH_BACK[world.vendor])
+    world.proxy.source = None
+    world.proxy.reset()

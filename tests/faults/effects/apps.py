@@ -11,9 +11,14 @@ class EffectsConfig(AppConfig):
 
     def ready(self) -> None:
         # Inside, because these need the models.
-        from tests.faults import watching
+        from django_tasks.worker import pruner
+        from tests.faults import slowness, watching
 
         # What was broken on purpose is then watched like everything else.
         if name := os.environ.get("FAULTS_BROKEN"):
             import_module("tests.faults.broken").break_guard(name)
         watching.install()
+        # Ten minutes, and no scenario takes so long. One that is renamed must not be missed.
+        assert pruner.INTERVAL == 600
+        pruner.INTERVAL = 1.0
+        slowness.install()

@@ -1,0 +1,44 @@
+"""Facts of which tests make histories."""
+
+from typing import Any
+
+from tests.faults.history import Add, Call, End, Fault, History, Run
+
+KEY = ("plain", "1")
+LEASE = 3.0
+
+
+def an_add(nonce: str = "a", sent: float = 10.0, version: int = 0, **facts: Any) -> Add:
+    """An acknowledged add, due at once."""
+    values = {"answered": sent + 1, "answer": "acknowledged", "stored": True, "id": 1}
+    return Add("add", facts.pop("key", KEY), sent, nonce=nonce, version=version, **values | facts)
+
+
+def a_cancel(sent: float, result: str = "cancelled") -> Call:
+    return Call("cancel", KEY, sent, sent + 1, "acknowledged", result)
+
+
+def a_run(nonce: str = "a", start: float = 12.0, version: int = 1, **facts: Any) -> Run:
+    """A run that took a second."""
+    values = {"end": start + 1, "how": "done", "worker": 7, "pid": 70, "id": 1, "hop": 0}
+    values |= {"key": KEY, "when": 0.0} | facts
+    return Run(nonce=nonce, start=start, version=version, **values)
+
+
+def an_end(run: Run, verdict: str = "accepted", outcome: str = "Done") -> End:
+    return End((run.end or run.start) + 0.1, run.claim, outcome, verdict)
+
+
+def beats(first: int = 0, last: int = 30) -> list[float]:
+    return [float(second) for second in range(first, last)]
+
+
+def a_history(*facts: Any, **more: Any) -> History:
+    """A history of these facts; workers 7 and 8 never miss a heartbeat."""
+    history = History(LEASE, beats={7: beats(), 8: beats()})
+    for fact in facts:
+        kinds = {Run: history.runs, End: history.ends, Fault: history.faults}
+        kinds.get(type(fact), history.calls).append(fact)
+    for name, value in more.items():
+        setattr(history, name, value)
+    return history

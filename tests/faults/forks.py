@@ -1,0 +1,30 @@
+"""A handler that computes in other processes, by fork: the default up to Python 3.13."""
+
+import signal
+from multiprocessing import get_context
+from random import random
+from threading import Event
+
+from tests.faults import journal
+
+CONTEXT = get_context("fork")
+# A child that nobody can terminate ends by itself after so long.
+SECONDS = 1.5
+POOLS = 0.2
+
+_never = Event()
+
+
+def compute(who: str) -> None:
+    """Have children compute; a child that was terminated must be dead."""
+    if random() < POOLS:
+        with CONTEXT.Pool(1) as pool:
+            pool.apply_async(abs, (-1,)).get(SECONDS)
+        return
+    child = CONTEXT.Process(target=_never.wait, args=(SECONDS,), daemon=True)
+    child.start()
+    child.terminate()
+    child.join()
+    if child.exitcode != -signal.SIGTERM:
+        text = f"A child of {who} was terminated, and ended with {child.exitcode}"
+        journal.write("complaint", text=text)

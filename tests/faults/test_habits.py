@@ -1,0 +1,161 @@
+"""Habits of projects are chosen from the seed, can be forced, and do what they say."""
+
+import json
+import logging
+import threading
+from itertools import chain
+from typing import Any
+
+import pytest
+
+from tests.faults import forks, habits, journal, slowness
+from tests.faults.acts import SCENARIOS
+from tests.faults.options import parsed
+from tests.faults.table import Row
+from tests.faults.verdicts import Verdict
+
+FAULT = "nothing"
+
+
+@pytest.fixture
+def journalled(tmp_path, monkeypatch):
+    """What was journalled in this process."""
+    monkeypatch.setenv(journal.DIRECTORY, str(tmp_path))
+
+    def records() -> list[dict[str, Any]]:
+        return [{**record, "at": None} for record in journal.read(tmp_path)]
+
+    yield records
+    journal.forget()
+
+
+def test_one_seed_chooses_the_same_habits_every_time():
+    choices = [habits.chosen(seed, "mariadb", "mariadb", FAULT) for seed in range(20)]
+    assert choices == [habits.chosen(seed, "mariadb", "mariadb", FAULT) for seed in range(20)]
+    assert len(set(choices)) > 5
+
+
+def test_in_one_run_every_fault_has_habits_of_its_own():
+    choices = {habits.chosen(7, "mariadb", "mariadb", fault) for fault in SCENARIOS}
+    assert len(choices) > 5
+
+
+@pytest.mark.parametrize("vendor", ["sqlite", "mariadb", "postgresql"])
+def test_every_habit_that_is_possible_is_chosen_somewhere(vendor):
+    chosen = chain(*(habits.chosen(seed, vendor, vendor, FAULT) for seed in range(100)))
+    assert set(chosen) == {name for name, it in habits.KNOWN.items() if vendor in it.vendors}
+
+
+def test_what_a_database_does_not_know_is_left_out():
+    assert habits.possible(list(habits.KNOWN), "sqlite") == (
+        "kept",
+        "time-zone",
+        "slow-receivers",
+        "slow-logs",
+        "forks",
+    )
+
+
+def test_pooled_connections_are_not_kept():
+    assert habits.possible(["kept", "pooled"], "postgresql") == ("pooled",)
+    assert habits.possible(["kept", "pooled"], "mariadb") == ("kept",)
+
+
+def test_habits_can_be_forced_and_forbidden():
+    assert parsed("", []).habit is None
+    assert parsed("", ["--habit"]).habit == []
+    assert parsed("", ["--habit", "forks", "kept"]).habit == ["forks", "kept"]
+
+
+@pytest.mark.parametrize(
+    ("there", "words"), [(("forks", "kept"), "[forks kept]"), ((), "[no habits]")]
+)
+def test_the_line_of_a_fault_names_the_habits(there, words):
+    assert f"sqlite, nothing {words}, tasks 0" in str(Row("sqlite", FAULT, Verdict(), True, there))
+
+
+@pytest.mark.parametrize(
+    ("name", "settings"),
+    [
+        ("health-checks", {"CONN_HEALTH_CHECKS": True}),
+        ("kept", {"CONN_MAX_AGE": None}),
+        ("pooled", {"OPTIONS": {"sslmode": "disable", "pool": habits.POOL}}),
+        ("time-zone", {"TIME_ZONE": habits.ZONE}),
+        ("forks", {}),
+    ],
+)
+def test_a_habit_of_settings_is_in_the_settings(monkeypatch, name, settings):
+    monkeypatch.setenv(habits.HABITS, f"slow-logs,{name}")
+    database = {"NAME": "x", "OPTIONS": {"sslmode": "disable"}}
+    assert habits.accustomed(database) == {**database, **settings}
+
+
+# Slow code
+
+
+@pytest.fixture
+def short_naps(monkeypatch):
+    monkeypatch.setattr(slowness, "NAP", 0.01)
+    monkeypatch.setattr(slowness, "_own", threading.local())
+
+
+@pytest.mark.usefixtures("short_naps")
+def test_naps_are_taken_one_at_a_time_and_seldom(journalled, monkeypatch):
+    naps = slowness.Naps("x")
+    naps.take()
+    naps.take()
+    assert [record["what"] for record in journalled()] == ["x"]
+    monkeypatch.setattr(slowness, "BETWEEN", 0.0)
+    naps.take()
+    assert len(journalled()) == 2
+
+
+@pytest.mark.usefixtures("short_naps")
+def test_one_thread_takes_few_naps_of_any_kind(journalled):
+    slowness.Naps("x").take()
+    slowness.Naps("y").take()
+    another = threading.Thread(target=slowness.Naps("z").take)
+    another.start()
+    another.join()
+    assert [record["what"] for record in journalled()] == ["x", "z"]
+
+
+@pytest.mark.usefixtures("short_naps")
+@pytest.mark.parametrize(("there", "count"), [("slow-receivers", 1), ("slow-logs", 0)])
+def test_a_hook_is_slow_if_that_is_a_habit(journalled, monkeypatch, there, count):
+    monkeypatch.setenv(habits.HABITS, there)
+    monkeypatch.setitem(slowness._HOOKS, "on_failure", slowness.Naps("on_failure"))
+    slowness.hook("on_failure")
+    assert len(journalled()) == count
+
+
+@pytest.mark.usefixtures("short_naps")
+def test_a_slow_log_still_writes(journalled, capsys):
+    record = logging.LogRecord("django_tasks", logging.WARNING, "", 0, "a word", None, None)
+    handler = slowness.SlowLog()
+    handler.handle(record)
+    handler.close()
+    assert "WARNING a word" in capsys.readouterr().err
+    assert [record["what"] for record in journalled()] == ["log"]
+
+
+# Forks
+
+
+@pytest.mark.parametrize("pools", [0.0, 1.0])
+@pytest.mark.filterwarnings("ignore:.*multi-threaded:DeprecationWarning")
+def test_children_that_can_be_terminated_give_no_reason_to_complain(journalled, monkeypatch, pools):
+    monkeypatch.setattr(forks, "POOLS", pools)
+    forks.compute("slow/1")
+    assert journalled() == []
+
+
+@pytest.mark.filterwarnings("ignore:.*multi-threaded:DeprecationWarning")
+def test_a_child_that_cannot_be_terminated_is_a_complaint(journalled, monkeypatch):
+    monkeypatch.setattr(forks, "POOLS", 0.0)
+    monkeypatch.setattr(forks, "SECONDS", 0.05)
+    monkeypatch.setattr(forks.CONTEXT.Process, "terminate", lambda self: None)
+    forks.compute("slow/1")
+    (record,) = journalled()
+    assert record["kind"] == "complaint"
+    assert "slow/1 was terminated, and ended with 0" in json.dumps(record)

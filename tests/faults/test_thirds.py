@@ -1,0 +1,113 @@
+"""Three CI runs in a row play every fault at every site, and each of them once."""
+
+import subprocess
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from tests.faults import thirds
+from tests.faults.acts import SCENARIOS
+from tests.faults.databases import SITES
+from tests.faults.options import COMMIT, parsed
+from tests.faults.run import scenarios_at
+
+THIRDS = range(thirds.PARTS)
+EVERYTHING = {(site, scenario.name) for scenario in SCENARIOS.values() for site in scenario.sites}
+
+
+def played(*arguments: str) -> list[tuple[str, str]]:
+    """What a run with these arguments plays, if nothing is left out."""
+    options = parsed("", arguments)
+    return [(site, each.name) for site in options.site for each in scenarios_at(site, options)]
+
+
+def test_the_three_thirds_are_all_faults_at_all_sites_each_exactly_once():
+    together = [play for number in THIRDS for play in played("--third", str(number))]
+    assert Counter(together) == Counter(EVERYTHING)
+
+
+def test_without_a_third_everything_is_played():
+    assert Counter(played()) == Counter(EVERYTHING)
+
+
+def test_no_third_is_much_longer_than_another():
+    sizes = [len(played("--third", str(number))) for number in THIRDS]
+    assert max(sizes) - min(sizes) <= 1
+
+
+@pytest.mark.parametrize("site", ["sqlite", "mariadb", "postgresql", "galera"])
+@pytest.mark.parametrize("number", THIRDS)
+def test_each_third_has_faults_at_each_database(number, site):
+    assert played("--third", str(number), "--site", site)
+
+
+def test_a_third_of_what_was_chosen_is_of_that_only():
+    assert set(played("--third", "1", "--site", "sqlite")) == {
+        play for play in thirds.third(1) if play[0] == "sqlite"
+    }
+
+
+@pytest.mark.parametrize("wrong", ["3", "-1", "", "first"])
+def test_there_are_three_thirds(wrong, capsys):
+    with pytest.raises(SystemExit):
+        parsed("", ["--third", wrong])
+    assert repr(wrong) in capsys.readouterr().err
+
+
+def test_every_site_of_a_scenario_is_a_site():
+    assert {site for site, _ in EVERYTHING} == set(SITES)
+
+
+# Which one it is
+
+
+def git(directory: Path, *arguments: str) -> str:
+    identity = ["-c", "user.name=a", "-c", "user.email=a@example.com"]
+    done = subprocess.run(
+        ["git", *identity, *arguments], cwd=directory, check=True, capture_output=True, text=True
+    )
+    return done.stdout.strip()
+
+
+@pytest.fixture
+def repository(tmp_path: Path) -> Path:
+    directory = tmp_path / "repository"
+    directory.mkdir()
+    git(directory, "init", "--quiet")
+    return directory
+
+
+def commit(directory: Path) -> None:
+    git(directory, "commit", "--quiet", "--allow-empty", "--message", "x")
+
+
+def test_three_commits_in_a_row_have_the_three_thirds(repository):
+    commit(repository)
+    found = []
+    for _ in THIRDS:
+        commit(repository)
+        found.append(thirds.of_commit(repository))
+    assert found == [(2, "2 commits"), (0, "3 commits"), (1, "4 commits")]
+
+
+def test_a_clone_without_history_takes_the_third_of_its_commits_hash(repository, tmp_path):
+    for _ in range(2):
+        commit(repository)
+    clone = tmp_path / "clone"
+    git(tmp_path, "clone", "--quiet", "--depth", "1", f"file://{repository}", str(clone))
+    hash_ = git(clone, "rev-parse", "HEAD")
+
+    number, reason = thirds.of_commit(clone)
+
+    assert number == int(hash_, 16) % 3
+    assert reason == f"a clone without history, commit {hash_[:12]}"
+
+
+def test_without_a_repository_it_is_the_first(tmp_path, monkeypatch):
+    monkeypatch.setenv("GIT_CEILING_DIRECTORIES", str(tmp_path.parent))
+    assert thirds.of_commit(tmp_path) == (0, "no git repository")
+
+
+def test_a_run_can_be_told_to_choose_by_the_commit():
+    assert parsed("", ["--third", COMMIT]).third == COMMIT

@@ -1,0 +1,266 @@
+"""Each session of the poller and of the heartbeats has bounded waits, whenever it was made."""
+
+import os
+import re
+import socket
+from collections.abc import Iterator
+from datetime import timedelta
+from threading import current_thread
+from typing import Any
+
+import pytest
+from django.db import connection, connections
+
+from django_tasks.models import Task, TaskRun, WorkerRow
+from django_tasks.status import Status
+from django_tasks.store.connection import take_connection
+from django_tasks.store.dialects import Bounds
+from django_tasks.worker import execution
+from django_tasks.worker.config import WorkerConfig
+from django_tasks.worker.isolation import NoProcess
+from django_tasks.worker.worker import Worker
+from tests.conftest import Elsewhere
+from tests.factories import a_row, a_run, a_worker
+from tests.habits.conftest import another_way
+from tests.habits.workers import (
+    HEARTBEAT,
+    POLLER,
+    Sent,
+    Start,
+    Watch,
+    asked,
+    ident,
+    kill,
+    wait_for_beats,
+    watched,
+)
+from tests.vendor import ON_SQLITE, VENDOR
+from tests.waiting import DEADLINE, eventually
+from tests.worker.parts import added, ago, config, handler
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+# Unlike each other, and unlike what a server has by default.
+POLLERS = Bounds(lock_wait=3.0, statement=11.0)
+HEARTBEATS = Bounds(lock_wait=2.0, statement=7.0)
+SHOWN = {
+    "mysql": {POLLER: (3, 3, 11.0), HEARTBEAT: (2, 2, 7.0)},
+    "postgresql": {POLLER: ("3s", "11s"), HEARTBEAT: ("2s", "7s")},
+    "sqlite3": {POLLER: (3000,), HEARTBEAT: (2000,)},
+}[VENDOR]
+UNBOUNDED = ("0", "0")
+
+# What a cycle of the poller and a heartbeat send at least, by verb and table.
+OF_A_POLLER = {
+    *("SELECT t_task", "UPDATE t_task", "DELETE t_task", "INSERT t_task_run", "SELECT t_task_run"),
+    *("DELETE t_task_run", "SELECT t_task_worker", "DELETE t_task_worker", "SELECT t_task_gate"),
+    *("UPDATE t_task_gate", "INSERT t_task_gate"),
+}
+OF_A_HEARTBEAT = {
+    *("INSERT t_task_worker", "SELECT t_task_worker", "UPDATE t_task_worker"),
+    "DELETE t_task_worker",
+}
+
+
+@pytest.fixture(autouse=True)
+def known_bounds(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(WorkerConfig, "poller_bounds", POLLERS)
+    monkeypatch.setattr(WorkerConfig, "heartbeat_bounds", HEARTBEATS)
+
+
+@pytest.fixture
+def everything(handlers: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Handlers whose tasks have a worker send all that it can send."""
+
+    def fail(task: Any) -> None:
+        raise ValueError("a line for the history")
+
+    def no_process(*args: Any, **kwargs: Any) -> None:
+        raise NoProcess("a test")
+
+    handlers(
+        handler(lambda task: None, "good"),
+        handler(fail, "bad", max_attempts=1),
+        handler(lambda task: timedelta(hours=1), "again"),
+        handler(lambda task: None, "effect", atomic=True),
+        handler(lambda task: None, "limited", max_running=1, rate_limit="100/s"),
+        handler(lambda task: None, "daily", schedule="every 1d"),
+    )
+    monkeypatch.setattr(execution, "run_apart", no_process)
+    a_run(ended=ago(10**8))
+
+
+def done(*codes: str) -> bool:
+    """Tell if nothing of these codes is to be done."""
+    return not Task.objects.filter(biz_code__in=codes).exclude(status=Status.FAILED).exists()
+
+
+def have_everything_done(worker: Worker, name: str) -> None:
+    """Tasks that end in all ways, and what a dead worker and lost answers have left behind."""
+    for code in ("good", "bad", "again", "effect", "limited"):
+        added(name, code)
+    dead = a_worker(name, lease=0.1, started=ago(100), heartbeat=ago(100))
+    owned = {"when": ago(), "status": Status.RUNNING, "biz_code": "good", "claim_time": ago()}
+    a_row(f"{name}-orphan", claimed_by=dead.pk, **owned)
+    a_row(f"{name}-stray", claimed_by=ident(worker), **owned)
+    a_row(f"{name}-suspect", claimed_by=dead.pk, rescues=1, **owned)
+    eventually(lambda: done("good", "bad", "effect", "limited"), "all is done")
+    eventually(lambda: not WorkerRow.objects.filter(name=name), "the dead one is gone")
+    eventually(lambda: not TaskRun.objects.filter(ended__lt=ago(10**7)), "old lines are gone")
+
+
+def kinds(sent: list[Sent]) -> set[str]:
+    """Verb and table of each statement; of one with several tables, each of them."""
+    found = set()
+    for each in sent:
+        verbs = re.findall("SELECT|INSERT|UPDATE|DELETE", each.sql)
+        tables = re.findall(r"\bt_task(?:_\w+)?", each.sql)
+        found.update(f"{verb} {table}" for verb in verbs for table in tables)
+    return found
+
+
+def unbounded(watch: Watch) -> list[Sent]:
+    """Statements of the poller and of the heartbeats that other bounds held for."""
+    sent = watch.of(POLLER, HEARTBEAT)
+    return [each for each in sent if each.bounds != SHOWN[each.thread] and not _binds(each.sql)]
+
+
+def _binds(sql: str) -> bool:
+    """Tell if a statement sets the bounds, or asks first how it may."""
+    return "set_config" in sql or "pg_backend_pid" in sql or sql.startswith("SET SESSION")
+
+
+@pytest.fixture(params=[0, 60, None], ids=lambda age: f"CONN_MAX_AGE={age}")
+def kept(request: pytest.FixtureRequest, transactional_db: None) -> Iterator[None]:
+    """Connections that are looked at before each use, and kept for as long as the project says."""
+    wishes = {"CONN_MAX_AGE": request.param, "CONN_HEALTH_CHECKS": True}
+    with another_way({**connection.settings_dict, **wishes}):
+        yield
+
+
+@pytest.mark.usefixtures("kept", "everything")
+def test_every_statement_has_bounds_also_after_the_server_has_closed_the_connections(
+    start_worker: Start,
+) -> None:
+    with watched() as watch:
+        worker = start_worker(lease=0.5)
+        wait_for_beats(1, worker)
+        have_everything_done(worker, "first")
+        first = watch.sessions(POLLER, HEARTBEAT)
+        if not ON_SQLITE:
+            assert len(first) == 2
+            kill(first)
+            have_everything_done(worker, "second")
+            wait_for_beats(2, worker)
+            assert {each.thread for each in watch.sent if each.session not in first} >= {
+                POLLER,
+                HEARTBEAT,
+            }
+        worker.stop()
+        assert worker.join(20)
+    assert unbounded(watch) == []
+    assert kinds(watch.of(POLLER)) >= OF_A_POLLER
+    assert kinds(watch.of(HEARTBEAT)) >= OF_A_HEARTBEAT
+
+
+# Sessions that others use as well
+
+has_poolers = pytest.mark.skipif(VENDOR != "postgresql", reason="poolers are PostgreSQL's")
+
+
+def bounds_elsewhere(count: int) -> list[tuple[Any, ...]]:
+    """The bounds of so many connections that are not the worker's."""
+    opened: list[Any] = [connections.create_connection("default") for _ in range(count)]
+    try:
+        for each in opened:
+            each.ensure_connection()
+        return [asked(each)[1] for each in opened]
+    finally:
+        for each in opened:
+            each.close()
+
+
+@has_poolers
+@pytest.mark.usefixtures("pooled", "everything")
+def test_the_poller_and_the_heartbeat_take_no_connection_of_a_pool(
+    start_worker: Start, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    given: list[tuple[str, int]] = []
+    pool = connections["default"].pool  # type: ignore[attr-defined]
+    getconn = pool.getconn
+
+    def giving(*args: Any, **kwargs: Any) -> Any:
+        taken = getconn(*args, **kwargs)
+        given.append((current_thread().name, taken.info.backend_pid))
+        return taken
+
+    monkeypatch.setattr(pool, "getconn", giving)
+    with watched() as watch:
+        worker = start_worker(lease=0.5)
+        have_everything_done(worker, "pooled")
+        worker.stop()
+        assert worker.join(20)
+    takers = {thread for thread, _ in given}
+    assert "django_tasks-schedules-default" in takers, "nobody uses the pool"
+    assert not takers & {POLLER, HEARTBEAT}
+    pooled = {session for _, session in given}
+    assert not pooled & watch.sessions(POLLER, HEARTBEAT)
+    assert unbounded(watch) == []
+    assert {each.bounds for each in watch.sent if each.session in pooled} == {UNBOUNDED}
+    assert bounds_elsewhere(3) == [UNBOUNDED] * 3
+
+
+@has_poolers
+@pytest.mark.usefixtures("bounced", "everything")
+def test_behind_a_pooler_of_transactions_bounds_hold_for_our_statements_and_for_no_other(
+    start_worker: Start,
+) -> None:
+    """All connections share one session of the server."""
+    with watched() as watch:
+        worker = start_worker(lease=0.5)
+        have_everything_done(worker, "bounced")
+        worker.stop()
+        assert worker.join(20)
+    assert len({each.session for each in watch.sent}) == 1
+    assert unbounded(watch) == []
+    others = [each for each in watch.sent if each.thread not in (POLLER, HEARTBEAT)]
+    assert {each.bounds for each in others} == {UNBOUNDED}
+    assert bounds_elsewhere(1) == [UNBOUNDED]
+
+
+# The network
+
+
+@pytest.mark.skipif(VENDOR != "postgresql", reason="the time-outs of MySQL's clients cover it")
+def test_a_server_that_dies_over_a_statement_is_found_out_within_its_bound(
+    elsewhere: Elsewhere,
+) -> None:
+    """It had confirmed the statement, so nothing is on its way: only probes tell."""
+
+    def probes() -> tuple[int, ...]:
+        take_connection("default", Bounds(lock_wait=5.0, statement=15.0))
+        connection.ensure_connection()
+        raw: Any = connection.connection
+        with socket.socket(fileno=os.dup(raw.fileno())) as line:
+            names = (socket.TCP_KEEPIDLE, socket.TCP_KEEPINTVL, socket.TCP_KEEPCNT)
+            return tuple(line.getsockopt(socket.IPPROTO_TCP, name) for name in names)
+
+    idle, interval, count = elsewhere(probes).result(DEADLINE)
+    assert idle + interval * count <= 2.5 * 15
+
+
+# How long they are
+
+
+@pytest.mark.parametrize("lease", [1.0, 30.0, 600.0])
+def test_a_heartbeat_and_a_cycle_that_wait_as_long_as_they_may_keep_the_lease(
+    lease: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.undo()
+    wishes = config(lease=lease)
+    beat, cycle = wishes.heartbeat_bounds, wishes.poller_bounds
+    # Two statements, sent a third of the lease after those of the last one.
+    assert 2 * beat.statement + wishes.heartbeat_interval <= lease
+    assert cycle.statement < lease
+    assert beat.lock_wait <= beat.statement
+    assert cycle.lock_wait <= cycle.statement
