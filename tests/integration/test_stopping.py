@@ -182,6 +182,23 @@ def test_a_child_that_dies_is_replaced(start: Start, journal: Journal) -> None:
     assert workers() == 0
 
 
+def test_a_poller_that_ends_by_an_error_ends_starttask_with_1(start: Start) -> None:
+    worker = start(TEST_HANDLERS="tests.integration.breaking.Run")
+    assert worker.ended() == 1
+    assert "SystemExit: a defect" in worker.log()
+    assert "The worker on default has ended by an error" in worker.log()
+
+
+def test_a_child_whose_poller_ends_by_an_error_is_replaced(start: Start) -> None:
+    worker = start("--processes", "2", TEST_HANDLERS="tests.integration.breaking.Run")
+    worker.says("ended with code 1; starting another in 0.5 s", times=2)
+    worker.says("ended with code 1; starting another in 1.0 s", times=2)
+    assert worker.is_running()
+    worker.send(signal.SIGTERM)
+    worker.ended()
+    assert worker.children() == []
+
+
 def test_children_end_when_their_supervisor_is_killed(
     start: Start, journal: Journal, gate: Path
 ) -> None:

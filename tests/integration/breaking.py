@@ -1,0 +1,15 @@
+"""A handler, and a defect: in a process that has this module a poller ends at its first cycle."""
+
+from typing import NoReturn
+
+from django_tasks.worker.poller import Poller
+from tests.integration.handlers import Run
+
+__all__ = ["Run"]
+
+
+def end(poller: Poller) -> NoReturn:
+    raise SystemExit("a defect")
+
+
+Poller.run_once = end  # type: ignore[method-assign]
