@@ -5,6 +5,7 @@ import multiprocessing
 import os
 import sys
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from multiprocessing.context import ForkProcess
 
@@ -122,8 +123,10 @@ def _end_at_once(workers: list[Worker]) -> int:
     for worker in workers:
         worker.abandon()
     logging.shutdown()
-    sys.stdout.flush()
-    sys.stderr.flush()
+    for stream in (sys.stdout, sys.stderr):
+        with suppress(OSError, ValueError):  # its reader has gone, or it is closed
+            if stream is not None:
+                stream.flush()
     os._exit(1)
 
 
