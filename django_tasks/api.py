@@ -5,7 +5,7 @@ Import it where models may be imported, not in a settings file or an app's ``__i
 
 from typing import Any
 
-from django_tasks import intake
+from django_tasks import demands, intake
 from django_tasks.client import (
     aadd_task,
     aadd_tasks,
@@ -60,7 +60,6 @@ from django_tasks.pausing import (
 from django_tasks.registry import get_task_handlers, register_task_handler
 from django_tasks.running import RunningTask
 from django_tasks.status import Status
-from django_tasks.store import demands
 from django_tasks.store.steer import CancelResult
 from django_tasks.store.upsert import OnConflict
 from django_tasks.worker import embedded

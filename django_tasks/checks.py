@@ -37,10 +37,9 @@ from django.db import connections, router
 from django.db.backends.base.base import BaseDatabaseWrapper
 from django.db.models import Field, JSONField
 
-from django_tasks import conf, handler_checks, installation, registry
+from django_tasks import conf, demands, handler_checks, installation, registry
 from django_tasks.fields import KeyField
 from django_tasks.models import Task
-from django_tasks.store import demands
 
 TAG = "django_tasks"
 CHARSET = "utf8mb4"

@@ -311,10 +311,12 @@ class PostgreSQL(Dialect):
         return getattr(cause, "sqlstate", None) in ("40001", "40P01", "55P03")
 
     def is_of_data(self, cause: BaseException) -> bool:
-        # data exception, integrity constraint, an exception that a trigger of the user's raises.
-        # Not 54, program limit: also of a server that takes no commands until it is vacuumed.
+        # data exception, integrity constraint, program limit, an exception that a trigger of the
+        # user's raises. But 54000 is both: an index entry that is too long, and a server that takes
+        # no writes at all because its transaction numbers are running out.
         state = getattr(cause, "sqlstate", None) or ""
-        return state[:2] in ("22", "23", "44") or state == "P0001"
+        is_limit = state[:2] == "54" and state != "54000"
+        return state[:2] in ("22", "23", "44") or is_limit or state == "P0001"
 
     def is_of_world(self, cause: BaseException) -> bool:
         # Classes: 08 connection, 25 state of the transaction (read-only), 28 authorization,
@@ -388,9 +390,10 @@ class MySQL(Dialect):
         return " FOR UPDATE SKIP LOCKED" if skips else " FOR UPDATE NOWAIT"
 
     def _contention(self, cause: BaseException) -> bool:
-        # lock wait time-out, deadlock (also Galera's failed certification), and MariaDB 11.6's
-        # "record has changed since last read" under snapshot isolation
-        return _number(cause) in (1205, 1213, 1020)
+        # lock wait time-out, deadlock (also Galera's failed certification), that of MySQL's group
+        # replication, and MariaDB 11.6's "record has changed since last read" under snapshot
+        # isolation
+        return _number(cause) in (1205, 1213, 3101, 1020)
 
     def is_of_data(self, cause: BaseException) -> bool:
         return _number(cause) in _MYSQL_DATA
@@ -453,14 +456,14 @@ _MYSQL_DATA = frozenset(
         *(1451, 1452, 1644, 1690, 3140, 3819, 3988, 4025, 4038),
     }
 )
-# Connections, rights, shutdown, space, killed, timed out, read-only, a node without its cluster,
-# a proxy without its servers (9001 and those after it).
+# Connections, rights, shutdown, files, space, killed, timed out, read-only, offline, idle for too
+# long, a node without its cluster; from 9000 on ProxySQL's own.
 _MYSQL_WORLD = frozenset(
     {
-        *(1021, 1030, 1037, 1038, 1040, 1041, 1042, 1043, 1044, 1045, 1046, 1047, 1049, 1053),
-        *(1077, 1078, 1079, 1080, 1114, 1129, 1130, 1158, 1159, 1160, 1161, 1180, 1184, 1203),
-        *(1142, 1143, 1226, 1290, 1317, 1792, 1836, 1874, 1927, 1969, 3024, 3032, 3100, 3101),
-        *(3168, 3169, 4031),
+        *(1016, 1021, 1024, 1026, 1030, 1037, 1038, 1040, 1041, 1042, 1043, 1044, 1045, 1046),
+        *(1047, 1049, 1053, 1077, 1078, 1079, 1080, 1114, 1129, 1130, 1135, 1152),
+        *(1154, 1155, 1156, 1157, 1158, 1159, 1160, 1161, 1180, 1184, 1203, 1206, 1226, 1290),
+        *(1317, 1792, 1836, 1874, 1881, 1927, 1969, 3024, 3032, 3100, 3101, 3168, 3169, 4031),
     }
 )
 

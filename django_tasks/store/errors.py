@@ -10,8 +10,9 @@ from django.db import DataError, Error, IntegrityError, InterfaceError, Operatio
 
 from django_tasks.store.dialects import judge_of
 
-# Raised by Python on the way to the driver, or by us where a count is not what it must be.
-UNSTORABLE = (DataError, IntegrityError, OverflowError, TypeError, ValueError, AssertionError)
+# Raised by Python on the way to the driver, or by us where a count is not what it must be. No
+# TypeError: what we give has the right types, and drivers raise it over a connection that is gone.
+UNSTORABLE = (DataError, IntegrityError, OverflowError, ValueError, AssertionError)
 
 
 class Kind(Enum):

@@ -152,7 +152,9 @@ class Claiming:
             if kind in (Kind.WORLD, Kind.CONTENTION):
                 raise
             self._troubled.note(lane, error)
-            if kind is Kind.UNKNOWN:  # perhaps it is this session's own
+            if kind is Kind.UNKNOWN:
+                # Perhaps this session's own fault, such as a plan that it keeps and a migration has
+                # made wrong. A ping would find nothing.
                 drop_connection(self._config.using)
             return []
         self._troubled.forget(lane)

@@ -4,8 +4,9 @@ import logging
 import multiprocessing
 import os
 import sys
-from collections.abc import Iterable, Sequence
-from contextlib import suppress
+import threading
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from multiprocessing.context import ForkProcess
 
@@ -65,12 +66,15 @@ def run_process(
                 break
             if reached := limits.reached(sum(worker.runs() for worker in workers)):
                 limits = _retire(workers, reached)
-        for worker in _failed(workers):
-            logs.worker_failed(worker.config.using)
-        code = _stop(workers, notes)
-        for worker in workers:
-            logs.total(worker.config.using, worker.runs(), ticks() - began)
-        return 1 if _failed(workers) else code
+        with _ending_in_time(workers):
+            for worker in workers:
+                worker.stop()
+            for worker in _failed(workers):
+                logs.worker_failed(worker.config.using)
+            code = _stop(workers, notes)
+            for worker in workers:
+                logs.total(worker.config.using, worker.runs(), ticks() - began)
+            return 1 if _failed(workers) else code
 
 
 def run_processes(configs: Sequence[WorkerConfig], count: int, limits: Limits = NO_LIMITS) -> int:
@@ -100,11 +104,30 @@ def _retire(workers: list[Worker], reached: str) -> Limits:
     return NO_LIMITS
 
 
+@contextmanager
+def _ending_in_time(workers: list[Worker]) -> Iterator[None]:
+    """End this process soon after its deadline, whatever its main thread is doing then.
+
+    It says what it does, and a project's log handler may hang.
+    """
+    seconds = _patience(workers) + LAST_WORDS_SECONDS * len(workers)
+    guard = threading.Timer(seconds, lambda: os._exit(1))
+    guard.daemon = True
+    guard.start()
+    try:
+        yield
+    finally:
+        guard.cancel()
+
+
+def _patience(workers: list[Worker]) -> float:
+    return max(worker.config.shutdown_timeout for worker in workers)
+
+
 def _stop(workers: list[Worker], notes: Notes) -> int:
-    """Stop workers against one deadline."""
-    patience = max(worker.config.shutdown_timeout for worker in workers)
+    """Wait for workers that were told to stop, against one deadline."""
+    patience = _patience(workers)
     for worker in workers:
-        worker.stop()
         if running := worker.running():
             logs.stopping(worker.config.using, running, patience)
     deadline = ticks() + patience

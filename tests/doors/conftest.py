@@ -12,8 +12,7 @@ from django.db.backends.base.base import BaseDatabaseWrapper
 from django.db.utils import ConnectionHandler
 from django.test import Client
 
-from django_tasks import checks
-from django_tasks.store import demands
+from django_tasks import checks, demands
 
 Staff = Callable[..., Client]
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from django_tasks.store import demands
+from django_tasks import demands
 
 SQLITE = {"ENGINE": "django.db.backends.sqlite3", "NAME": "tasks.sqlite3"}
 MARIADB = {"ENGINE": "django.db.backends.mysql", "NAME": "tasks", "HOST": "db.invalid"}

@@ -143,7 +143,7 @@ def test_every_statement_has_bounds_also_after_the_server_has_closed_the_connect
     start_worker: Start,
 ) -> None:
     with watched() as watch:
-        worker = start_worker(lease=0.9)
+        worker = start_worker(lease=0.5)
         wait_for_beats(1, worker)
         have_everything_done(worker, "first")
         first = watch.sessions(POLLER, HEARTBEAT)
@@ -196,7 +196,7 @@ def test_the_poller_and_the_heartbeat_take_no_connection_of_a_pool(
 
     monkeypatch.setattr(pool, "getconn", giving)
     with watched() as watch:
-        worker = start_worker(lease=0.9)
+        worker = start_worker(lease=0.5)
         have_everything_done(worker, "pooled")
         worker.stop()
         assert worker.join(20)
@@ -217,7 +217,7 @@ def test_behind_a_pooler_of_transactions_bounds_hold_for_our_statements_and_for_
 ) -> None:
     """All connections share one session of the server."""
     with watched() as watch:
-        worker = start_worker(lease=0.9)
+        worker = start_worker(lease=0.5)
         have_everything_done(worker, "bounced")
         worker.stop()
         assert worker.join(20)
