@@ -215,7 +215,10 @@ class Dialect:
     # Sessions
 
     def bound(self, bounds: Bounds) -> None:
-        """Let no statement of this session wait longer than ``bounds`` say."""
+        """Let no statement of this session wait longer than ``bounds`` say.
+
+        The session itself may be idle for as long as it likes.
+        """
 
     def bounded(self) -> AbstractContextManager[None]:
         """Have the bounds hold meanwhile for what goes past ``execute`` and ``fetch``."""
@@ -338,6 +341,7 @@ class PostgreSQL(Dialect):
         raw: Any = self.connection.connection
         if pid == raw.info.backend_pid:
             self._set_bounds(bounds, is_local=False)
+            super().fetch("SELECT set_config('idle_session_timeout', '0', false)")
         else:
             # A pooler such as PgBouncer stands between, which gives this server session to others
             # after each transaction: what is set for the session would hold for them.
@@ -403,9 +407,9 @@ class MySQL(Dialect):
 
     def bound(self, bounds: Bounds) -> None:
         # Of rows, and of tables: a migration waits for a report, and all who come wait behind it,
-        # for a day by default. MySQL can bound no
-        # statement but SELECT: there the time-out of the network is the bound (``connection``).
-        self.execute(_LOCK_WAITS, [_whole_seconds(bounds)] * 2)
+        # for a day by default. MySQL can bound no statement but SELECT: there the time-out of the
+        # network is the bound (``connection``).
+        self.execute(_WAITS, [_whole_seconds(bounds)] * 2)
 
 
 class MariaDB(MySQL):
@@ -420,7 +424,7 @@ class MariaDB(MySQL):
         seconds = _whole_seconds(bounds)
         # Longer than a wait for a lock, which is to be told as one.
         statement = max(bounds.statement, 2.0 * seconds)
-        template = f"{_LOCK_WAITS}, SESSION max_statement_time = %s"
+        template = f"{_WAITS}, SESSION max_statement_time = %s"
         self.execute(template, [seconds, seconds, statement])
 
     def catch_up(self) -> None:
@@ -430,7 +434,11 @@ class MariaDB(MySQL):
 
 _NOTHING = nullcontext()
 
-_LOCK_WAITS = "SET SESSION innodb_lock_wait_timeout = %s, SESSION lock_wait_timeout = %s"
+# A session of ours sleeps for as long as there is nothing to do, and the server is not to end it.
+_WAITS = (
+    "SET SESSION innodb_lock_wait_timeout = %s, SESSION lock_wait_timeout = %s,"
+    " SESSION wait_timeout = GREATEST(@@SESSION.wait_timeout, 100000)"
+)
 
 
 def _whole_seconds(bounds: Bounds) -> int:

@@ -23,6 +23,11 @@ from django_tasks.store import workers
 from django_tasks.store.dialects import Dialect, dialect_of
 
 CHANNEL = "django_tasks"
+# A session that listens is idle by nature: a server that ends idle ones is to spare it. Behind a
+# pooler the session is others' as well, and stays as it is.
+STAY = (
+    "SELECT CASE WHEN pg_backend_pid() = %s THEN set_config('idle_session_timeout', '0', false) END"
+)
 # A hint for one task carries one of so many lots, and by it the workers know whom it is to wake.
 # Few, because PostgreSQL sends equal hints of one transaction only once.
 LOTS = 16
@@ -120,6 +125,7 @@ class Listener:
         connection.settings_dict = _unpooled(connection.settings_dict)
         try:
             with connection.cursor() as cursor:
+                cursor.execute(STAY, [connection.connection.info.backend_pid])
                 cursor.execute(f"LISTEN {CHANNEL}")
             wake()  # what was added before we listened
             self._relay(connection.connection, wake)

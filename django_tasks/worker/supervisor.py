@@ -6,7 +6,7 @@ import os
 import sys
 import threading
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from multiprocessing.context import ForkProcess
 
@@ -146,8 +146,10 @@ def _end_at_once(workers: list[Worker]) -> int:
     for worker in workers:
         worker.abandon()
     logging.shutdown()
-    sys.stdout.flush()
-    sys.stderr.flush()
+    for stream in (sys.stdout, sys.stderr):
+        with suppress(OSError, ValueError):  # its reader has gone, or it is closed
+            if stream is not None:
+                stream.flush()
     os._exit(1)
 
 

@@ -2,12 +2,14 @@
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from threading import Event
 from typing import Any
 
 import pytest
 from django.db import OperationalError, connections
 from django.db.backends.signals import connection_created
 
+from django_tasks.store import hints
 from django_tasks.store.connection import (
     close_connections,
     drop_connection,
@@ -18,7 +20,7 @@ from django_tasks.store.dialects import Bounds
 from tests.conftest import Elsewhere
 from tests.habits.conftest import another_way
 from tests.vendor import ON_SQLITE, VENDOR
-from tests.waiting import DEADLINE
+from tests.waiting import DEADLINE, never
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -137,3 +139,52 @@ def test_a_time_out_in_init_command_is_not_that_of_a_worker(
             of_a_thread_of_ours, keep, lambda: drop_connection("default"), keep, shown
         ).result(DEADLINE)
     assert (answers[-1], dropped[-1]) == (SHOWN, SHOWN)
+
+
+# Servers, roles and settings that end idle sessions: how a project says so, and what shows it.
+IDLE, SHOW_IDLE = {
+    "mysql": (
+        {"init_command": "SET SESSION wait_timeout = 1"},
+        "SELECT @@SESSION.wait_timeout >= 100000",
+    ),
+    "postgresql": (
+        {"options": "-c idle_session_timeout=300"},
+        "SELECT current_setting('idle_session_timeout') = '0'",
+    ),
+    "sqlite3": ({}, "SELECT 1"),
+}[VENDOR]
+
+
+@pytest.fixture
+def impatient(transactional_db: None) -> Iterator[None]:
+    """A server that ends sessions which have nothing to do."""
+    settings = connections["default"].settings_dict
+    with another_way({**settings, "OPTIONS": {**settings["OPTIONS"], **IDLE}}):
+        yield
+
+
+@pytest.mark.usefixtures("impatient")
+def test_a_session_of_a_worker_may_be_idle(elsewhere: Elsewhere) -> None:
+    """An idle worker polls and beats more seldom than some servers have patience."""
+
+    def may_be_idle() -> bool:
+        with connections["default"].cursor() as cursor:
+            cursor.execute(SHOW_IDLE)
+            return bool(cursor.fetchone()[0])
+
+    assert elsewhere(of_a_thread_of_ours, keep, may_be_idle).result(DEADLINE)[-1]
+
+
+@pytest.mark.skipif(VENDOR != "postgresql", reason="only PostgreSQL sends hints")
+@pytest.mark.usefixtures("impatient")
+def test_the_session_that_listens_may_be_idle(elsewhere: Elsewhere) -> None:
+    heard = Event()
+    listener = hints.Listener("default", lambda lot: True)
+    listening = elsewhere(listener.listen, heard.set)
+    try:
+        assert heard.wait(DEADLINE)
+        never(listening.done, "its session was ended", seconds=1)
+    finally:
+        listener.stop()
+        listening.exception(DEADLINE)
+        listener.close()

@@ -76,7 +76,7 @@ class Command(BaseCommand):
         sentence = _introduction(configs, processes)
         if not _show_log(verbosity):
             logs.introduced(sentence)
-        elif verbosity:
+        elif verbosity and sys.stdout is not None:  # None where it was closed
             self.stdout.write(sentence)
             self.stdout.flush()
         known = {handler.queue for handler in registry.get_task_handlers().values()}
