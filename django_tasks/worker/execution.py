@@ -168,8 +168,11 @@ class Runner:
         handler = handler_for(claimed.biz_code)
         if handler is None or not self._is_due(claimed) or not self._may_start(claimed):
             return Ended(claimed, GiveBack())
-        if is_suspect(claimed) and (ended := self._run_apart(claimed, handler)):
-            return ended
+        if is_suspect(claimed):
+            if ended := self._run_apart(claimed, handler):
+                return ended
+            if not self._may_start(claimed):  # to find out that there is no process takes a while
+                return Ended(claimed, GiveBack())
         return self.run(claimed, handler)
 
     def run(self, claimed: Claimed, handler: TaskHandler) -> Ended:
