@@ -649,7 +649,7 @@ def _formats() -> Iterator[None]:
 def check_nothing_moves_unless_it_is_edited(boss: Client, added: list[Task]) -> None:
     when = datetime(2130, 3, 4, 15, 26, 37, 123456, tzinfo=UTC)
     task = a_row(when=when, biz_ext={"a": [1.5, "\u2028 x\ny", None]}, priority=-1234, queue="mail")
-    Task.objects.filter(pk=task.pk).update(schedule="every 1h", scheduled_time=for_django(when))
+    table(pk=task.pk).update(schedule="every 1h", scheduled_time=for_django(when))
     before = Task.objects.values().get(pk=task.pk)
 
     assert save(boss, task, sent(boss, task)).status_code == 302
