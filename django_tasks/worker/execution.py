@@ -64,7 +64,7 @@ from django_tasks.store.finish import Ended, await_claim, finish_inside, is_canc
 from django_tasks.store.transactions import write_transaction
 from django_tasks.times import aware
 from django_tasks.worker.coroutines import EventLoop
-from django_tasks.worker.isolation import NoProcess, ProcessDied, run_apart
+from django_tasks.worker.isolation import NoProcess, NotRun, ProcessDied, run_apart
 from django_tasks.worker.suspects import is_suspect
 
 # The longest error text that a row keeps; the end of a traceback says most.
@@ -237,6 +237,10 @@ class Runner:
         except NoProcess as error:
             logs.not_isolated(claimed, error)
             return None
+        except NotRun:
+            # Later, and not here: a server without a free connection is no reason to run it beside
+            # others.
+            return Ended(claimed, Again(worker.clock.now() + AFTER_DEFECT))
         except ProcessDied as error:
             task = RunningTask(claimed, self._using, started, is_cancelled)
             run = Run(claimed, handler, task, started, [])

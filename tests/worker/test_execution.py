@@ -12,11 +12,11 @@ from django.utils import timezone as django_timezone
 from django_tasks import signals
 from django_tasks.claimed import Claimed
 from django_tasks.client import cancel_task
-from django_tasks.outcomes import Done, Fail, GiveBack, Outcome, Reschedule, Retry
+from django_tasks.outcomes import Again, Done, Fail, GiveBack, Outcome, Reschedule, Retry
 from django_tasks.store.finish import Ended, finish
 from django_tasks.worker import execution
 from django_tasks.worker.execution import ERROR_LENGTH
-from django_tasks.worker.isolation import NoProcess
+from django_tasks.worker.isolation import NoProcess, NotRun
 from django_tasks.worker.membership import Membership
 from tests.worker.conftest import Register
 from tests.worker.parts import (
@@ -449,6 +449,23 @@ def test_nothing_starts_here_once_the_lease_is_over_because_no_process_could_be_
 
     monkeypatch.setattr(execution, "run_apart", in_vain)
     assert run(claim._replace(rescues=2), membership) == GiveBack()
+    assert runs == []
+
+
+def test_a_suspect_whose_process_got_no_connection_counts_for_nothing_and_comes_later(
+    register: Register, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def not_now(*args: Any, **kwargs: Any) -> None:
+        raise NotRun("no database answered it")
+
+    runs: list[Any] = []
+    register(runs.append)
+    membership = joined()
+    added()
+    (claim,) = claimed(membership.worker_id)
+    monkeypatch.setattr(execution, "run_apart", not_now)
+    outcome = run(claim._replace(rescues=2), membership)
+    assert isinstance(outcome, Again)
     assert runs == []
 
 
