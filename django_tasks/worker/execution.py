@@ -64,7 +64,7 @@ from django_tasks.store.finish import Ended, await_claim, finish_inside, is_canc
 from django_tasks.store.transactions import write_transaction
 from django_tasks.times import aware
 from django_tasks.worker.coroutines import EventLoop
-from django_tasks.worker.isolation import NoProcess, ProcessDied, run_apart
+from django_tasks.worker.isolation import NoProcess, NotRun, ProcessDied, run_apart
 from django_tasks.worker.suspects import is_suspect
 
 # The longest error text that a row keeps; the end of a traceback says most.
@@ -168,8 +168,11 @@ class Runner:
         handler = handler_for(claimed.biz_code)
         if handler is None or not self._is_due(claimed) or not self._may_start(claimed):
             return Ended(claimed, GiveBack())
-        if is_suspect(claimed) and (ended := self._run_apart(claimed, handler)):
-            return ended
+        if is_suspect(claimed):
+            if ended := self._run_apart(claimed, handler):
+                return ended
+            if not self._may_start(claimed):  # to find out that there is no process takes a while
+                return Ended(claimed, GiveBack())
         return self.run(claimed, handler)
 
     def run(self, claimed: Claimed, handler: TaskHandler) -> Ended:
@@ -234,6 +237,10 @@ class Runner:
         except NoProcess as error:
             logs.not_isolated(claimed, error)
             return None
+        except NotRun:
+            # Later, and not here: a server without a free connection is no reason to run it beside
+            # others.
+            return Ended(claimed, Again(worker.clock.now() + AFTER_DEFECT))
         except ProcessDied as error:
             task = RunningTask(claimed, self._using, started, is_cancelled)
             run = Run(claimed, handler, task, started, [])

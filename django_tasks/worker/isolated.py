@@ -1,6 +1,7 @@
 """The process that runs one claim in place of a worker: see ``isolation``.
 
-It answers on a pipe, in lines: that it is ready, and the end of the run. The claim comes on its
+It answers on a pipe, in lines: that it is ready, or that its database is not, and the end of the
+run. The claim comes on its
 standard input, and as long as that is open the worker's process lives.
 """
 
@@ -14,6 +15,7 @@ from typing import Any, NamedTuple
 from django_tasks.worker.os_signals import Notes
 
 READY = "ready"
+NOT_NOW = "not now"
 GLANCE_MILLISECONDS = 1000
 
 # True in such a process. No worker starts in one, whatever ``ready()`` of an app may ask for.
@@ -42,7 +44,12 @@ def main(path: list[str], argv: list[str], seat: list[Any]) -> None:
     thread.start()
     # As in a worker: who stops a service may signal all of its processes, and what runs may end.
     with Notes.taken(is_child=True):
-        run = _set_up(Seat(*seat))
+        try:
+            run = _set_up(Seat(*seat))
+        except Exception as error:
+            if _is_of_database(error):
+                wire.say(NOT_NOW)
+            raise
         wire.say(READY)
         wire.say(run(wire.hear()))
 
@@ -54,6 +61,12 @@ def _set_up(seat: Seat) -> Callable[[str], str]:
     from django_tasks.worker.seat import taken
 
     return taken(seat)
+
+
+def _is_of_database(error: Exception) -> bool:
+    from django.db import Error
+
+    return isinstance(error, Error)
 
 
 class Wire:

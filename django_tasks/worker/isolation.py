@@ -27,7 +27,7 @@ from django_tasks.hostclock import ticks
 from django_tasks.outcomes import GiveBack
 from django_tasks.selfpipe import readable
 from django_tasks.store.finish import Ended
-from django_tasks.worker.isolated import READY, Seat
+from django_tasks.worker.isolated import NOT_NOW, READY, Seat
 from django_tasks.worker.wire import claim_to_text, end_of_text
 
 # A new interpreter looks for modules in the working directory first, where the worker may never
@@ -50,6 +50,10 @@ class NoProcess(Exception):
     """No process could be started that would run this task as the present one does."""
 
 
+class NotRun(Exception):
+    """The process could not begin the run: no database answered it."""
+
+
 class ProcessDied(TaskException):
     """The error of a run whose own process died."""
 
@@ -60,8 +64,8 @@ def run_apart(
     """Run a claim of a worker in a process of its own, and return its end.
 
     Waits for it. ``may_start`` is asked when the process is ready, which takes a while: if it says
-    no, the claim is given back. Raises NoProcess if there can be none here, ProcessDied if it died
-    during the run.
+    no, the claim is given back. Raises NoProcess if there can be none here, NotRun if the run did
+    not begin, ProcessDied if the process died during the run.
     """
     seat = Seat(using, _databases(using), worker_id, name, claimed.biz_code)
     try:
@@ -69,7 +73,10 @@ def run_apart(
     except OSError as error:
         raise NoProcess(str(error)) from error
     try:
-        if process.line(SET_UP_SECONDS) != READY:
+        answer = process.line(SET_UP_SECONDS)
+        if answer == NOT_NOW:
+            raise NotRun("no database answered it")
+        if answer != READY:
             raise NoProcess(f"it was not ready to run it: {process.ended(LINGER_SECONDS)}")
         if not may_start():
             return Ended(claimed, GiveBack())

@@ -4,13 +4,14 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from datetime import datetime
 
-from django_tasks import signals
+from django_tasks import logs, signals
 from django_tasks.history import Line, keeps
 from django_tasks.outcomes import Died, Fail
 from django_tasks.recurrence import attempts_of
 from django_tasks.registry import terms_for
 from django_tasks.store import rescue as store
 from django_tasks.store import workers
+from django_tasks.store.errors import Kind, kind_of
 from django_tasks.store.rescue import Orphan
 from django_tasks.worker.membership import Membership
 
@@ -69,8 +70,7 @@ class Rescuer:
         return 0
 
     def _free(self, owners: Sequence[int]) -> int:
-        now = self._membership.clock.now()
-        rescued = store.rescue(owners, _attempts_allowed, now, _line_at(now), using=self._using)
+        rescued = self._rescued(owners, self._membership.clock.now())
         if not rescued.freed:
             del self._owners[: len(owners)]
         for row in rescued.failed:
@@ -84,6 +84,16 @@ class Rescuer:
             )
         self._tell_of(rescued.freed)
         return len(rescued.freed)
+
+    def _rescued(self, owners: Sequence[int], now: datetime) -> store.Rescued:
+        """Free rows, without their lines if the history does not take them."""
+        try:
+            return store.rescue(owners, _attempts_allowed, now, _line_at(now), using=self._using)
+        except Exception as error:
+            if kind_of(error, using=self._using) in (Kind.WORLD, Kind.CONTENTION):
+                raise
+            logs.lines_not_written(self._using, error)
+            return store.rescue(owners, _attempts_allowed, now, using=self._using)
 
     def _tell_of(self, freed: Sequence[Orphan]) -> None:
         for owner, count in Counter(row.owner for row in freed).items():

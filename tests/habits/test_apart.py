@@ -26,9 +26,10 @@ from django_tasks.claimed import Claimed
 from django_tasks.outcomes import Done, GiveBack
 from django_tasks.store.finish import Ended
 from django_tasks.worker import isolation
-from django_tasks.worker.isolation import NoProcess, ProcessDied, run_apart
+from django_tasks.worker.isolation import NoProcess, NotRun, ProcessDied, run_apart
 from tests.conftest import Elsewhere
 from tests.habits.apart import Place
+from tests.vendor import ON_SQLITE
 from tests.waiting import DEADLINE, eventually
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -198,6 +199,16 @@ def test_a_process_that_cannot_be_set_up_has_not_failed_the_run(
 ) -> None:
     monkeypatch.setattr(settings, "SETTINGS_MODULE", "tests.no_such_module")
     with pytest.raises(NoProcess, match="exit code 1"):
+        apart("tells")
+
+
+@pytest.mark.skipif(ON_SQLITE, reason="a file is always there")
+def test_a_database_that_does_not_answer_it_has_it_run_later_and_not_beside_others(
+    apart: Apart, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A server may have no connection left for it."""
+    monkeypatch.setitem(connections.settings["default"], "NAME", "unknown_to_the_server")
+    with pytest.raises(NotRun):
         apart("tells")
 
 

@@ -12,9 +12,11 @@ from django.utils import timezone as django_timezone
 from django_tasks import signals
 from django_tasks.claimed import Claimed
 from django_tasks.client import cancel_task
-from django_tasks.outcomes import Done, Fail, GiveBack, Outcome, Reschedule, Retry
+from django_tasks.outcomes import Again, Done, Fail, GiveBack, Outcome, Reschedule, Retry
 from django_tasks.store.finish import Ended, finish
+from django_tasks.worker import execution
 from django_tasks.worker.execution import ERROR_LENGTH
+from django_tasks.worker.isolation import NoProcess, NotRun
 from django_tasks.worker.membership import Membership
 from tests.worker.conftest import Register
 from tests.worker.parts import (
@@ -427,6 +429,43 @@ def test_nothing_starts_once_the_lease_is_over(register: Register) -> None:
     (claim,) = claimed(membership.worker_id)
     ticks.ahead = 30.1
     assert run(claim, membership) == GiveBack()
+    assert runs == []
+
+
+def test_nothing_starts_here_once_the_lease_is_over_because_no_process_could_be_had(
+    register: Register, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A process that does not get ready is waited for, longer than a lease may be."""
+    runs: list[Any] = []
+    register(runs.append)
+    ticks = Ticks()
+    membership = joined(ticks, lease=30)
+    added()
+    (claim,) = claimed(membership.worker_id)
+
+    def in_vain(*args: Any, **kwargs: Any) -> None:
+        ticks.ahead += 60
+        raise NoProcess("it was not ready to run it")
+
+    monkeypatch.setattr(execution, "run_apart", in_vain)
+    assert run(claim._replace(rescues=2), membership) == GiveBack()
+    assert runs == []
+
+
+def test_a_suspect_whose_process_got_no_connection_counts_for_nothing_and_comes_later(
+    register: Register, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def not_now(*args: Any, **kwargs: Any) -> None:
+        raise NotRun("no database answered it")
+
+    runs: list[Any] = []
+    register(runs.append)
+    membership = joined()
+    added()
+    (claim,) = claimed(membership.worker_id)
+    monkeypatch.setattr(execution, "run_apart", not_now)
+    outcome = run(claim._replace(rescues=2), membership)
+    assert isinstance(outcome, Again)
     assert runs == []
 
 

@@ -6,7 +6,7 @@ from typing import Any
 from weakref import WeakKeyDictionary
 
 import pytest
-from django.db import OperationalError
+from django.db import DatabaseError, OperationalError
 
 from django_tasks import signals
 from django_tasks.client import cancel_task, get_runs, pause_task
@@ -555,6 +555,28 @@ def test_orphans_are_looked_for_when_a_worker_has_gone_and_when_asked_to(
     claimed(judge.worker_id + 1000)
     assert rescue(judge, thorough=False) == 0
     assert rescue(judge, thorough=True) == 1
+
+
+def test_a_history_that_takes_no_line_keeps_nobody_from_a_rescue(
+    judge: Membership,
+    world: Ticks,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """It failed each cycle of all workers, until a heartbeat had them look again."""
+
+    def refuse(dialect: Any, lines: Any) -> None:
+        if lines:
+            raise DatabaseError("permission denied for table t_task_run")
+
+    monkeypatch.setattr(rescue_store.history, "write", refuse)
+    dead = worker_row(lease=1)
+    added()
+    claimed(dead.pk)
+    beating(judge, world, 2 * LEASE)
+    assert rescue(judge) == 1
+    assert stored().status == Status.PENDING
+    assert "permission denied" in caplog.text
 
 
 def test_a_dead_worker_that_beats_once_more_is_not_fenced(judge: Membership, world: Ticks) -> None:
