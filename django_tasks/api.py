@@ -5,7 +5,7 @@ Import it where models may be imported, not in a settings file or an app's ``__i
 
 from typing import Any
 
-from django_tasks import intake
+from django_tasks import demands, intake
 from django_tasks.client import (
     aadd_task,
     aadd_tasks,
@@ -139,9 +139,13 @@ def start(*, using: str | None = None, **wishes: Any) -> None:
     requests starts a worker of its own.
 
     Raises UnknownDatabase for a bad alias, TaskValueError for a bad value, TypeError for an unknown
-    wish, and CannotStart in gunicorn's master process and in a uWSGI without threads.
+    wish, and CannotStart in gunicorn's master process, in a uWSGI without threads, and for a
+    database on which no worker can work: through psycopg 2, or with AUTOCOMMIT off.
     """
-    embedded.start_worker(worker_config(intake.write_alias(using), **wishes))
+    config = worker_config(intake.write_alias(using), **wishes)
+    if problem := demands.refusal(config.using):
+        raise CannotStart(problem)
+    embedded.start_worker(config)
 
 
 def shutdown(*, wait: bool = True, timeout: float | None = None) -> bool:

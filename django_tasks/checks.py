@@ -5,12 +5,16 @@
 ``django_tasks.E002``     a handler cannot be imported, cannot be used, or has a code that is taken
 ``django_tasks.E003``     a setting that cannot be used: ``DJANGO_TASKS`` or ``TASK_HANDLERS``
 ``django_tasks.E004``     SQLite older than 3.35, which has no RETURNING
+``django_tasks.E005``     ``AUTOCOMMIT`` is False: nothing that a worker writes is committed
+``django_tasks.E006``     PostgreSQL with psycopg2
 ``django_tasks.W001``     ``DJANGO_TASKS`` has a key that means nothing
-``django_tasks.W002``     MySQL, MariaDB: a key column whose collation takes 'A' and 'a' for one key
+``django_tasks.W002``     MySQL, MariaDB: a column that takes 'A' and 'a' for one key, or that
+                          lacks characters
 ``django_tasks.W003``     SQLite without IMMEDIATE transactions or without write-ahead logging
-``django_tasks.W004``     MySQL, MariaDB: an isolation level other than READ COMMITTED
-``django_tasks.W005``     PostgreSQL: a connection pool smaller than a worker's threads and one
+``django_tasks.W004``     MySQL, MariaDB, PostgreSQL: an isolation level other than READ COMMITTED
+``django_tasks.W005``     PostgreSQL: a connection pool smaller than a worker's threads
 ``django_tasks.W006``     an ``atomic`` handler on SQLite: nobody else can write while it runs
+                          (``check --deploy``)
 ``django_tasks.W007``     connections that are kept but never tested
 ``django_tasks.W008``     a handler has an attribute whose name is nearly one that means something
 ========================  ==========================================================================
@@ -21,27 +25,38 @@ Only databases that may hold tasks, as the routers say, are looked at.
 """
 
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import suppress
 from difflib import get_close_matches
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from django.apps import apps
 from django.core import checks
 from django.core.checks import CheckMessage, Error, Tags, Warning  # noqa: A004
 from django.db import connections, router
 from django.db.backends.base.base import BaseDatabaseWrapper
+from django.db.models import Field, JSONField
 
-from django_tasks import conf, handler_checks, installation, registry
+from django_tasks import conf, demands, handler_checks, installation, registry
+from django_tasks.fields import KeyField
 from django_tasks.models import Task
 
 TAG = "django_tasks"
-KEY_COLUMNS = ("biz_code", "biz_num", "queue")
+CHARSET = "utf8mb4"
 OLDEST_SQLITE = (3, 35)
 POOL_SIZE = 4  # psycopg_pool's own default
+
+if TYPE_CHECKING:
+    AnyField = Field[Any, Any]
+else:
+    AnyField = Field  # subscriptable in the stubs only
 
 SQLITE_OPTIONS = (
     '"OPTIONS": {"timeout": 20, "transaction_mode": "IMMEDIATE", '
     '"init_command": "PRAGMA journal_mode=WAL; PRAGMA synchronous=NORMAL;"}'
 )
+# In PostgreSQL's "options": -c default_transaction_isolation=repeatable\\ read
+_ISOLATION = re.compile(r"default_transaction_isolation\s*=\s*([^-]*)", re.IGNORECASE)
 _WAL = re.compile(r"journal_mode\s*[=(]\s*['\"]?wal\b", re.IGNORECASE)
 
 
@@ -50,6 +65,7 @@ def register() -> None:
     for check in (check_installation, check_handlers, check_settings, check_databases):
         checks.register(check, TAG)
     checks.register(handler_checks.check_names, TAG)
+    checks.register(check_atomic_handlers, TAG, deploy=True)
     # Without our tag: Django 6.1's ``--tag`` gives every database to the checks that have it.
     checks.register(check_connections, Tags.database)
 
@@ -61,14 +77,16 @@ def check_installation(**kwargs: Any) -> list[CheckMessage]:
 
 
 def check_handlers(**kwargs: Any) -> list[CheckMessage]:
-    """E002, W006"""
+    """E002"""
     # The registry notes an unusable TASK_HANDLERS too; that is E003.
     problems = set(registry.problems()) - set(_refusals(conf.handler_paths))
     hint = "Mend it, or take it out; no worker runs its tasks as it is."
-    return [
-        *(_error("E002", problem, hint) for problem in sorted(problems)),
-        *(warning for alias in _sqlite_files() for warning in _atomic_handlers(alias)),
-    ]
+    return [_error("E002", problem, hint) for problem in sorted(problems)]
+
+
+def check_atomic_handlers(**kwargs: Any) -> list[CheckMessage]:
+    """W006: right in development, and to be thought about before production"""
+    return [warning for alias in _sqlite_files() for warning in _atomic_handlers(alias)]
 
 
 def check_settings(**kwargs: Any) -> list[CheckMessage]:
@@ -79,11 +97,11 @@ def check_settings(**kwargs: Any) -> list[CheckMessage]:
 
 
 def check_databases(**kwargs: Any) -> list[CheckMessage]:
-    """E004, W003, W004, W005, W007: what the settings of the databases tell"""
+    """E004 to E006, W003 to W005, W007: what the settings of the databases tell"""
     found: list[CheckMessage] = []
     for alias in _aliases():
         connection = connections[alias]
-        for check in _BY_VENDOR.get(connection.vendor, ()):
+        for check in (*_BY_VENDOR.get(connection.vendor, ()), _autocommit):
             found += check(alias, connection)
     return found
 
@@ -156,25 +174,45 @@ def _sqlite_version(alias: str, connection: Any) -> Iterator[CheckMessage]:
 def _sqlite_options(alias: str, connection: Any) -> Iterator[CheckMessage]:
     if _in_memory(connection):
         return
-    options = connection.settings_dict["OPTIONS"]
+    if lacking := list(_lacking(connection.settings_dict["OPTIONS"])):
+        yield _warning(
+            "W003",
+            f"The SQLite database {alias!r} is not set up for more than one who writes: "
+            f"{'; and '.join(lacking)}.",
+            f"In that database's settings: {SQLITE_OPTIONS}",
+        )
+
+
+def _lacking(options: Mapping[str, Any]) -> Iterator[str]:
     # EXCLUSIVE takes the write lock at the start as well.
     if str(options.get("transaction_mode")).upper() not in ("IMMEDIATE", "EXCLUSIVE"):
-        yield _sqlite_warning(
-            f"Transactions on the SQLite database {alias!r} do not begin with the write lock: "
-            "one that reads and then writes fails when another has written in between."
+        yield (
+            "its transactions do not begin with the write lock, so one that reads and then writes "
+            "fails when another has written in between"
         )
     if not _WAL.search(options.get("init_command", "")):
-        yield _sqlite_warning(
-            f"The settings of the SQLite database {alias!r} do not ask for write-ahead logging: "
-            "without it, readers and the writer wait for each other."
+        yield (
+            "its settings do not ask for write-ahead logging, without which readers and the writer "
+            "wait for each other"
         )
 
 
-def _sqlite_warning(message: str) -> CheckMessage:
-    return _warning("W003", message, f"In that database's settings: {SQLITE_OPTIONS}")
+def _autocommit(alias: str, connection: BaseDatabaseWrapper) -> Iterator[CheckMessage]:
+    if problem := demands.autocommit_problem(alias):
+        yield _error(
+            "E005",
+            problem,
+            "Take AUTOCOMMIT out of its settings, or keep the tasks in another database, by a "
+            "router.",
+        )
 
 
-def _isolation_level(alias: str, connection: BaseDatabaseWrapper) -> Iterator[CheckMessage]:
+def _driver(alias: str, connection: BaseDatabaseWrapper) -> Iterator[CheckMessage]:
+    if problem := demands.driver_problem(alias):
+        yield _error("E006", problem)
+
+
+def _isolation_of_mysql(alias: str, connection: BaseDatabaseWrapper) -> Iterator[CheckMessage]:
     # Unset, Django takes READ COMMITTED; None means: as the server says, REPEATABLE READ as a rule.
     level = connection.settings_dict["OPTIONS"].get("isolation_level", "read committed")
     if str(level).lower() != "read committed":
@@ -186,17 +224,40 @@ def _isolation_level(alias: str, connection: BaseDatabaseWrapper) -> Iterator[Ch
         )
 
 
+def _isolation_of_postgresql(alias: str, connection: BaseDatabaseWrapper) -> Iterator[CheckMessage]:
+    level = _isolation_level(connection.settings_dict["OPTIONS"])
+    if level in ("REPEATABLE READ", "SERIALIZABLE"):
+        yield _warning(
+            "W004",
+            f"The isolation level of the database {alias!r} is {level}. A statement of a worker "
+            "fails there when somebody else has just changed its row, and an atomic run whose task "
+            "is added again or cancelled meanwhile is rolled back, where its effects would stand.",
+            "Take the level out of its OPTIONS; Django then uses READ COMMITTED. A transaction "
+            "that needs another one can begin with SET TRANSACTION ISOLATION LEVEL.",
+        )
+
+
+def _isolation_level(options: Mapping[str, Any]) -> str:
+    """As Django's option says, which is a number, or else as the options of the session do."""
+    with suppress(KeyError, TypeError, ValueError):
+        from django.db.backends.postgresql.psycopg_any import IsolationLevel
+
+        return str(IsolationLevel(options["isolation_level"]).name).replace("_", " ")
+    asked = _ISOLATION.search(str(options.get("options", "")))
+    return re.sub(r"\W+", " ", asked[1]).strip().upper() if asked else ""
+
+
 def _pool_size(alias: str, connection: BaseDatabaseWrapper) -> Iterator[CheckMessage]:
     pool = connection.settings_dict["OPTIONS"].get("pool")
     if not pool or _refusals(conf.options):
         return
-    wanted = conf.options().threads + 1
+    wanted = conf.options().threads  # the poller and the heartbeat have connections of their own
     size = _most_connections({} if pool is True else pool)
     if size < wanted:
         yield _warning(
             "W005",
-            f"The connection pool of the database {alias!r} holds at most {size}; a worker with "
-            f"{wanted - 1} threads uses {wanted} connections, so some of its threads will wait.",
+            f"The connection pool of the database {alias!r} holds at most {size}; a worker has "
+            f"{wanted} threads, so some of them will wait for a connection.",
             f'"pool": {{"max_size": {wanted}}} in its OPTIONS, or fewer THREADS in DJANGO_TASKS.',
         )
 
@@ -221,8 +282,8 @@ def _kept_connections(alias: str, connection: BaseDatabaseWrapper) -> Iterator[C
 
 _BY_VENDOR: dict[str, tuple[Callable[[str, Any], Iterator[CheckMessage]], ...]] = {
     "sqlite": (_sqlite_version, _sqlite_options),
-    "mysql": (_isolation_level, _kept_connections),
-    "postgresql": (_pool_size, _kept_connections),
+    "mysql": (_isolation_of_mysql, _kept_connections),
+    "postgresql": (_driver, _isolation_of_postgresql, _pool_size, _kept_connections),
 }
 
 
@@ -246,41 +307,73 @@ def _journal_mode(alias: str, connection: Any) -> Iterator[CheckMessage]:
         )
 
 
-def _collations(alias: str, connection: Any) -> Iterator[CheckMessage]:
-    for column, collation in _key_collations(connection):
-        if not re.fullmatch(r"utf8mb4_(\w+_)?bin", collation or ""):
+def _texts(alias: str, connection: Any) -> Iterator[CheckMessage]:
+    """W002 for each table: one sentence for all of its columns, and one statement to mend them."""
+    for table, fields in _text_fields().items():
+        wrong = {
+            fields[column]: problem
+            for column, charset, collation in _text_columns(connection, table)
+            if column in fields and (problem := _text_problem(fields[column], charset, collation))
+        }
+        if wrong:
             yield _warning(
                 "W002",
-                f"The column {column!r} of {Task._meta.db_table!r} in the database {alias!r} has "
-                f"the collation {collation!r}: different keys may be taken for one.",
-                f"Run: {_collating(connection, column)}",
+                f"In the table {table!r} of the database {alias!r}, {'; '.join(wrong.values())}.",
+                f"Run: {_mending(connection, table, wrong)}",
             )
 
 
-def _key_collations(connection: Any) -> list[tuple[str, str]]:
-    """(column, collation) of the key columns; nothing when there is no such table yet."""
+def _text_fields() -> dict[str, dict[str, AnyField]]:
+    """The fields of each of our tables, by column."""
+    return {
+        model._meta.db_table: {str(field.column): field for field in model._meta.concrete_fields}
+        for model in apps.get_app_config(TAG).get_models()
+    }
+
+
+def _text_columns(connection: Any, table: str) -> list[tuple[str, str, str]]:
+    """(column, character set, collation) of columns with texts; none if there is no such table."""
     with connection.cursor() as cursor:
         cursor.execute(
-            "SELECT column_name, collation_name FROM information_schema.columns"
-            " WHERE table_schema = DATABASE() AND table_name = %s AND column_name IN (%s, %s, %s)"
-            " ORDER BY column_name",
-            [Task._meta.db_table, *KEY_COLUMNS],
+            "SELECT column_name, character_set_name, collation_name"
+            " FROM information_schema.columns WHERE table_schema = DATABASE() AND table_name = %s"
+            " AND character_set_name IS NOT NULL ORDER BY column_name",
+            [table],
         )
         return list(cursor.fetchall())
 
 
-def _collating(connection: BaseDatabaseWrapper, column: str) -> str:
+def _text_problem(field: AnyField, charset: str, collation: str) -> str | None:
+    if _is_key(field) and not re.fullmatch(rf"{CHARSET}_(\w+_)?bin", collation):
+        return f"{field.column!r} has the collation {collation!r}, which may take two keys for one"
+    if charset != CHARSET:
+        return f"{field.column!r} has the character set {charset!r}, which lacks characters"
+    return None
+
+
+def _mending(connection: BaseDatabaseWrapper, table: str, fields: Iterable[AnyField]) -> str:
     quote = connection.ops.quote_name
-    kind = Task._meta.get_field(column).db_type(connection)
-    return (
-        f"ALTER TABLE {quote(Task._meta.db_table)} MODIFY {quote(column)} {kind}"
-        " CHARACTER SET utf8mb4 COLLATE utf8mb4_bin NOT NULL"
-    )
+    changes = [
+        f"MODIFY {quote(str(field.column))} {field.db_type(connection)}{_charset_of(field)}"
+        f" {'NULL' if field.null else 'NOT NULL'}"
+        for field in fields
+    ]
+    return f"ALTER TABLE {quote(table)} {', '.join(changes)}"
+
+
+def _charset_of(field: AnyField) -> str:
+    if isinstance(field, JSONField):
+        return ""  # the type says it
+    return f" CHARACTER SET {CHARSET}{f' COLLATE {CHARSET}_bin' if _is_key(field) else ''}"
+
+
+def _is_key(field: AnyField) -> bool:
+    return isinstance(field, KeyField)
 
 
 _BY_ASKING: dict[str, Callable[[str, Any], Iterator[CheckMessage]]] = {
     "sqlite": _journal_mode,
-    "mysql": _collations,
+    "mysql": _texts,
 }
 
 

@@ -419,6 +419,17 @@ def end_not_written(task: Any, error: BaseException) -> None:
     _say(logging.ERROR, text, task, _in_short(error))
 
 
+def ends_refused(using: str, count: int, error: BaseException) -> None:
+    """The ends are kept, and tried again."""
+    _say(
+        logging.ERROR,
+        "%s on %s cannot be written (%s); what else is due goes on",
+        _number(count, "end", "ends"),
+        using,
+        _in_short(error),
+    )
+
+
 # The database
 
 Reason = Literal["silent", "refused", "denied", "unknown", "no file", "empty"]

@@ -15,8 +15,10 @@ from django_tasks.exceptions import TaskTypeError, TaskValueError
 from django_tasks.models import Task
 from django_tasks.running import RunningTask
 from tests.factories import NOW, a_task
+from tests.vendor import VENDOR
 
 LIMIT = 1_000_000
+ON_POSTGRESQL = VENDOR == "postgresql"
 
 # Whole numbers of 64 bits, and floats that no database writes as whole numbers.
 numbers = st.one_of(
@@ -61,6 +63,29 @@ def test_a_payload_comes_back_from_the_database_as_it_was(value):
     for got in (stored.biz_ext, found.biz_ext):
         assert got == value
         assert json.dumps(got, sort_keys=True) == json.dumps(value, sort_keys=True)
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize(
+    ("value", "with_postgresql"),
+    [
+        (1e15, "1000000000000000.0"),
+        (1e16, "10000000000000000"),
+        (-0.0, "0.0"),
+        (1.2345678901234568e29, "123456789012345680000000000000"),
+        (2**64, "18446744073709551616"),
+        ({"b": 1, "aa": 2, "a": 3}, '{"a": 3, "b": 1, "aa": 2}'),
+    ],
+    ids=str,
+)
+def test_jsonb_keeps_values_and_not_how_they_were_written(value, with_postgresql):
+    from django_tasks.api import add_task, get_task
+
+    stored = add_task(a_task(biz_ext=value))
+
+    for got in (stored.biz_ext, get_task(stored.biz_code, stored.biz_num).biz_ext):
+        assert json.dumps(got) == (with_postgresql if ON_POSTGRESQL else json.dumps(value))
+        assert got == value or float(got) == value
 
 
 def test_none_is_no_payload():

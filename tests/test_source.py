@@ -157,7 +157,7 @@ PIECES = {
         "fence",
         "found",
     ),
-    *("kind", "lock", "name", "names", "rows", "source", "which"),
+    *("kind", "lock", "milliseconds", "name", "names", "rows", "source", "which"),
 }
 OWNERS = {"dialect", "self", "Status", "', '", "' UNION ALL '"}
 
@@ -213,7 +213,7 @@ def test_only_the_dialects_and_the_checks_speak_to_a_cursor() -> None:
         for call in calls(name, "execute")
         if ast.unparse(call.func) == "cursor.execute"
     }
-    assert speaking == {"checks.py", "store/bounds.py", "store/dialects.py", "store/hints.py"}
+    assert speaking == {"checks.py", "store/dialects.py", "store/hints.py"}
     for name in FILES:
         assert "executemany" not in attributes(name)
         for call in calls(name, "execute"):

@@ -79,8 +79,10 @@ class PauseAdmin(PauseModelAdmin):
     def save_model(self, request: HttpRequest, obj: Pause, form: Any, change: bool) -> None:
         names = {"biz_code": obj.biz_code, "queue": obj.queue}
         api.pause_tasks(**names, using=alias())
-        # Also if somebody else was quicker than this form: what was asked for is so.
-        obj.pk = Pause._base_manager.using(alias()).values_list("pk", flat=True).get(**names)
+        # Race: somebody else was quicker, and then it is theirs; or has resumed it since, and then
+        # there is none.
+        rows = Pause._base_manager.using(alias()).filter(**names)
+        obj.pk = rows.values_list("pk", flat=True).first()
 
     def delete_model(self, request: HttpRequest, obj: Pause) -> None:
         api.resume_tasks(biz_code=obj.biz_code, queue=obj.queue, using=alias())

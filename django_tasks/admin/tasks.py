@@ -9,10 +9,16 @@ from django import forms
 from django.contrib import admin, messages
 from django.contrib.admin import options
 from django.contrib.admin.models import CHANGE, DELETION, LogEntry
+from django.contrib.admin.widgets import (
+    AdminSplitDateTime,
+    BaseAdminDateWidget,
+    BaseAdminTimeWidget,
+)
 from django.db.models import OuterRef, QuerySet, Subquery
 from django.forms.fields import InvalidJSONInput
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.urls import reverse
+from django.utils import formats
 from django.utils.html import format_html
 from django.utils.http import urlencode
 from django.utils.text import capfirst
@@ -65,6 +71,33 @@ _SAVING: dict[int, Any] = {
 # The form
 
 
+def _exact_format(kind: str, part: str) -> str:
+    """The first of the language's input formats that says ``part`` of a date or a time."""
+    known: list[str] = formats.get_format(kind)  # and ISO's among them, whatever the language
+    return next(form for form in known if part in form and "%f" not in form)
+
+
+class ExactDate(BaseAdminDateWidget):
+    def format_value(self, value: Any) -> Any:
+        return formats.localize_input(value, _exact_format("DATE_INPUT_FORMATS", "%Y"))
+
+
+class ExactTime(BaseAdminTimeWidget):
+    def format_value(self, value: Any) -> Any:
+        return formats.localize_input(value, _exact_format("TIME_INPUT_FORMATS", "%S"))
+
+
+class ExactWhen(AdminSplitDateTime):
+    """Django's widget, but with seconds and whole years in every language.
+
+    It writes a time in the first format that a language reads, and in Chinese that has no seconds.
+    """
+
+    def __init__(self, attrs: Any = None) -> None:
+        super().__init__(attrs)
+        self.widgets = (ExactDate(attrs), ExactTime(attrs))
+
+
 class PayloadField(forms.JSONField):
     """JSON to be read by people: indented, and nothing where there is nothing."""
 
@@ -87,7 +120,10 @@ class TaskForm(TaskModelForm):
         model = Task
         fields = ("biz_code", "biz_num", "when", "schedule", "biz_ext", "queue", "priority")
         field_classes = {"biz_ext": PayloadField, "schedule": forms.CharField}
-        widgets: ClassVar[Any] = {"schedule": forms.TextInput(attrs={"size": 60})}
+        widgets: ClassVar[Any] = {
+            "when": ExactWhen,
+            "schedule": forms.TextInput(attrs={"size": 60}),
+        }
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
@@ -114,7 +150,7 @@ class TaskForm(TaskModelForm):
         super().clean()
         if self.instance.pk:
             self._refuse_if_moved()
-            self._keep_microseconds()
+            self._keep_what_nobody_edited()
         return self.cleaned_data
 
     def _refuse_if_moved(self) -> None:
@@ -135,10 +171,14 @@ class TaskForm(TaskModelForm):
                 )
             )
 
-    def _keep_microseconds(self) -> None:
-        """The widget cuts them off; a time that nobody touched must not move."""
-        if "when" not in self.changed_data:
-            self.cleaned_data["when"] = self.instance.when
+    def _keep_what_nobody_edited(self) -> None:
+        """A form tells less than a row: it has no microseconds, and an hour that comes twice once.
+
+        So a field that was sent back as it was shown keeps its value, and cannot be wrong.
+        """
+        for name in set(self.fields) - {*self.changed_data, "seen_version"}:
+            self.errors.pop(name, None)
+            self.cleaned_data[name] = getattr(self.instance, name)
 
     def _post_clean(self) -> None:
         super()._post_clean()  # type: ignore[misc]

@@ -6,7 +6,6 @@ the next user, and statements would fail that used to wait.
 
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
-from typing import Any
 
 from django.db import Error, connections
 
@@ -15,7 +14,8 @@ from django_tasks.store.transactions import write_transaction
 
 # Of a row's lock, and of a table's: a migration waits for a report, and all that come wait behind
 # it, for a day by default.
-_MYSQL_NAMES = "innodb_lock_wait_timeout", "lock_wait_timeout"
+_MYSQL_ASK = "SELECT @@SESSION.innodb_lock_wait_timeout, @@SESSION.lock_wait_timeout"
+_MYSQL_SET = "SET SESSION innodb_lock_wait_timeout = %s, SESSION lock_wait_timeout = %s"
 
 
 @contextmanager
@@ -44,27 +44,22 @@ def _unbounded(using: str, seconds: float) -> AbstractContextManager[None]:
 def _bounded_locally(using: str, seconds: float) -> Iterator[None]:
     """PostgreSQL forgets it with the transaction, whatever becomes of that."""
     milliseconds = max(1, int(seconds * 1000))  # 0 would mean no bound
-    _run(using, "SELECT set_config('lock_timeout', %s, true)", [f"{milliseconds}ms"])
+    template = "SELECT set_config('lock_timeout', %s, true)"
+    dialect_of(using).fetch(template, [f"{milliseconds}ms"])
     yield
 
 
 @contextmanager
 def _bounded_session(using: str, seconds: float) -> Iterator[None]:
     """MySQL and MariaDB have nothing for a transaction: what was there before is set again."""
-    before = _run(using, f"SELECT {', '.join(f'@@SESSION.{name}' for name in _MYSQL_NAMES)}")
-    template = f"SET {', '.join(f'SESSION {name} = %s' for name in _MYSQL_NAMES)}"
-    _run(using, template, [max(1, int(seconds))] * len(_MYSQL_NAMES))
+    dialect = dialect_of(using)
+    (before,) = dialect.fetch(_MYSQL_ASK)
+    dialect.execute(_MYSQL_SET, [max(1, int(seconds))] * 2)
     try:
         yield
     finally:
         with suppress(Error):  # the session is gone, and its settings with it
-            _run(using, template, before)
-
-
-def _run(using: str, statement: str, params: Any = ()) -> Any:
-    with connections[using].cursor() as cursor:
-        cursor.execute(statement, params)
-        return cursor.fetchone() if cursor.description else None
+            dialect.execute(_MYSQL_SET, before)
 
 
 Bounding = Callable[[str, float], AbstractContextManager[None]]

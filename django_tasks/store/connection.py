@@ -1,11 +1,11 @@
 """A thread's own connections, and the bounds of their waits."""
 
 from contextlib import suppress
+from functools import partial
 from typing import Any
 
 from django.db import Error, connections
 from django.db.backends.base.base import BaseDatabaseWrapper
-from django.db.backends.signals import connection_created
 
 from django_tasks.store.dialects import Bounds, dialect_of
 
@@ -27,6 +27,7 @@ def take_connection(using: str, bounds: Bounds) -> None:
     connection: Any = connections.create_connection(using)
     connection.settings_dict = _own_settings(connection.vendor, connection.settings_dict, bounds)
     setattr(connection, KEPT, bounds)
+    connection.connect = partial(_connect, connection)
     connections[using] = _ours[id(connection)] = connection
 
 
@@ -70,32 +71,29 @@ def close_connections() -> None:
     connections.close_all()
 
 
-def _prepare_session(*, connection: Any, **_: Any) -> None:
-    """Set what a session of ours needs, whenever one is made.
+def _connect(connection: Any) -> None:
+    """Connect in place of the connection's own method, and set what a session of ours needs.
 
-    Django makes them in more places than ours: after a failed health check, inside ``cursor()``.
+    Django connects in more places than we do: after a failed health check, inside ``cursor()``. And
+    a project's receivers of ``connection_created`` set bounds, too: ours come after them. A session
+    that did not get so far, because one of them has raised, must not be used.
     """
-    bounds: Bounds | None = getattr(connection, KEPT, None)
-    if bounds is None:
-        return
-    if connection.settings_dict["CONN_MAX_AGE"] == 0:
-        # Meant for requests: the thread would connect for each cycle.
-        connection.close_at = None
     try:
+        type(connection).connect(connection)
+        if connection.settings_dict["CONN_MAX_AGE"] == 0:
+            # Meant for requests: the thread would connect for each cycle.
+            connection.close_at = None
         dialect = dialect_of(connection.alias)
-        dialect.bound(bounds)
+        dialect.bound(getattr(connection, KEPT))
         dialect.catch_up()  # with what was written through another node
     except BaseException:
-        connection.close()  # a session without its bounds must not be used
+        connection.close()
         raise
 
 
-connection_created.connect(_prepare_session, dispatch_uid="django_tasks.store.connection")
-
-
 def _own_settings(vendor: str, settings: dict[str, Any], bounds: Bounds) -> dict[str, Any]:
-    """Settings of a connection of our own. The bounds of SQLite are there, those of the others in
-    the session; for the network, what the project has set itself stands.
+    """Settings of a connection of our own. The first statements of a session are bounded by them
+    on SQLite; for the network, what the project has set itself stands.
     """
     if vendor == "sqlite":
         return {**settings, "OPTIONS": {**settings["OPTIONS"], "timeout": bounds.lock_wait}}
@@ -108,7 +106,15 @@ def _network_bounds(vendor: str, bounds: Bounds) -> dict[str, Any]:
     connect = max(2, int(bounds.lock_wait))
     answer = max(2, int(2 * bounds.statement))
     if vendor == "postgresql":
-        return {"connect_timeout": connect, "tcp_user_timeout": 1000 * answer}
+        return {
+            "connect_timeout": connect,
+            # Bounds the wait for what was sent. A server that has taken a statement and dies then
+            # owes nothing but the answer: only probes find out, two hours later by default.
+            "tcp_user_timeout": 1000 * answer,
+            "keepalives_idle": max(1, answer // 2),
+            "keepalives_interval": max(1, answer // 4),
+            "keepalives_count": 3,
+        }
     if vendor == "mysql":
         return {"connect_timeout": connect, "read_timeout": answer, "write_timeout": answer}
     return {}

@@ -237,6 +237,11 @@ class SQLite(Dialect):
         # What Django stores, in a twentieth of the time.
         return moment.astimezone(timezone.utc).replace(tzinfo=None).isoformat(" ")
 
+    def bound(self, bounds: Bounds) -> None:
+        # A pragma in the project's init_command comes after the option, and counts instead of it.
+        milliseconds = int(1000 * bounds.lock_wait)  # a pragma takes no placeholders
+        self.fetch(f"PRAGMA busy_timeout = {milliseconds}")
+
     def read_clock(self) -> ClockReading:
         return self.reading(None)
 
@@ -303,10 +308,12 @@ class PostgreSQL(Dialect):
         return getattr(cause, "sqlstate", None) in ("40001", "40P01", "55P03")
 
     def is_of_data(self, cause: BaseException) -> bool:
-        # data exception, integrity constraint, program limit (an index entry that is too long), an
-        # exception that a trigger of the user's raises
+        # data exception, integrity constraint, program limit, an exception that a trigger of the
+        # user's raises. But 54000 is both: an index entry that is too long, and a server that takes
+        # no writes at all because its transaction numbers are running out.
         state = getattr(cause, "sqlstate", None) or ""
-        return state[:2] in ("22", "23", "44", "54") or state == "P0001"
+        is_limit = state[:2] == "54" and state != "54000"
+        return state[:2] in ("22", "23", "44") or is_limit or state == "P0001"
 
     def is_of_world(self, cause: BaseException) -> bool:
         # Classes: 08 connection, 28 authorization, 3D database, 53 resources, 57 operator,
@@ -379,16 +386,17 @@ class MySQL(Dialect):
         return " FOR UPDATE SKIP LOCKED" if skips else " FOR UPDATE NOWAIT"
 
     def _contention(self, cause: BaseException) -> bool:
-        # lock wait time-out, deadlock (also Galera's failed certification), and MariaDB 11.6's
-        # "record has changed since last read" under snapshot isolation
-        return _number(cause) in (1205, 1213, 1020)
+        # lock wait time-out, deadlock (also Galera's failed certification), that of MySQL's group
+        # replication, and MariaDB 11.6's "record has changed since last read" under snapshot
+        # isolation
+        return _number(cause) in (1205, 1213, 3101, 1020)
 
     def is_of_data(self, cause: BaseException) -> bool:
         return _number(cause) in _MYSQL_DATA
 
     def is_of_world(self, cause: BaseException) -> bool:
         number = _number(cause)
-        return 2000 <= number < 3000 or number in _MYSQL_WORLD
+        return 2000 <= number < 3000 or 9000 <= number < 10_000 or number in _MYSQL_WORLD
 
     def has_number(self, cause: BaseException) -> bool:
         return _number(cause) != 0
@@ -440,12 +448,14 @@ _MYSQL_DATA = frozenset(
         *(1451, 1452, 1644, 1690, 3140, 3819, 3988, 4025, 4038),
     }
 )
-# Connections, rights, shutdown, space, killed, timed out, read-only, a node without its cluster.
+# Connections, rights, shutdown, files, space, killed, timed out, read-only, offline, idle for too
+# long, a node without its cluster; from 9000 on ProxySQL's own.
 _MYSQL_WORLD = frozenset(
     {
-        *(1021, 1030, 1037, 1038, 1040, 1041, 1042, 1043, 1044, 1045, 1046, 1047, 1049, 1053),
-        *(1077, 1078, 1079, 1080, 1114, 1129, 1130, 1158, 1159, 1160, 1161, 1180, 1184, 1203),
-        *(1226, 1290, 1317, 1792, 1836, 1927, 1969, 3024),
+        *(1016, 1021, 1024, 1026, 1030, 1037, 1038, 1040, 1041, 1042, 1043, 1044, 1045, 1046),
+        *(1047, 1049, 1053, 1077, 1078, 1079, 1080, 1114, 1129, 1130, 1135, 1152),
+        *(1154, 1155, 1156, 1157, 1158, 1159, 1160, 1161, 1180, 1184, 1203, 1206, 1226, 1290),
+        *(1317, 1792, 1836, 1874, 1881, 1927, 1969, 3024, 3032, 3100, 3101, 3168, 3169, 4031),
     }
 )
 
@@ -485,9 +495,24 @@ def dialect_of(using: str) -> Dialect:
     return kept
 
 
+def judge_of(using: str) -> Dialect:
+    """A dialect to tell errors apart with. Nothing is asked of the database, which may be down."""
+    connection = connections[using]
+    kept: Dialect | None = vars(connection).get(KEPT)
+    return kept or _family(connection)(connection)
+
+
 def _kind(connection: BaseDatabaseWrapper) -> type[Dialect]:
+    family = _family(connection)
+    # To know which, Django connects.
+    is_mariadb = family is MySQL and connection.mysql_is_mariadb  # type: ignore[attr-defined]
+    return MariaDB if is_mariadb else family
+
+
+def _family(connection: BaseDatabaseWrapper) -> type[Dialect]:
+    """MySQL stands for MariaDB as well: their errors have the same numbers."""
     if connection.vendor == "mysql":
-        return MariaDB if connection.mysql_is_mariadb else MySQL  # type: ignore[attr-defined]
+        return MySQL
     if connection.vendor == "postgresql":
         return PostgreSQL
     if connection.vendor == "sqlite":

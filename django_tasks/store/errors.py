@@ -8,10 +8,11 @@ from enum import Enum
 
 from django.db import DataError, Error, IntegrityError, InterfaceError, OperationalError
 
-from django_tasks.store.dialects import dialect_of
+from django_tasks.store.dialects import judge_of
 
-# Raised by Python on the way to the driver, or by us where a count is not what it must be.
-UNSTORABLE = (DataError, IntegrityError, OverflowError, TypeError, ValueError, AssertionError)
+# Raised by Python on the way to the driver, or by us where a count is not what it must be. No
+# TypeError: what we give has the right types, and drivers raise it over a connection that is gone.
+UNSTORABLE = (DataError, IntegrityError, OverflowError, ValueError, AssertionError)
 
 
 class Kind(Enum):
@@ -24,10 +25,10 @@ class Kind(Enum):
 
 
 def kind_of(error: BaseException, *, using: str) -> Kind:
-    """The kind of ``error``, which a statement on ``using`` has raised."""
+    """The kind of ``error``, which a statement on ``using`` has raised, or a connection to it."""
     if not isinstance(error, Error):
         return Kind.DATA if isinstance(error, UNSTORABLE) else Kind.UNKNOWN
-    dialect = dialect_of(using)
+    dialect = judge_of(using)
     cause = error.__cause__ or error
     if dialect.is_contention(error):
         return Kind.CONTENTION

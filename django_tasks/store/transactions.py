@@ -9,7 +9,7 @@ from typing import Any, ParamSpec, TypeVar
 
 from django.db import DatabaseError, connections, transaction
 
-from django_tasks.store.dialects import dialect_of
+from django_tasks.store.dialects import dialect_of, judge_of
 
 FIRST_PAUSE = 0.001  # seconds; doubled ten times: a second in all, at the most
 
@@ -79,4 +79,4 @@ def retried(operation: Callable[P, R]) -> Callable[P, R]:
 
 def is_contention(using: str, error: BaseException) -> bool:
     """Whether ``error`` only says that somebody else was in the way."""
-    return dialect_of(using).is_contention(error)
+    return judge_of(using).is_contention(error)

@@ -7,6 +7,7 @@ from random import uniform
 from django_tasks.claimed import Claimed
 from django_tasks.store import claim as store
 from django_tasks.store.claim import Claimer, Lane
+from django_tasks.store.connection import drop_connection
 from django_tasks.store.errors import Kind, kind_of
 from django_tasks.store.finish import Ended
 from django_tasks.worker.config import WorkerConfig
@@ -86,8 +87,10 @@ class Claiming:
     def claim(self, *, careful: bool) -> float:
         """Claim what is due and fits; returns the seconds until there may be more to do."""
         room = self._room()
-        if room == 0:
-            return self._config.poll_interval  # the end of a run wakes us sooner
+        if room == 0 or not self._membership.is_valid():
+            # The end of a run wakes us sooner, and so does a heartbeat. Without a lease nothing may
+            # start: what is claimed would be given back at once, and claimed again.
+            return self._config.poll_interval
         now = self._membership.clock.now()
         foreseen = self._foreseen(now + timedelta(seconds=self._lead))
         now = max([now, *(lane.first for lane in foreseen)])
@@ -145,9 +148,14 @@ class Claiming:
         try:
             claims = self._claim_lane(claimer, lane, now, most, careful)
         except Exception as error:
-            if kind_of(error, using=self._config.using) in (Kind.WORLD, Kind.CONTENTION):
+            kind = kind_of(error, using=self._config.using)
+            if kind in (Kind.WORLD, Kind.CONTENTION):
                 raise
             self._troubled.note(lane, error)
+            if kind is Kind.UNKNOWN:
+                # Perhaps this session's own fault, such as a plan that it keeps and a migration has
+                # made wrong. A ping would find nothing.
+                drop_connection(self._config.using)
             return []
         self._troubled.forget(lane)
         return claims

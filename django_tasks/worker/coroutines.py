@@ -1,12 +1,23 @@
-"""An event loop in a thread of its own, for ``async def handle``."""
+"""An event loop in a thread of its own, for ``async def handle``.
+
+Each run has a thread of its own for its ``sync_to_async`` calls, among them every use of the ORM.
+asgiref would send those of all runs through one thread of the process: a run in a long call would
+then hold up the calls, and the ends, of all others.
+"""
 
 import asyncio
 import threading
 from collections.abc import Coroutine
+from concurrent.futures import Future, wait
 from typing import Any, NamedTuple
 
-from asgiref.sync import sync_to_async
-from django.db import close_old_connections
+from asgiref.sync import SyncToAsync, ThreadSensitiveContext
+
+from django_tasks.worker.own_thread import OwnThread
+from django_tasks.worker.places import place_of
+
+# How long the end of the loop waits for connections that are just being closed.
+CLOSE_SECONDS = 2.0
 
 
 class EventLoop:
@@ -16,12 +27,17 @@ class EventLoop:
         self._lock = threading.Lock()
         self._loop: asyncio.AbstractEventLoop | None = None
         self._thread: threading.Thread | None = None
+        self._closing: set[Future[None]] = set()
 
     def run(self, coroutine: Coroutine[Any, Any, Any], timeout: float | None) -> Any:
-        """Run ``coroutine`` on the loop and wait for its result; TimeoutError after ``timeout``."""
-        future = asyncio.run_coroutine_threadsafe(_guarded(coroutine, timeout), self._started())
-        result = future.result()
-        if isinstance(result, Exit):
+        """Run ``coroutine`` on the loop and wait for its result; TimeoutError after ``timeout``.
+
+        The error tells where the coroutine was. One that ends well although it was cancelled has
+        ended well.
+        """
+        work = self._alone(coroutine, timeout)
+        result = asyncio.run_coroutine_threadsafe(work, self._started()).result()
+        if isinstance(result, Raised):
             raise result.error
         return result
 
@@ -32,6 +48,7 @@ class EventLoop:
                 self._thread.join()
                 self._loop.close()
                 self._loop = None
+        wait(set(self._closing), CLOSE_SECONDS)
 
     def _started(self) -> asyncio.AbstractEventLoop:
         with self._lock:
@@ -43,23 +60,67 @@ class EventLoop:
                 self._thread.start()
             return self._loop
 
+    # In the loop's thread
 
-class Exit(NamedTuple):
-    """SystemExit or KeyboardInterrupt, carried past asyncio: it would let them end the loop."""
+    async def _alone(self, coroutine: Coroutine[Any, Any, Any], timeout: float | None) -> Any:
+        """Run a coroutine with a thread of its own, if it needs one."""
+        own, thread = ThreadSensitiveContext(), OwnThread()
+        SyncToAsync.context_to_thread_executor[own] = thread
+        SyncToAsync.thread_sensitive_context.set(own)  # for this asyncio task and those it makes
+        try:
+            return await (coroutine if timeout is None else _limited(coroutine, timeout))
+        except BaseException as error:  # noqa: BLE001 - for the thread that waits
+            return Raised(error)
+        finally:
+            self._leave(thread)
+
+    def _leave(self, thread: OwnThread) -> None:
+        """End the thread of a run, without waiting for it.
+
+        After a timeout it may be busy for long: asgiref's own context would then hold up the event
+        loop, or this run.
+        """
+        if (closing := thread.end()) is not None:
+            self._closing.add(closing)
+            closing.add_done_callback(self._closing.discard)
+
+
+class Raised(NamedTuple):
+    """What a coroutine has raised, carried past asyncio.
+
+    It would let SystemExit and KeyboardInterrupt end the loop, and make another error of a timeout
+    or a cancellation, without a traceback.
+    """
 
     error: BaseException
 
 
-async def _caught(coroutine: Coroutine[Any, Any, Any]) -> Any:
+class Limit:
+    """The timeout of the asyncio task that makes it. ``place`` is set when it has passed."""
+
+    def __init__(self, coroutine: Coroutine[Any, Any, Any], seconds: float) -> None:
+        self.place: str | None = None
+        self._coroutine = coroutine
+        self._task = asyncio.current_task()
+        self._timer = asyncio.get_running_loop().call_later(seconds, self._pass)
+
+    def end(self) -> None:
+        self._timer.cancel()
+
+    def _pass(self) -> None:
+        self.place = place_of(self._coroutine)  # before the task goes on: it moves then
+        if self._task is not None:
+            self._task.cancel()
+
+
+async def _limited(coroutine: Coroutine[Any, Any, Any], seconds: float) -> Any:
+    limit = Limit(coroutine, seconds)
     try:
         return await coroutine
-    except (SystemExit, KeyboardInterrupt) as error:
-        return Exit(error)
-
-
-async def _guarded(coroutine: Coroutine[Any, Any, Any], timeout: float | None) -> Any:
-    # sync_to_async runs the ORM in a thread of its own, whose connections grow old like any.
-    try:
-        return await asyncio.wait_for(_caught(coroutine), timeout)
+    except asyncio.CancelledError as error:
+        if limit.place is None:
+            raise
+        words = f"handle() took longer than its timeout of {seconds:g} s (at {limit.place})"
+        raise TimeoutError(words) from error
     finally:
-        await sync_to_async(close_old_connections)()
+        limit.end()

@@ -5,7 +5,7 @@ from functools import cache
 from threading import Lock
 
 from django_tasks import forks, logs
-from django_tasks.worker import surroundings
+from django_tasks.worker import isolated, surroundings
 from django_tasks.worker.config import WorkerConfig
 from django_tasks.worker.worker import Worker, stop_all
 
@@ -28,8 +28,11 @@ def start_worker(config: WorkerConfig) -> None:
     """Start a worker unless one of this process already works on that database.
 
     Its threads are daemons; what runs when the process exits gets the shutdown timeout to end. In
-    a process that is about to fork into those that serve, it is started in each of them instead.
+    a process that is about to fork into those that serve, it is started in each of them instead. In
+    one that runs a single claim for a worker there is none.
     """
+    if isolated.is_here:
+        return
     if surroundings.is_before_fork():
         _start_after_fork(config)
         return

@@ -5,6 +5,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
 from datetime import datetime, timedelta
+from functools import partial
 from inspect import iscoroutine
 from threading import Event, Lock
 from typing import Any, NamedTuple, Protocol
@@ -231,7 +232,13 @@ class Runner:
         """Run a suspect in a process of its own; None where there can be none."""
         worker, started = self._membership, self._membership.clock.tick()
         try:
-            return run_apart(claimed, worker.worker_id, worker.name, using=self._using)
+            return run_apart(
+                claimed,
+                worker.worker_id,
+                worker.name,
+                partial(self._may_start, claimed),
+                using=self._using,
+            )
         except NoProcess as error:
             logs.not_isolated(claimed, error)
             return None
@@ -309,8 +316,12 @@ class Runner:
         return replace(following.run, **facts)
 
     def _may_start(self, claimed: Claimed) -> bool:
-        """Whether the claim is this worker's: not of a life before, nor past its lease."""
-        return claimed.worker_id == self._membership.worker_id and self._membership.is_valid()
+        """Whether the claim is this worker's: not of a life before, nor past its lease.
+
+        In this order. Race: the worker joins again between the two questions. It is another one
+        before its new lease begins, so a lease that is good was not that of a later life.
+        """
+        return self._membership.is_valid() and claimed.worker_id == self._membership.worker_id
 
     def _run(self, run: Run) -> Outcome:
         self._tell(signals.task_started, run)

@@ -8,11 +8,12 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from datetime import datetime
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 from django_tasks import logs, signals
 from django_tasks.claimed import Claimed
 from django_tasks.history import Line, keeps, line_of
+from django_tasks.hostclock import ticks
 from django_tasks.outcomes import (
     LOST,
     Again,
@@ -44,11 +45,26 @@ PATIENCE = 3
 LARGE_TEXT = 250_000
 
 
+# A refusal that lasts is said again: nobody may have read the first line.
+SAY_AGAIN_SECONDS = 60.0
+# What to do after an error: it is the caller's, or go on with the next batch, or leave the refused
+# ends where they are and attend to other things.
+Answer = Literal["pass", "go on", "leave"]
+UNWRITABLE = "The end of this run could not be written: "
+
+
 class Strikes(NamedTuple):
-    """How often a single end was refused, and how many ends had been written at the first time."""
+    """How often a single end was refused, and how many ends had been written at the last time.
+
+    Only refusals count that have an end written between them: of a database that refuses all of
+    them, however often it comes and goes, each end has one strike a time at most.
+    """
 
     times: int
     written: int
+
+
+NO_STRIKES = Strikes(0, -1)
 
 
 class Finisher:
@@ -73,6 +89,7 @@ class Finisher:
         self._streak = 0
         self._strikes: dict[tuple[int, ...], Strikes] = {}
         self._written = 0
+        self._said_refused = float("-inf")
         self._offers = 0
         self.counters: Counter[str] = Counter()
 
@@ -95,7 +112,8 @@ class Finisher:
         self._offers += len(unstarted)
 
     def write(self, now: datetime, *, careful: bool) -> bool:
-        """Write all ends; True if some were stepped over because their rows are locked.
+        """Write all ends; True if some were stepped over, because their rows are locked or because
+        the database takes none of them.
 
         Database errors pass; what was not written is kept.
         """
@@ -103,8 +121,11 @@ class Finisher:
             try:
                 result = finish(batch, now, using=self._using, careful=careful)
             except Exception as error:
-                if self._is_to_pass(batch, error):
+                answer = self._answer(batch, error, now)
+                if answer == "pass":
                     raise
+                if answer == "leave":
+                    return True
                 continue
             del self._ends[: len(batch)]
             self._note_success(len(batch))
@@ -153,19 +174,18 @@ class Finisher:
         """
         return _of_different_rows(next(batches(self._ends, self._most, _texts), []))
 
-    def _is_to_pass(self, batch: list[Ended], error: Exception) -> bool:
-        """Tell if an error is the caller's; if not, the next batch is another one."""
+    def _answer(self, batch: list[Ended], error: Exception, now: datetime) -> Answer:
         kind = kind_of(error, using=self._using)
         if kind is Kind.CONTENTION:
-            return True
+            return "pass"
         if kind is Kind.DATA:
-            self._isolate(batch, error)
-            return False
+            self._isolate(batch, error, now)
+            return "go on"
         # Perhaps written all the same: then the next try finds nothing, and nobody is told.
         self._doubtful.update(end.claimed for end in batch)
         if kind is Kind.UNKNOWN or _length(batch) > LARGE_TEXT:
-            self._note_refusal(batch, error)
-        return True
+            return self._note_refusal(batch, error, now)
+        return "pass"
 
     def _note_success(self, count: int) -> None:
         self._written += count
@@ -173,32 +193,44 @@ class Finisher:
         if self._most == self._batch_size:
             self._streak = 0
 
-    def _note_refusal(self, batch: list[Ended], error: Exception) -> None:
+    def _note_refusal(self, batch: list[Ended], error: Exception, now: datetime) -> Answer:
         """Halve a batch that was refused several times with an error of no known kind.
 
         It may be an outage: halved, the ends cost more statements and nothing else. A single end is
         taken for the cause only where others were written meanwhile: a full disk must not fail ten
-        thousand tasks.
+        thousand tasks. If there are no others, new claims will show if the database takes anything.
         """
         self._streak += 1
         if self._streak < PATIENCE:
-            return
+            return "pass"
         if len(batch) > 1:
             self._most = max(1, len(batch) // 2)
-            return
+            return "pass"
         fence = batch[0].claimed[:2]
-        times, written = self._strikes.get(fence, Strikes(0, self._written))
-        self._strikes[fence] = Strikes(times + 1, written)
-        if times + 1 >= PATIENCE and self._written > written:
-            self._isolate(batch, error)
-        else:  # the others first: they show if the database takes anything
-            self._ends.append(self._ends.pop(0))
+        times, written = self._strikes.pop(fence, NO_STRIKES)
+        times += self._written > written
+        if times >= PATIENCE:
+            self._isolate(batch, error, now)
+            return "pass"
+        self._strikes[fence] = Strikes(times, self._written)
+        self._ends.append(self._ends.pop(0))  # the others first
+        if any(end.claimed[:2] not in self._strikes for end in self._ends):
+            return "pass"
+        self._say_refused(error)
+        return "leave"
 
-    def _isolate(self, batch: list[Ended], error: Exception) -> None:
+    def _say_refused(self, error: Exception) -> None:
+        tick = ticks()
+        if tick - self._said_refused >= SAY_AGAIN_SECONDS:
+            self._said_refused = tick
+            logs.ends_refused(self._using, len(self._ends), error)
+
+    def _isolate(self, batch: list[Ended], error: Exception, now: datetime) -> None:
         """One end that no database takes must not hold up the others.
 
         The batch is halved until the culprit is alone. It is written without its unusual
-        characters, or as FAILED, and if even that fails it is left to be found as a stray.
+        characters, or without its line, or as FAILED, and if even that fails it is left to be found
+        as a stray. Each is tried in its turn: an end that was refused is another one afterwards.
         """
         if len(batch) > 1:
             self._most = max(1, len(batch) // 2)
@@ -206,15 +238,28 @@ class Finisher:
         (end,) = batch
         if (plainer := _in_ascii(end)) != end:
             self._ends[0] = plainer
-            return
-        logs.end_not_written(end.claimed, error)
-        failed = Fail(f"The end of this run could not be written: {type(error).__name__}")
-        if end.outcome == failed:
+        elif end.line is not None:
+            # A run that went well must not fail for its history.
+            logs.lines_not_written(self._using, error)
+            self._ends[0] = end._replace(line=None)
+        elif isinstance(end.outcome, Fail) and end.outcome.error.startswith(UNWRITABLE):
+            logs.end_not_written(end.claimed, error)
             self._ends.pop(0)
             self._drop(end, lost=True)
         else:
-            line = end.line and end.line._replace(outcome=failed.counts_as, error=failed.error)
-            self._ends[0] = end._replace(outcome=failed, line=line)
+            logs.end_not_written(end.claimed, error)
+            self._ends[0] = self._failed(end, Fail(UNWRITABLE + type(error).__name__), now)
+
+    def _failed(self, end: Ended, outcome: Fail, now: datetime) -> Ended:
+        line = None
+        if keeps(terms_for(end.claimed.biz_code).kept, outcome, end.missed):
+            line = self._line(end.claimed, outcome, now, end.missed)
+        return end._replace(outcome=outcome, line=line)
+
+    def _line(self, claimed: Claimed, outcome: Outcome, now: datetime, missed: str = "") -> Line:
+        """A line where there is none: the start of the run is as good as its claim."""
+        worker, started = self._worker, claimed.claim_time
+        return line_of(claimed, outcome, started, now, worker=worker, missed=missed)
 
     def runs(self) -> int:
         """How many runs have ended, well or not; what was given back did not run."""
@@ -245,18 +290,18 @@ class Finisher:
         try:
             history.record(list(self._lines_of_lost(now)), using=self._using)
         except Exception as error:
-            if kind_of(error, using=self._using) is not Kind.DATA:
+            if kind_of(error, using=self._using) in (Kind.WORLD, Kind.CONTENTION):
                 raise
             logs.lines_not_written(self._using, error)
         self._lost.clear()
 
     def _lines_of_lost(self, now: datetime) -> Iterator[Line]:
-        """Of a run that went well there is no line yet, and its start is as good as its claim."""
+        """Of a run that went well there is no line yet."""
         for claimed, _, _, line in self._lost:
             if line is not None:
                 yield line._replace(outcome=LOST.counts_as)
             elif keeps(terms_for(claimed.biz_code).kept, LOST, ""):
-                yield line_of(claimed, LOST, claimed.claim_time, now, worker=self._worker)
+                yield self._line(claimed, LOST, now)
 
 
 def _of_different_rows(ends: list[Ended]) -> list[Ended]:

@@ -1,69 +1,88 @@
-"""The program that runs one claim in place of a worker: see ``isolation``.
+"""The process that runs one claim in place of a worker: see ``isolation``.
 
-    python -m django_tasks.worker.isolated ANSWER
-
-Reads the job from its input, two lines of JSON, and writes the end of the run into the file ANSWER.
+It answers on a pipe, in lines: that it is ready, and the end of the run. The claim comes on its
+standard input, and as long as that is open the worker's process lives.
 """
 
-import json
 import os
 import select
 import sys
 import threading
-from pathlib import Path
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
-# The exit code where this process cannot run the task as the worker would.
-CANNOT = 86
+from django_tasks.worker.os_signals import Notes
+
+READY = "ready"
 GLANCE_MILLISECONDS = 1000
+
+# True in such a process. No worker starts in one, whatever ``ready()`` of an app may ask for.
+is_here = False
 
 
 class Seat(NamedTuple):
-    """The worker in whose place a claim is run, and the name of its database."""
+    """The worker in whose place a claim is run, the names of its databases, and the code."""
 
     using: str
-    database: str
+    databases: dict[str, str]
     worker_id: int
     name: str
+    biz_code: str
 
 
-def main(answer: str) -> int:
-    """Run the job on the input; returns the exit code."""
-    seat, claim = (sys.stdin.buffer.readline().decode() for _ in range(2))
-    parent = os.getppid()
-    threading.Thread(
-        target=_end_with, args=(parent,), name="django_tasks-parent", daemon=True
-    ).start()
-    try:
-        run = _set_up()
-    except Exception:  # noqa: BLE001 - then the worker runs the task itself
-        return CANNOT
-    ended = run(Seat(*json.loads(seat)), claim)
-    if ended is None:
-        return CANNOT
-    Path(answer).write_text(ended, encoding="utf-8")
-    return 0
+def main(path: list[str], argv: list[str], seat: list[Any]) -> None:
+    """Run one claim. Ends without a word if this process cannot run it as the worker would."""
+    global is_here
+    is_here = True
+    wire = Wire(int(sys.argv[1]))
+    sys.argv[:] = argv  # settings look at it
+    thread = threading.Thread(
+        target=wire.end_with, args=(os.getppid(),), name="django_tasks-parent", daemon=True
+    )
+    thread.start()
+    # As in a worker: who stops a service may signal all of its processes, and what runs may end.
+    with Notes.taken(is_child=True):
+        run = _set_up(Seat(*seat))
+        wire.say(READY)
+        wire.say(run(wire.hear()))
 
 
-def _set_up() -> Any:
+def _set_up(seat: Seat) -> Callable[[str], str]:
     import django
 
     django.setup()
-    from django_tasks.worker.seat import run_in_place
+    from django_tasks.worker.seat import taken
 
-    return run_in_place
-
-
-def _end_with(parent: int) -> None:
-    """End when the worker's process has died: others may run the task soon."""
-    poll = select.poll()
-    poll.register(sys.stdin.fileno(), select.POLLHUP)
-    # Its parent as well: a process that the worker has forked may keep the pipe open.
-    while os.getppid() == parent:
-        if poll.poll(GLANCE_MILLISECONDS):
-            break
-    os._exit(1)
+    return taken(seat)
 
 
-if __name__ == "__main__":
-    sys.exit(main(sys.argv[1]))
+class Wire:
+    """The way to the worker. Programs that a handler starts do not inherit it."""
+
+    def __init__(self, answers: int) -> None:
+        """``answers`` is the descriptor to write to. Standard input is empty from now on."""
+        os.set_inheritable(answers, False)
+        self._answers = answers
+        self._input = os.dup(0)
+        empty = os.open(os.devnull, os.O_RDONLY)
+        os.dup2(empty, 0)
+        os.close(empty)
+
+    def say(self, line: str) -> None:
+        with open(self._answers, "wb", closefd=False) as answers:
+            answers.write(f"{line}\n".encode())
+
+    def hear(self) -> str:
+        """The next line of the worker."""
+        with open(self._input, "rb", closefd=False) as lines:
+            return lines.readline().decode()
+
+    def end_with(self, parent: int) -> None:
+        """End when the worker's process has died: others may run the task soon."""
+        poll = select.poll()
+        poll.register(self._input, select.POLLHUP)
+        # Its parent as well: a process that the worker has forked may keep the pipe open.
+        while os.getppid() == parent:
+            if poll.poll(GLANCE_MILLISECONDS):
+                break
+        os._exit(1)

@@ -40,7 +40,8 @@ class View(NamedTuple):
     """All workers as the last heartbeat saw them.
 
     ``seen``: of each peer, the count of its heartbeats and the time of the last one, by our clock.
-    ``departures`` counts the looks at which somebody had gone.
+    ``departures`` counts the looks at which somebody had gone. ``may_judge``: by this view others
+    may be taken for dead, see ``Membership.may_rescue``.
     """
 
     beats: int = 0
@@ -48,6 +49,7 @@ class View(NamedTuple):
     seen: Mapping[int, tuple[int, float]] = MappingProxyType({})
     look: Look | None = None
     departures: int = 0
+    may_judge: bool = False
 
 
 class Membership:
@@ -106,7 +108,8 @@ class Membership:
             self._beaten = asked
         else:
             self._beaten = float("-inf")
-        self.view = self._watched(tuple(peers), look)
+        gapless = renewed and look.answered - self._unbroken_since >= self._config.lease
+        self.view = self._watched(tuple(peers), look, gapless)
         self._judge_at = self._next_judgement(self.view)
         return renewed
 
@@ -137,10 +140,10 @@ class Membership:
         """Tell if others may be judged: only after a whole lease of heartbeats without a gap.
 
         When a database comes back after an outage everybody looks dead, and nobody is. Half a lease
-        is a gap: together with the third that lies between heartbeats it could be a whole one.
+        is a gap: together with the third that lies between heartbeats it could be a whole one. A
+        heartbeat that was refused is one as well.
         """
-        look = self.view.look
-        return look is not None and look.answered - self._unbroken_since >= self._config.lease
+        return self.view.may_judge
 
     def living(self) -> list[workers.Peer]:
         """The workers that seem to be at work, this one among them."""
@@ -155,9 +158,12 @@ class Membership:
         for older than it is, their own belief in it has ended before ours. Our own lease counts
         too, because we notice no outage that is much shorter. As of the last look, not of now: in
         an outage since then nobody could have sent a heartbeat.
+
+        Race: a heartbeat brings another view, the first one after an outage, when ``may_rescue``
+        has just been asked. So nobody is dead in a view by which nobody may be judged.
         """
         view = self.view
-        if view.look is None:
+        if view.look is None or not view.may_judge:
             return []
         tick = view.look.answered
         return [peer for peer in self._others(view) if tick > self._end_of(peer, view)]
@@ -180,7 +186,7 @@ class Membership:
         at_work = sum(now - view.seen[peer.id][1] < peer.lease / 2 for peer in older)
         return min(ends, default=inf) if at_work < FEW else inf
 
-    def _watched(self, peers: tuple[workers.Peer, ...], look: Look) -> View:
+    def _watched(self, peers: tuple[workers.Peer, ...], look: Look, may_judge: bool) -> View:
         before, seen = self.view, {}
         for peer in peers:
             known = before.seen.get(peer.id)
@@ -188,7 +194,7 @@ class Membership:
                 known = (peer.beats, self._last_beat(peer, look))
             seen[peer.id] = known
         gone = not before.seen.keys() <= seen.keys()
-        return View(before.beats + 1, peers, seen, look, before.departures + gone)
+        return View(before.beats + 1, peers, seen, look, before.departures + gone, may_judge)
 
     def _last_beat(self, peer: workers.Peer, now: Look) -> float:
         """When a peer whose count has moved sent that heartbeat, by our clock, or later.

@@ -20,12 +20,15 @@ class Pruner:
         self._due = float("-inf")
 
     def prune_if_due(self) -> None:
-        """Delete one batch of old lines when it is time. Database errors pass."""
+        """Delete one batch of old lines when it is time. Database errors pass.
+
+        They are no reason to try again soon: a cycle that fails is longer than one that prunes.
+        """
         clock = self._membership.clock
         if clock.monotonic() < self._due:
             return
-        is_left = False
+        self._due = clock.monotonic() + INTERVAL
         if self._membership.rank() == 0:
             before = clock.now() - timedelta(seconds=options().history_age)
-            is_left = history.prune(before, using=self._using)
-        self._due = clock.monotonic() + (PAUSE if is_left else INTERVAL)
+            if history.prune(before, using=self._using):
+                self._due = clock.monotonic() + PAUSE

@@ -1,8 +1,12 @@
 """A worker's place, taken for one claim by another process."""
 
+from collections.abc import Callable
+from functools import partial
+
 from django.db import connections
 
 from django_tasks.clock import Clock
+from django_tasks.handlers import TaskHandler
 from django_tasks.registry import handler_for
 from django_tasks.store.connection import close_connections
 from django_tasks.store.workers import read_clock
@@ -25,19 +29,23 @@ class Substitute:
         return True
 
 
-def run_in_place(seat: Seat, claim: str) -> str | None:
-    """Run a claim in place of its worker and return its end, both as JSON.
+def taken(seat: Seat) -> Callable[[str], str]:
+    """Take a seat; returns what turns a claim into the end of its run, both as JSON.
 
-    None if its handler is not known here.
+    Raises LookupError if the handler is not known here, and errors of the database.
     """
-    claimed = claim_of_text(claim)
-    connections[seat.using].settings_dict["NAME"] = seat.database
-    handler = handler_for(claimed.biz_code)
+    for alias, name in seat.databases.items():
+        connections.settings[alias]["NAME"] = name
+    handler = handler_for(seat.biz_code)
     if handler is None:
-        return None
+        raise LookupError(f"no handler of {seat.biz_code!r} is known in this process")
+    return partial(_run, Substitute(seat), handler, seat.using)
+
+
+def _run(standing: Substitute, handler: TaskHandler, using: str, claim: str) -> str:
     loop = EventLoop()
     try:
-        return end_to_text(Runner(seat.using, Substitute(seat), loop).run(claimed, handler))
+        return end_to_text(Runner(using, standing, loop).run(claim_of_text(claim), handler))
     finally:
         loop.close()
         close_connections()

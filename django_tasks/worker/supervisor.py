@@ -4,7 +4,9 @@ import logging
 import multiprocessing
 import os
 import sys
-from collections.abc import Iterable, Sequence
+import threading
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from multiprocessing.context import ForkProcess
 
@@ -15,6 +17,7 @@ from django_tasks.hostclock import ticks
 from django_tasks.store.dialects import has_one_writer
 from django_tasks.worker.config import WorkerConfig
 from django_tasks.worker.limits import Limits
+from django_tasks.worker.log_queues import UNREAD, is_log_unread
 from django_tasks.worker.os_signals import Notes, held_back
 from django_tasks.worker.surroundings import shares_one_thread
 from django_tasks.worker.worker import Worker, stop_all
@@ -63,12 +66,15 @@ def run_process(
                 break
             if reached := limits.reached(sum(worker.runs() for worker in workers)):
                 limits = _retire(workers, reached)
-        for worker in _failed(workers):
-            logs.worker_failed(worker.config.using)
-        code = _stop(workers, notes)
-        for worker in workers:
-            logs.total(worker.config.using, worker.runs(), ticks() - began)
-        return 1 if _failed(workers) else code
+        with _ending_in_time(workers):
+            for worker in workers:
+                worker.stop()
+            for worker in _failed(workers):
+                logs.worker_failed(worker.config.using)
+            code = _stop(workers, notes)
+            for worker in workers:
+                logs.total(worker.config.using, worker.runs(), ticks() - began)
+            return 1 if _failed(workers) else code
 
 
 def run_processes(configs: Sequence[WorkerConfig], count: int, limits: Limits = NO_LIMITS) -> int:
@@ -98,11 +104,30 @@ def _retire(workers: list[Worker], reached: str) -> Limits:
     return NO_LIMITS
 
 
+@contextmanager
+def _ending_in_time(workers: list[Worker]) -> Iterator[None]:
+    """End this process soon after its deadline, whatever its main thread is doing then.
+
+    It says what it does, and a project's log handler may hang.
+    """
+    seconds = _patience(workers) + LAST_WORDS_SECONDS * len(workers)
+    guard = threading.Timer(seconds, lambda: os._exit(1))
+    guard.daemon = True
+    guard.start()
+    try:
+        yield
+    finally:
+        guard.cancel()
+
+
+def _patience(workers: list[Worker]) -> float:
+    return max(worker.config.shutdown_timeout for worker in workers)
+
+
 def _stop(workers: list[Worker], notes: Notes) -> int:
-    """Stop workers against one deadline."""
-    patience = max(worker.config.shutdown_timeout for worker in workers)
+    """Wait for workers that were told to stop, against one deadline."""
+    patience = _patience(workers)
     for worker in workers:
-        worker.stop()
         if running := worker.running():
             logs.stopping(worker.config.using, running, patience)
     deadline = ticks() + patience
@@ -214,6 +239,8 @@ def _close_connections() -> None:
 
 
 def _child_main(configs: Sequence[WorkerConfig], parent: int, limits: Limits) -> None:
+    if is_log_unread(logs.logger.name):
+        sys.stderr.write(UNREAD)
     sys.exit(run_process(configs, parent, limits))
 
 

@@ -12,7 +12,7 @@ from django.db.backends.base.base import BaseDatabaseWrapper
 from django.db.utils import ConnectionHandler
 from django.test import Client
 
-from django_tasks import checks
+from django_tasks import checks, demands
 
 Staff = Callable[..., Client]
 
@@ -59,6 +59,7 @@ def databases(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
         for alias in settings:
             _skip_without_driver(handler, alias)
         monkeypatch.setattr(checks, "connections", handler)
+        monkeypatch.setattr(demands, "connections", handler)
 
     return see
 

@@ -2,11 +2,14 @@
 
 import re
 from collections.abc import Callable, Iterator
-from datetime import timedelta
+from datetime import datetime, timedelta
 from html import unescape
+from html.parser import HTMLParser
 from typing import Any
+from zoneinfo import ZoneInfo
 
 import pytest
+from django.conf import global_settings
 from django.contrib import messages
 from django.contrib.admin.models import LogEntry
 from django.contrib.auth.models import User
@@ -16,6 +19,8 @@ from django.forms.utils import to_current_timezone
 from django.http import HttpResponse
 from django.test import Client
 from django.urls import reverse
+from django.utils import timezone, translation
+from django.utils.formats import get_format, reset_format_cache
 
 from django_tasks import api, client, signals
 from django_tasks.admin import lists, tasks
@@ -23,10 +28,12 @@ from django_tasks.handlers import task_handler
 from django_tasks.models import Lock, Task
 from django_tasks.status import Status
 from django_tasks.store.dialects import EPOCH
+from django_tasks.times import for_django
 from tests.conftest import DEADLINE
 from tests.doors.conftest import Staff, logged_in
 from tests.factories import (
     NOW,
+    UTC,
     a_row,
     a_run,
     a_worker,
@@ -586,6 +593,125 @@ def test_a_change_to_another_field_moves_the_time_by_no_microsecond(boss: Client
     assert in_utc(the_row().when) == later(0.000001)
 
 
+class Sent(HTMLParser):
+    """What a browser sends of a page's form."""
+
+    def __init__(self, page: str) -> None:
+        super().__init__()
+        self.form: dict[str, str] = {}
+        self._area = ""
+        self.feed(page)
+
+    def handle_starttag(self, tag: str, attrs: Any) -> None:
+        names = dict(attrs)
+        if tag == "textarea":
+            self._area = names["name"]
+            self.form[self._area] = ""
+        elif tag == "input" and names.get("type") != "submit" and names.get("name"):
+            self.form[names["name"]] = names.get("value") or ""
+
+    def handle_data(self, data: str) -> None:
+        if self._area:
+            # The first line break after the tag belongs to it; others are sent as two characters.
+            self.form[self._area] = data.removeprefix("\n").replace("\n", "\r\n")
+
+    def handle_endtag(self, tag: str) -> None:
+        if tag == "textarea":
+            self._area = ""
+
+
+def sent(who: Client, task: Task) -> dict[str, str]:
+    return Sent(who.get(reverse(CHANGE, args=[task.pk])).content.decode()).form
+
+
+def formats_of(language: str) -> tuple[Any, ...]:
+    kinds = ("DATE_INPUT_FORMATS", "TIME_INPUT_FORMATS", "DECIMAL_SEPARATOR", "THOUSAND_SEPARATOR")
+    return tuple(str(get_format(kind, language)) for kind in kinds)
+
+
+# Of languages that write everything alike, one.
+LANGUAGES = sorted({formats_of(code): code for code, _ in global_settings.LANGUAGES}.values())
+
+
+@pytest.fixture
+def project_formats(settings: Any) -> None:
+    """A project's own formats, with a year that loses its century and a time without seconds."""
+    settings.FORMAT_MODULE_PATH = ["tests.doors.formats"]
+    reset_format_cache()
+
+
+@pytest.fixture(autouse=True)
+def _formats() -> Iterator[None]:
+    yield
+    reset_format_cache()
+
+
+def check_nothing_moves_unless_it_is_edited(boss: Client, added: list[Task]) -> None:
+    when = datetime(2130, 3, 4, 15, 26, 37, 123456, tzinfo=UTC)
+    task = a_row(when=when, biz_ext={"a": [1.5, "\u2028 x\ny", None]}, priority=-1234, queue="mail")
+    table(pk=task.pk).update(schedule="every 1h", scheduled_time=for_django(when))
+    before = Task.objects.values().get(pk=task.pk)
+
+    assert save(boss, task, sent(boss, task)).status_code == 302
+    assert added == []
+    assert Task.objects.values().get(pk=task.pk) == before
+
+    assert save(boss, task, sent(boss, task) | {"biz_ext": "[1]"}).status_code == 302
+    after = Task.objects.values().get(pk=task.pk)
+    assert after["biz_ext"] == [1]
+    for name in ("when", "schedule", "queue", "priority"):
+        assert after[name] == before[name], name
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_no_language_changes_what_nobody_edited(
+    language: str, boss: Client, added: list[Task], settings: Any
+) -> None:
+    settings.LANGUAGE_CODE = language
+    with translation.override(language):
+        check_nothing_moves_unless_it_is_edited(boss, added)
+
+
+def test_nor_do_a_projects_own_formats(
+    boss: Client, added: list[Task], project_formats: None
+) -> None:
+    with translation.override("en"):
+        check_nothing_moves_unless_it_is_edited(boss, added)
+
+
+def test_a_language_keeps_its_own_way_to_write_a_time(boss: Client, settings: Any) -> None:
+    task = a_row(when=datetime(2030, 3, 4, 5, 6, 7, tzinfo=UTC))
+    shown = {}
+    for language in ("de", "fi", "zh-hans"):
+        with timezone.override(UTC), translation.override(language):
+            form = sent(boss, task)
+            shown[language] = form["when_0"], form["when_1"]
+    assert shown == {
+        "de": ("04.03.2030", "05:06:07"),
+        "fi": ("04.03.2030", "05.06.07"),
+        "zh-hans": ("2030/03/04", "05:06:07"),
+    }
+
+
+def test_a_new_tasks_time_is_empty_and_a_bad_one_stays_as_it_was_typed(boss: Client) -> None:
+    page = Sent(boss.get(reverse(ADD)).content.decode())
+    assert (page.form["when_0"], page.form["when_1"]) == ("", "")
+    refused = boss.post(reverse(ADD), NEW | {"when_1": "ten"})
+    assert Sent(refused.content.decode()).form["when_1"] == "ten"
+
+
+def test_a_time_in_the_hour_that_comes_twice_is_kept_and_the_rest_is_saved(boss: Client) -> None:
+    when = datetime(2026, 10, 25, 0, 30, 1, 5, tzinfo=UTC)
+    task = a_row(when=when)
+    with timezone.override(ZoneInfo("Europe/Berlin")):
+        response = save(boss, task, sent(boss, task) | {"biz_ext": "[1]"})
+        assert response.status_code == 302
+        assert the_row().biz_ext == [1]
+        assert in_utc(the_row().when) == when
+        edited = save(boss, task, sent(boss, task) | {"when_1": "02:30:02"})
+        assert "when" in errors(edited)
+
+
 def test_a_changed_time_is_stored(boss: Client) -> None:
     task = a_row()
     save(boss, task, opened(boss, task) | {"when_0": "2031-01-02", "when_1": "03:04:05"})
@@ -952,6 +1078,21 @@ def test_a_pause_that_somebody_else_was_quicker_with_is_no_error(
     monkeypatch.setattr(api, "pause_tasks", overtaken)
     assert boss.post(reverse(PAUSE_ADD), {"biz_code": "", "queue": ""}).status_code == 302
     assert scopes() == [("", "")]
+
+
+def test_a_pause_that_somebody_resumes_at_once_is_no_error(
+    boss: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pause_tasks = api.pause_tasks
+
+    def overtaken(**scope: Any) -> bool:
+        changed = pause_tasks(**scope)
+        api.resume_tasks(**scope)
+        return changed
+
+    monkeypatch.setattr(api, "pause_tasks", overtaken)
+    assert boss.post(reverse(PAUSE_ADD), {"biz_code": "", "queue": "a"}).status_code == 302
+    assert scopes() == []
 
 
 def test_the_list_of_tasks_says_what_is_paused_now(staff: Staff) -> None:

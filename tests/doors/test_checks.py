@@ -5,16 +5,19 @@ import re
 from collections.abc import Callable
 from datetime import timedelta
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import pytest
+from django.apps import apps
 from django.core.checks import CheckMessage, Tags, run_checks
 from django.core.checks import registry as django_checks
 from django.db import connections
+from django.db.models import CharField, JSONField, TextField
 
 from django_tasks import checks, handler_checks, installation, registry
+from django_tasks.fields import KeyField
 from django_tasks.handlers import TaskHandler, task_handler
-from django_tasks.models import Task
 from tests.vendor import VENDOR
 
 SQLITE = {"ENGINE": "django.db.backends.sqlite3", "NAME": "tasks.sqlite3"}
@@ -25,16 +28,19 @@ WAL = "PRAGMA journal_mode=WAL; PRAGMA synchronous=NORMAL;"
 Databases = Callable[..., None]
 
 
-def heard(*databases: str) -> list[CheckMessage]:
+def heard(*databases: str, deploy: bool = False) -> list[CheckMessage]:
     """What our checks say, those of these databases among them."""
     tags = [checks.TAG, Tags.database] if databases else [checks.TAG]
-    said = run_checks(tags=tags, databases=list(databases) or None)
+    said = run_checks(
+        tags=tags, databases=list(databases) or None, include_deployment_checks=deploy
+    )
     return [message for message in said if str(message.id).startswith("django_tasks.")]
 
 
-def found(number: str, *databases: str) -> list[CheckMessage]:
+def found(number: str, *databases: str, deploy: bool = False) -> list[CheckMessage]:
     """What the check with this id says."""
-    return [message for message in heard(*databases) if message.id == f"django_tasks.{number}"]
+    said = heard(*databases, deploy=deploy)
+    return [message for message in said if message.id == f"django_tasks.{number}"]
 
 
 def hint(message: CheckMessage) -> str:
@@ -84,9 +90,10 @@ def test_every_id_stands_in_the_table_and_every_id_of_the_table_is_used() -> Non
 
 
 def test_registering_twice_says_nothing_twice() -> None:
-    before = len(django_checks.registry.get_checks())
+    before = len(django_checks.registry.get_checks(include_deployment_checks=True))
     checks.register()
-    assert len(django_checks.registry.get_checks()) == before
+    after = len(django_checks.registry.get_checks(include_deployment_checks=True))
+    assert after == before
 
 
 def test_what_needs_a_connection_has_the_tag_of_database_checks_and_no_other() -> None:
@@ -197,6 +204,9 @@ def test_e004_tells_that_sqlite_is_too_old(
     assert found("E004") == []
 
 
+LACKING = ["do not begin with the write lock", "write-ahead logging"]
+
+
 @pytest.mark.parametrize(
     ("options", "words"),
     [
@@ -217,12 +227,10 @@ def test_w003_says_what_sqlite_lacks_and_the_options_to_copy(
     options: dict[str, Any], words: list[str], databases: Databases
 ) -> None:
     databases(tasks=SQLITE | {"OPTIONS": options})
-    warnings = found("W003")
-    assert len(warnings) == len(words)
-    for warning, said in zip(warnings, words, strict=True):
-        assert said in warning.msg
-        assert "'tasks'" in warning.msg
-        assert checks.SQLITE_OPTIONS in hint(warning)
+    (warning,) = found("W003")
+    assert [said for said in LACKING if said in warning.msg] == words
+    assert "'tasks'" in warning.msg
+    assert checks.SQLITE_OPTIONS in hint(warning)
 
 
 def test_w003_is_content_with_its_own_advice(databases: Databases) -> None:
@@ -275,10 +283,11 @@ def test_w006_names_each_atomic_handler_on_sqlite(
 ) -> None:
     databases(tasks=SQLITE)
     handlers(AtomicPusher, task_handler("plain")(lambda task: None))
-    (warning,) = found("W006")
+    (warning,) = found("W006", deploy=True)
     assert "'push'" in warning.msg
     assert "AtomicPusher" in warning.msg
     assert "lease" in hint(warning)
+    assert found("W006") == []  # nothing is wrong with it
 
 
 @pytest.mark.parametrize("database", [POSTGRESQL, MARIADB, SQLITE | {"NAME": ":memory:"}])
@@ -287,10 +296,23 @@ def test_w006_is_silent_where_others_can_write_meanwhile(
 ) -> None:
     databases(tasks=database)
     handlers(AtomicPusher)
-    assert found("W006") == []
+    assert found("W006", deploy=True) == []
 
 
-# MySQL, MariaDB: W002, W004
+# Any database: E005
+
+
+@pytest.mark.parametrize("engine", [SQLITE, MARIADB, POSTGRESQL])
+def test_e005_names_a_database_that_commits_nothing(
+    engine: dict[str, Any], databases: Databases
+) -> None:
+    databases(tasks=engine | {"AUTOCOMMIT": False}, other=engine)
+    (error,) = found("E005")
+    assert "AUTOCOMMIT is False for the database 'tasks'" in error.msg
+    assert error.is_serious()
+
+
+# W004: isolation
 
 
 @pytest.mark.parametrize("level", ["repeatable read", "SERIALIZABLE", "read uncommitted", None])
@@ -307,38 +329,142 @@ def test_w004_is_silent_with_read_committed(options: Any, databases: Databases) 
     assert found("W004") == []
 
 
-@pytest.mark.skipif(VENDOR != "mysql", reason="W002 is about collations of MariaDB and MySQL")
-@pytest.mark.django_db(transaction=True)
-def test_w002_names_the_column_that_folds_keys_and_the_statement_that_mends_it() -> None:
-    def run(statement: str) -> None:
-        with connections["default"].cursor() as cursor:
-            cursor.execute(statement)
+@pytest.mark.parametrize(
+    ("options", "level"),
+    [
+        ({"isolation_level": 3}, "REPEATABLE READ"),
+        ({"isolation_level": 4}, "SERIALIZABLE"),
+        ({"options": "-c default_transaction_isolation=serializable"}, "SERIALIZABLE"),
+        (
+            {"options": "-c a=b -c default_transaction_isolation=repeatable\\ read -c c=d"},
+            "REPEATABLE READ",
+        ),
+    ],
+)
+def test_w004_says_what_another_level_means_on_postgresql(
+    options: dict[str, Any], level: str, databases: Databases
+) -> None:
+    databases(tasks=POSTGRESQL | {"OPTIONS": options})
+    (warning,) = found("W004")
+    assert f"of the database 'tasks' is {level}." in warning.msg
+    assert "rolled back" in warning.msg
+    assert "gaps" not in warning.msg
+    assert "READ COMMITTED" in hint(warning)
 
-    run("ALTER TABLE t_task MODIFY biz_num varchar(100) COLLATE utf8mb4_general_ci NOT NULL")
-    try:
-        (warning,) = found("W002", "default")
-        assert "'biz_num'" in warning.msg
-        assert "'utf8mb4_general_ci'" in warning.msg
-    finally:
-        run(hint(warning).removeprefix("Run: "))
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {},
+        {"isolation_level": 2},
+        {"isolation_level": 1},  # as the second one, on PostgreSQL
+        {"isolation_level": "nonsense"},  # which Django refuses itself
+        {"options": "-c default_transaction_isolation=read\\ committed -c lock_timeout=3s"},
+        {"isolation_level": 2, "options": "-c default_transaction_isolation=serializable"},
+    ],
+)
+def test_w004_is_silent_with_read_committed_on_postgresql(
+    options: dict[str, Any], databases: Databases
+) -> None:
+    databases(tasks=POSTGRESQL | {"OPTIONS": options})
+    assert found("W004") == []
+
+
+# MySQL, MariaDB: W002
+
+on_mysql = pytest.mark.skipif(
+    VENDOR != "mysql", reason="W002 is about character sets of MariaDB and MySQL"
+)
+
+
+def run(statement: str) -> None:
+    with connections["default"].cursor() as cursor:
+        cursor.execute(statement)
+
+
+def mended(statement: str) -> CheckMessage:
+    """What W002 says after this statement; what it advises must end that."""
+    run(statement)
+    (warning,) = found("W002", "default")
+    run(hint(warning).removeprefix("Run: "))
+    assert found("W002", "default") == []
+    return warning
+
+
+MODELS = list(apps.get_app_config("django_tasks").get_models())
+
+
+@on_mysql
+@pytest.mark.django_db(transaction=True)
+@pytest.mark.parametrize(
+    ("table", "column"), [("t_task", "biz_num"), ("t_task_lock", "name"), ("t_task_pause", "queue")]
+)
+def test_w002_names_the_column_that_folds_keys_and_the_statement_that_mends_it(
+    table: str, column: str
+) -> None:
+    warning = mended(
+        f"ALTER TABLE {table} MODIFY {column} varchar(100) COLLATE utf8mb4_general_ci NOT NULL"
+    )
+    assert f"In the table {table!r} of the database 'default', {column!r} has" in warning.msg
+    assert "'utf8mb4_general_ci', which may take two keys for one" in warning.msg
+
+
+@on_mysql
+@pytest.mark.django_db(transaction=True)
+@pytest.mark.parametrize("model", MODELS, ids=lambda model: model._meta.db_table)
+def test_w002_names_all_columns_of_a_table_that_lack_characters(model: Any) -> None:
+    table, before = model._meta.db_table, columns_of(model)
+    warning = mended(f"ALTER TABLE {table} CONVERT TO CHARACTER SET latin1")
+    for field in model._meta.concrete_fields:
+        if isinstance(field, CharField | TextField | JSONField):
+            said = "collation 'latin1_" if isinstance(field, KeyField) else "character set 'latin1'"
+            assert f"'{field.column}' has the {said}" in warning.msg
+    assert columns_of(model) == before
+
+
+def columns_of(model: Any) -> list[Any]:
+    """Name, type, collation and nullability of each."""
+    with connections["default"].cursor() as cursor:
+        cursor.execute(f"SHOW FULL COLUMNS FROM {model._meta.db_table}")
+        return [row[:4] for row in cursor.fetchall()]
+
+
+@on_mysql
+@pytest.mark.django_db
+def test_w002_is_content_with_what_migrate_makes() -> None:
     assert found("W002", "default") == []
 
 
 @pytest.mark.django_db
 def test_w002_is_silent_before_the_first_migration(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(Task._meta, "db_table", "t_not_yet")
+    for model in MODELS:
+        monkeypatch.setattr(model._meta, "db_table", f"not_yet_{model._meta.db_table}")
     assert found("W002", "default") == []
 
 
-# PostgreSQL: W005
+# PostgreSQL: E006, W005
+
+
+def test_e006_refuses_psycopg2_in_one_sentence(
+    databases: Databases, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    databases(tasks=POSTGRESQL)
+    assert found("E006") == []
+    monkeypatch.setattr(checks.connections["tasks"], "Database", ModuleType("psycopg2"))
+    (error,) = found("E006")
+    assert error.msg == (
+        "The database 'tasks' is PostgreSQL by way of psycopg2; django_tasks needs psycopg 3: pip "
+        "install 'psycopg[binary]'."
+    )
+    assert error.is_serious()
 
 
 @pytest.mark.parametrize(
     ("pool", "threads", "size"),
     [
-        (True, 4, 4),
+        (True, 5, 4),
         ({"min_size": 2}, 8, 2),
-        ({"min_size": 2, "max_size": 8}, 8, 8),
+        ({"min_size": 2, "max_size": 7}, 8, 7),
         ({"max_size": None}, 8, 4),
     ],
 )
@@ -349,10 +475,10 @@ def test_w005_warns_of_a_pool_smaller_than_a_worker(
     settings.DJANGO_TASKS = {"THREADS": threads}
     (warning,) = found("W005")
     assert f"at most {size};" in warning.msg
-    assert f'"max_size": {threads + 1}' in hint(warning)
+    assert f'"max_size": {threads}}}' in hint(warning)
 
 
-@pytest.mark.parametrize("pool", [None, False, {"max_size": 9}, {"min_size": 9}])
+@pytest.mark.parametrize("pool", [None, False, {"max_size": 8}, {"min_size": 8}])
 def test_w005_is_silent_when_the_pool_is_large_enough(pool: Any, databases: Databases) -> None:
     databases(tasks=POSTGRESQL | {"OPTIONS": {"pool": pool}})
     assert found("W005") == []

@@ -11,8 +11,8 @@ from random import Random
 from typing import Any
 
 HABITS = "FAULTS_HABITS"
-# Each habit is in force under so many faults: two or three at once.
-SHARE = 0.35
+# Each habit is in force under so many faults: two at once, mostly.
+SHARE = 0.3
 # A zone with half hours, whose clocks change twice a year.
 ZONE = "America/St_Johns"
 POOL = {"min_size": 2, "max_size": 24, "timeout": 10}

@@ -10,6 +10,7 @@ import django
 
 from tests.faults.acts import SCENARIOS
 from tests.faults.databases import SITES
+from tests.faults.habits import KNOWN
 from tests.faults.stage import Size
 from tests.faults.verdicts import Verdict
 
@@ -54,7 +55,8 @@ by key.
 
 The checker is tested itself: it must see each of a set of broken histories, and it must see it
 when one guard is taken out of the product (the version of an add, the owner in a finish, the
-release of a moved row, the rule who may rescue).
+release of a moved row, the rule who may rescue), when a heartbeat waits for something else, and
+when a worker keeps an end to itself.
 
 This run: {day:%d %B %Y}, seed {seed}; {versions}; {cores} cores, which workers, clients and
 servers shared. {size.workers} workers with {size.threads} threads each (on SIGKILL supervisor:
@@ -80,9 +82,12 @@ These must be 0:
   twice.
 * *early*: a start before the task's time, by the database's clock.
 * *after cancel*: a start after a ``cancel_task`` that had answered "cancelled".
-* *stuck*: a row, or a dead worker, that is still there when everything was over.
+* *stuck*: a row, or a dead worker, that is still there when everything was over; a row that a
+  worker held, and neither ran nor ended, for more than six heartbeats; a worker that ended and had
+  not been told to; a child of a handler that could not be terminated.
 * *other*: a payload of another add, an id given twice, an end refused without reason, a rescue by
-  somebody who had no right to judge, an end without its line in the `history
+  somebody who had no right to judge, a worker without a heartbeat for a lease although neither its
+  process nor its database was in the hands of a fault, an end without its line in the `history
   <guide.rst#the-history>`_ or with two, a defect that a worker has met in itself and survived.
 
 The rest are measures. *refused*: ends that came from a worker whose claim was gone, and changed
@@ -100,6 +105,15 @@ The faults
 ==========
 
 {faults}
+
+
+The habits
+==========
+
+Under each fault some of these are in force too, chosen from the seed. None of them excuses
+anything.
+
+{habits}
 
 
 The results
@@ -183,7 +197,7 @@ class Table:
     def page(self, seed: int, size: Size) -> str:
         """The table as a page of the documentation."""
         facts = {"size": size, "seed": seed, "day": date.today(), "cores": cpu_count()}
-        parts = [PAGE.format(**facts, versions=self.versions(), faults=_faults())]
+        parts = [PAGE.format(**facts, versions=self.versions(), faults=_faults(), habits=_habits())]
         for site, title in TITLES.items():
             if rows := [row for row in self._sorted() if row.site == site]:
                 parts.append(_section(title, rows))
@@ -206,6 +220,10 @@ def _faults() -> str:
         f"* **{name}.** {(scenario.act.__doc__ or '').strip()}"
         for name, scenario in SCENARIOS.items()
     )
+
+
+def _habits() -> str:
+    return "\n".join(f"* **{name}**: {habit.about}." for name, habit in KNOWN.items())
 
 
 def _section(title: str, rows: Sequence[Row]) -> str:

@@ -2,6 +2,7 @@
 
 import json
 import logging
+import threading
 from itertools import chain
 from typing import Any
 
@@ -95,6 +96,7 @@ def test_a_habit_of_settings_is_in_the_settings(monkeypatch, name, settings):
 @pytest.fixture
 def short_naps(monkeypatch):
     monkeypatch.setattr(slowness, "NAP", 0.01)
+    monkeypatch.setattr(slowness, "_own", threading.local())
 
 
 @pytest.mark.usefixtures("short_naps")
@@ -106,6 +108,16 @@ def test_naps_are_taken_one_at_a_time_and_seldom(journalled, monkeypatch):
     monkeypatch.setattr(slowness, "BETWEEN", 0.0)
     naps.take()
     assert len(journalled()) == 2
+
+
+@pytest.mark.usefixtures("short_naps")
+def test_one_thread_takes_few_naps_of_any_kind(journalled):
+    slowness.Naps("x").take()
+    slowness.Naps("y").take()
+    another = threading.Thread(target=slowness.Naps("z").take)
+    another.start()
+    another.join()
+    assert [record["what"] for record in journalled()] == ["x", "z"]
 
 
 @pytest.mark.usefixtures("short_naps")

@@ -1,6 +1,8 @@
 """Each session of the poller and of the heartbeats has bounded waits, whenever it was made."""
 
+import os
 import re
+import socket
 from collections.abc import Iterator
 from datetime import timedelta
 from threading import current_thread
@@ -11,11 +13,13 @@ from django.db import connection, connections
 
 from django_tasks.models import Task, TaskRun, WorkerRow
 from django_tasks.status import Status
+from django_tasks.store.connection import take_connection
 from django_tasks.store.dialects import Bounds
 from django_tasks.worker import execution
 from django_tasks.worker.config import WorkerConfig
 from django_tasks.worker.isolation import NoProcess
 from django_tasks.worker.worker import Worker
+from tests.conftest import Elsewhere
 from tests.factories import a_row, a_run, a_worker
 from tests.habits.conftest import another_way
 from tests.habits.workers import (
@@ -31,7 +35,7 @@ from tests.habits.workers import (
     watched,
 )
 from tests.vendor import ON_SQLITE, VENDOR
-from tests.waiting import eventually
+from tests.waiting import DEADLINE, eventually
 from tests.worker.parts import added, ago, config, handler
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -222,6 +226,27 @@ def test_behind_a_pooler_of_transactions_bounds_hold_for_our_statements_and_for_
     others = [each for each in watch.sent if each.thread not in (POLLER, HEARTBEAT)]
     assert {each.bounds for each in others} == {UNBOUNDED}
     assert bounds_elsewhere(1) == [UNBOUNDED]
+
+
+# The network
+
+
+@pytest.mark.skipif(VENDOR != "postgresql", reason="the time-outs of MySQL's clients cover it")
+def test_a_server_that_dies_over_a_statement_is_found_out_within_its_bound(
+    elsewhere: Elsewhere,
+) -> None:
+    """It had confirmed the statement, so nothing is on its way: only probes tell."""
+
+    def probes() -> tuple[int, ...]:
+        take_connection("default", Bounds(lock_wait=5.0, statement=15.0))
+        connection.ensure_connection()
+        raw: Any = connection.connection
+        with socket.socket(fileno=os.dup(raw.fileno())) as line:
+            names = (socket.TCP_KEEPIDLE, socket.TCP_KEEPINTVL, socket.TCP_KEEPCNT)
+            return tuple(line.getsockopt(socket.IPPROTO_TCP, name) for name in names)
+
+    idle, interval, count = elsewhere(probes).result(DEADLINE)
+    assert idle + interval * count <= 2.5 * 15
 
 
 # How long they are

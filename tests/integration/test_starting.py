@@ -14,15 +14,16 @@ import pytest
 from django.core.management import CommandError, ManagementUtility, call_command
 from django.db import connections
 
+from django_tasks.api import CannotStart, start
 from django_tasks.management.commands import starttask
 from django_tasks.models import Task
 from django_tasks.worker.config import worker_config
 from tests.conftest import Elsewhere
 from tests.integration.conftest import Start, url_of
 from tests.integration.process import ROOT, Journal, StartTask
-from tests.integration.proxy import Proxy
 from tests.integration.settings import TASK_HANDLERS
 from tests.integration.tasks import add, count, needs_a_server, rows
+from tests.proxy import Proxy
 from tests.waiting import DEADLINE, eventually
 
 USAGE = [
@@ -197,13 +198,15 @@ def test_it_says_that_it_wants_the_main_thread(elsewhere: Elsewhere) -> None:
         future.result(DEADLINE)
 
 
-def test_psycopg_2_is_refused(transactional_db: None, monkeypatch: pytest.MonkeyPatch) -> None:
-    configs = [worker_config("default")]
-    starttask._refuse_old_driver(configs)
-    if connections["default"].vendor == "postgresql":
-        monkeypatch.setattr("django.db.backends.postgresql.psycopg_any.is_psycopg3", False)
-        with pytest.raises(CommandError, match=r"through psycopg 2, .* install psycopg 3"):
-            call_command("starttask", until_empty=True)
+def test_a_database_on_which_no_worker_can_work_is_refused(
+    transactional_db: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    starttask._refuse_unfit_databases([worker_config("default")])
+    monkeypatch.setattr("django_tasks.demands.driver_problem", lambda using: "Not with it.")
+    with pytest.raises(CommandError, match=r"^Not with it\.$"):
+        call_command("starttask", until_empty=True)
+    with pytest.raises(CannotStart, match=r"^Not with it\.$"):
+        start()
 
 
 # A database that is not there yet
@@ -225,7 +228,7 @@ def test_it_waits_for_its_database_and_starts_when_that_is_there(
         assert "Traceback" not in worker.log()
         assert worker.stop() == 0
         return
-    with Proxy(connections["default"].settings_dict) as proxy:
+    with Proxy.before(connections["default"].settings_dict) as proxy:
         proxy.close()
         worker = start(DATABASE_URL=url_of(port=proxy.port))
         worker.says("Database default does not answer")
@@ -254,7 +257,7 @@ def test_it_can_be_stopped_while_it_waits_for_its_database(start: Start, tmp_pat
         worker.says("cannot be opened")
         assert worker.stop() == 0
         return
-    with Proxy(connections["default"].settings_dict) as proxy:
+    with Proxy.before(connections["default"].settings_dict) as proxy:
         proxy.close()
         worker = start(DATABASE_URL=url_of(port=proxy.port))
         worker.says("does not answer")

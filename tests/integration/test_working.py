@@ -18,8 +18,8 @@ from django_tasks.models import Task
 from django_tasks.status import Status
 from tests.integration.conftest import Start, url_of
 from tests.integration.process import Journal
-from tests.integration.proxy import Proxy
 from tests.integration.tasks import add, count, needs_a_server, row, rows, workers
+from tests.proxy import Proxy
 from tests.waiting import DEADLINE, eventually, never
 
 
@@ -258,7 +258,7 @@ def test_single_connections_killed_by_the_server_lose_and_repeat_nothing(
 
 @needs_a_server
 def test_an_outage_is_said_once_and_survived(start: Start, journal: Journal) -> None:
-    with Proxy(connections["default"].settings_dict) as proxy:
+    with Proxy.before(connections["default"].settings_dict) as proxy:
         worker = start("--threads", "2", DATABASE_URL=url_of(port=proxy.port))
         add("run", "before")
         journal.wait("end", "run/before")
@@ -278,7 +278,7 @@ def test_an_outage_is_said_once_and_survived(start: Start, journal: Journal) -> 
 def test_an_end_that_could_not_be_written_is_written_when_the_database_is_back(
     start: Start, journal: Journal, gate: Path
 ) -> None:
-    with Proxy(connections["default"].settings_dict) as proxy:
+    with Proxy.before(connections["default"].settings_dict) as proxy:
         worker = start(DATABASE_URL=url_of(port=proxy.port))
         add("gated", 1, biz_ext={"gate": str(gate)})
         journal.wait("start", "gated/1")
@@ -296,7 +296,7 @@ def test_an_end_that_could_not_be_written_is_written_when_the_database_is_back(
 def test_stopped_during_an_outage_it_ends_at_its_deadline_and_says_what_is_true(
     start: Start, journal: Journal
 ) -> None:
-    with Proxy(connections["default"].settings_dict) as proxy:
+    with Proxy.before(connections["default"].settings_dict) as proxy:
         worker = start("--shutdown-timeout", "1", DATABASE_URL=url_of(port=proxy.port))
         add("run", 1)
         journal.wait("end", "run/1")

@@ -342,6 +342,7 @@ def public() -> set[str]:
         "connection.drop_connection",
         "errors.kind_of",
         "dialects.dialect_of",
+        "dialects.judge_of",
         "dialects.has_one_writer",
         "transactions.is_contention",
         "transactions.write_transaction",

@@ -1,8 +1,10 @@
 """``async def handle``: on one event loop, with its time limit enforced."""
 
 import asyncio
+import os
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import suppress
 from datetime import timedelta
 from threading import Barrier, Event, Thread
 from typing import Any
@@ -155,8 +157,49 @@ def test_the_timeout_of_an_async_handler_is_enforced(run: Run, timeout: Any) -> 
 
     outcome = run(handle, timeout=timeout, max_attempts=1)
     assert isinstance(outcome, Fail)
-    assert "TimeoutError" in outcome.error
+    place = f"{__file__.removeprefix(os.getcwd() + '/')}:{handle.__code__.co_firstlineno + 2}"
+    words = f"handle() took longer than its timeout of 0.05 s (at {place} in handle)"
+    assert outcome.error.endswith(f"\nTimeoutError: {words}\n")
+    assert "await asyncio.Event().wait()" in outcome.error, "the traceback of the handler"
     assert ended == ["cancelled"]
+
+
+async def raising(task: Any) -> None:
+    raise TimeoutError("no answer from the shop")
+
+
+async def raising_when_it_is_cancelled(task: Any) -> None:
+    try:
+        await asyncio.Event().wait()
+    except asyncio.CancelledError:
+        await raising(task)
+
+
+@pytest.mark.parametrize("handle", [raising, raising_when_it_is_cancelled])
+def test_a_timeout_error_of_the_handlers_own_is_kept(run: Run, handle: Any) -> None:
+    outcome = run(handle, timeout=0.05, max_attempts=1)
+    assert isinstance(outcome, Fail)
+    assert outcome.error.endswith("\nTimeoutError: no answer from the shop\n")
+    assert ", in raising\n" in outcome.error
+
+
+def test_a_handler_that_ends_well_although_it_was_cancelled_has_ended_well(run: Run) -> None:
+    async def handle(task: Any) -> timedelta:
+        with suppress(asyncio.CancelledError):
+            await asyncio.Event().wait()
+        return timedelta(hours=1)
+
+    assert isinstance(run(handle, timeout=0.05), Reschedule)
+
+
+def test_a_timeout_that_has_not_passed_changes_nothing(run: Run) -> None:
+    async def handle(task: Any) -> None:
+        await asyncio.sleep(0)
+        raise asyncio.CancelledError
+
+    outcome = run(handle, timeout=DEADLINE)
+    assert isinstance(outcome, Retry)
+    assert "TimeoutError" not in outcome.error
 
 
 def test_on_failure_may_be_async(run: Run) -> None:

@@ -11,6 +11,7 @@ from django_tasks.client import cancel_task
 from django_tasks.clock import Clock, ClockReading
 from django_tasks.models import Task
 from django_tasks.store import claim as store
+from django_tasks.worker import claiming
 from django_tasks.worker.claiming import (
     ASIDE_SECONDS,
     CONTESTED_SECONDS,
@@ -24,6 +25,7 @@ from tests.factories import table
 from tests.worker.conftest import Register
 from tests.worker.parts import (
     CODE,
+    USING,
     Hands,
     Ticks,
     added,
@@ -104,6 +106,21 @@ def test_without_room_it_asks_the_database_nothing(
     claimer = Claimer(size=0)
     with django_assert_num_queries(0):
         assert claimer.claim() == claimer.config.poll_interval
+
+
+def test_without_a_lease_nothing_is_claimed_and_nobody_is_asked(register: Register) -> None:
+    """Its heartbeats cannot be written, and its claims could: they would be given back at once."""
+    register(lambda task: None)
+    added("1")
+    world = Ticks()
+    claimer = Claimer(joined(world), poll_interval=0.7)
+    world.ahead += 31
+    with CaptureQueriesContext(connection) as queries:
+        assert claimer.claim() == 0.7
+    assert (claimer.keys(), len(queries)) == ([], 0)
+    assert claimer.membership.beat("running", {})
+    claimer.claim()
+    assert claimer.keys() == ["1"]
 
 
 def test_a_batch_is_never_larger_than_the_batch_size(register: Register) -> None:
@@ -493,6 +510,29 @@ def test_an_error_of_one_lane_stops_no_other_and_is_said_once_a_try(
     (record,) = caplog.records
     assert "'broken'" in record.getMessage()
     assert "integer out of range" in record.getMessage()
+
+
+@pytest.mark.parametrize(
+    ("error", "dropped"),
+    [(DataError("too long"), []), (AttributeError("of no known kind"), [USING])],
+    ids=repr,
+)
+def test_an_error_of_no_known_kind_may_be_the_sessions_own(
+    register: Register, monkeypatch: pytest.MonkeyPatch, error: Exception, dropped: list[str]
+) -> None:
+    """A connection that answers each ping would be kept for ever, and the lane closed with it."""
+
+    def fails(*args: Any, **kwargs: Any) -> Any:
+        raise error
+
+    drops: list[str] = []
+    register(lambda task: None)
+    added()
+    claimer = Claimer()
+    monkeypatch.setattr(claiming, "drop_connection", drops.append)
+    monkeypatch.setattr(store, "claim", fails)
+    claimer.claim()
+    assert drops == dropped
 
 
 def test_an_outage_during_a_claim_is_no_lanes_own(

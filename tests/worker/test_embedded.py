@@ -15,6 +15,7 @@ from django.contrib.auth.models import Group
 
 from django_tasks import api, signals
 from django_tasks.client import add_tasks, cancel_task
+from django_tasks.keys import SCHEDULE_NUM
 from django_tasks.models import Task, WorkerRow
 from django_tasks.status import Status
 from django_tasks.worker import embedded
@@ -67,6 +68,17 @@ def test_a_started_worker_runs_due_tasks_and_leaves_nothing_behind(register: Reg
     assert sorted(runs, key=int) == [str(number) for number in range(50)]
     assert not WorkerRow.objects.exists()
     assert our_threads() == []
+
+
+def test_a_handler_that_is_registered_while_the_worker_runs_runs_by_itself_too(
+    register: Register,
+) -> None:
+    ran = Event()
+    register(lambda task: None, "first", schedule="every 1h")
+    api.start(**QUICK)
+    eventually(lambda: row(SCHEDULE_NUM, "first"), "the worker has made the rows that it knows of")
+    register(lambda task: ran.set(), schedule=timedelta(seconds=0.1))
+    assert ran.wait(DEADLINE)
 
 
 def test_a_task_added_in_the_same_process_starts_at_once(register: Register) -> None:
@@ -246,7 +258,9 @@ def test_start_and_stop_are_told(register: Register) -> None:
     register(lambda task: None)
     with heard(signals.worker_started) as started, heard(signals.worker_stopped) as stopped:
         api.start(**QUICK)
-        found = eventually(WorkerRow.objects.first, "the worker has joined")
+        # Stopped before its poller has seen that it joined, it tells neither.
+        eventually(lambda: started, "its start is told")
+        found = WorkerRow.objects.get()
         assert api.shutdown()
     facts = {"sender": None, "worker_id": found.pk, "name": found.name, "using": "default"}
     assert (started, stopped) == ([facts], [facts])

@@ -23,6 +23,7 @@ from tests.worker.parts import (
     added,
     ahead,
     claimed,
+    config,
     heard,
     joined,
     row,
@@ -438,6 +439,34 @@ def test_a_claim_of_a_life_before_is_not_started_in_the_next(register: Register)
     (claim,) = claimed(membership.worker_id)
     membership.join()
     assert membership.worker_id != claim.worker_id
+    assert run(claim, membership) == GiveBack()
+    assert runs == []
+
+
+def test_a_claim_is_not_started_if_the_next_life_begins_while_its_thread_asks(
+    register: Register,
+) -> None:
+    class Stalled(Membership):
+        """Its heartbeat comes through, and is refused, right after the thread asked who it is."""
+
+        asked = False
+
+        def __getattribute__(self, name: str) -> Any:
+            answer = super().__getattribute__(name)
+            if name == "worker_id" and self.asked:
+                self.asked = False
+                self.join()
+            return answer
+
+    runs: list[Any] = []
+    register(runs.append)
+    ticks = Ticks()
+    membership = Stalled(config(lease=30), ticks)
+    membership.join()
+    added()
+    (claim,) = claimed(membership.worker_id)
+    ticks.ahead = 30.1
+    membership.asked = True
     assert run(claim, membership) == GiveBack()
     assert runs == []
 

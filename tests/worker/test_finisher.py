@@ -1,15 +1,16 @@
 """What a worker holds, and the ends it has still to write."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import datetime, timedelta, timezone
 from typing import Any
 
 import pytest
-from django.db import DataError, IntegrityError, OperationalError
+from django.db import DatabaseError, DataError, IntegrityError, OperationalError
 
 from django_tasks import signals
 from django_tasks.claimed import Claimed
 from django_tasks.client import add_task, cancel_task, pause_task
+from django_tasks.history import line_of
 from django_tasks.models import Task, WorkerRow
 from django_tasks.outcomes import (
     Again,
@@ -25,7 +26,7 @@ from django_tasks.outcomes import (
 )
 from django_tasks.status import Status
 from django_tasks.store import claim as claims_of
-from django_tasks.store import rescue
+from django_tasks.store import history, rescue
 from django_tasks.store.claim import Claimer
 from django_tasks.store.finish import Ended, finish
 from django_tasks.worker import finisher as module
@@ -415,6 +416,107 @@ def test_after_a_bad_end_others_go_in_batches_again(monkeypatch: pytest.MonkeyPa
     sizes.clear()
     write(finisher, claims[4:], *[Done()] * 4)
     assert sizes == [4]
+
+
+# Errors of no known kind
+
+
+class Strange(DatabaseError):
+    """Of a number that nobody knows: the world's, or of one end."""
+
+
+def refusing_if(is_refused: Callable[[Sequence[Ended]], bool]) -> Any:
+    def refuse(ended: Sequence[Ended], *args: Any, **kwargs: Any) -> Any:
+        if is_refused(ended):
+            raise Strange("what is this?")
+        return finish(ended, *args, **kwargs)
+
+    return refuse
+
+
+def tries(finisher: Finisher, count: int) -> list[bool | None]:
+    """What so many cycles in a row got from ``write``; None: the error passed."""
+    answers: list[bool | None] = []
+    for _ in range(count):
+        try:
+            answers.append(finisher.write(now(), careful=False))
+        except Strange:
+            answers.append(None)
+    return answers
+
+
+def test_an_end_that_is_refused_for_no_known_reason_does_not_keep_its_worker_from_others(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Only what else the worker claims can show if the database takes anything."""
+    finisher, claims = holding(8)
+    bad, *others = claims
+    refuse = refusing_if(lambda ended: any(end[:2] == (bad, Done()) for end in ended))
+    monkeypatch.setattr(module, "finish", refuse)
+    finisher.add([Ended(bad, Done())])
+    assert tries(finisher, 4) == [None, None, True, True]
+    assert finisher.unwritten() == 1
+    for other in others:
+        finisher.add([Ended(other, Done())])
+        tries(finisher, 4)
+    assert finisher.is_empty()
+    assert [status(number) for number in range(8)] == [Status.FAILED, *[None] * 7]
+    (said,) = [line for line in caplog.messages if "cannot be written" in line]
+    assert said.startswith("1 end on default cannot be written (Strange: what is this?)")
+
+
+def test_a_database_that_comes_and_goes_with_a_strange_error_fails_nobody(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    finisher, (first, second) = holding(2)
+    monkeypatch.setattr(module, "finish", refusing_if(lambda ended: True))
+    finisher.add([Ended(first, Done())])
+    tries(finisher, 20)
+    # It is there for a moment, and has gone again.
+    of_first = refusing_if(lambda ended: any(end.claimed == first for end in ended))
+    monkeypatch.setattr(module, "finish", of_first)
+    finisher.add([Ended(second, Done())])
+    tries(finisher, 5)
+    assert status(1) is None
+    assert finisher.unwritten() == 1
+    monkeypatch.setattr(module, "finish", finish)
+    assert tries(finisher, 1) == [False]
+    assert status(0) is None
+    assert finisher.counters == {"done": 2}
+
+
+@pytest.mark.parametrize("error", [IntegrityError("t_task_run_pkey"), Strange("no privilege")])
+def test_a_line_that_the_history_does_not_take_fails_no_run(
+    monkeypatch: pytest.MonkeyPatch, error: Exception
+) -> None:
+    def refuse(ended: Sequence[Ended], *args: Any, **kwargs: Any) -> Any:
+        if any(end.line for end in ended):
+            raise error
+        return finish(ended, *args, **kwargs)
+
+    finisher, claims = holding(8)
+    monkeypatch.setattr(module, "finish", refuse)
+    line = line_of(claims[0], Done(), now(), now(), worker="w")
+    finisher.add([Ended(claims[0], Done(), line=line)])
+    for other in claims[1:]:
+        finisher.add([Ended(other, Done())])
+        tries(finisher, 4)
+    assert finisher.is_empty()
+    assert [status(number) for number in range(8)] == [None] * 8
+    assert finisher.counters == {"done": 8}
+
+
+def test_lines_of_lost_runs_that_the_history_does_not_take_hold_up_nobody(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def refuse(*args: Any, **kwargs: Any) -> None:
+        raise Strange("no privilege")
+
+    finisher, claims = holding(1)
+    taken_for_dead(claims[0].worker_id)
+    monkeypatch.setattr(history, "record", refuse)
+    write(finisher, claims, Retry(NEXT, "x"))
+    assert finisher.is_empty()
 
 
 def test_a_receiver_of_task_lost_that_raises_harms_nothing() -> None:

@@ -137,7 +137,7 @@ def test_no_more_wait_in_a_buffer_than_the_process_could_run(register: Register)
 def test_a_rate_lets_them_start_one_by_one_at_its_time(register: Register, world: Ticks) -> None:
     register(lambda task: None, rate_limit="6/m")
     backlog(5)
-    claimer = Claimer(joined(world))
+    claimer = Claimer(joined(world, lease=60))
     starts = []
     for _ in range(4):
         delay = asleep(claimer)
@@ -146,6 +146,7 @@ def test_a_rate_lets_them_start_one_by_one_at_its_time(register: Register, world
         claimer.finish()
         claimer.claiming.note_ends([])
         world.ahead += delay
+        claimer.membership.beat("running", {})
     assert starts == [1, 1, 1, 1]
 
 

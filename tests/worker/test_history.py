@@ -259,6 +259,28 @@ def test_it_looks_every_ten_minutes(register: Register) -> None:
     assert kept() == ["young"]
 
 
+def test_a_failure_to_forget_fails_one_cycle_and_not_all_that_follow(
+    register: Register, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A look through a bloated table that takes longer than a statement may, each time."""
+
+    def takes_too_long(*args: Any) -> int:
+        raise OperationalError("canceling statement due to statement timeout")
+
+    register(fine)
+    old_and_young()
+    world = World()
+    with monkeypatch.context() as patch:
+        patch.setattr(history, "_prune", takes_too_long)
+        with pytest.raises(OperationalError):
+            world.poller.run_once()
+        world.poller.run_once()
+    assert kept() == ["old", "young"]
+    world.ticks.ahead += INTERVAL
+    world.poller.run_once()
+    assert kept() == ["young"]
+
+
 def test_where_there_is_more_it_goes_on_soon(
     register: Register, monkeypatch: pytest.MonkeyPatch
 ) -> None:

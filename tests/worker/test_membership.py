@@ -223,6 +223,49 @@ def test_dead_is_who_was_watched_for_its_whole_lease_and_sent_nothing(world: Tic
     assert patient.pk in {each.id for each in membership.view.peers}
 
 
+def test_a_refused_heartbeat_judges_nobody(world: Ticks) -> None:
+    """After an outage a worker whose row has gone is the first to come back."""
+    judge, other = joined(world), joined(world)
+    for _ in range(4):
+        world.ahead += LEASE / 3
+        assert beat(other)
+        assert beat(judge)
+    assert judge.may_rescue()
+    WorkerRow.objects.filter(pk=judge.worker_id).delete()
+    world.ahead += 2 * LEASE
+    assert not beat(judge)
+    assert not judge.may_rescue()
+    assert judge.dead() == []
+    judge.join()
+    assert beat(other)
+    assert beat(judge)
+    assert judge.dead() == []
+
+
+def test_the_first_heartbeat_after_an_outage_comes_while_the_rescuer_looks(
+    world: Ticks, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    judge, other = joined(world), joined(world)
+    for _ in range(4):
+        world.ahead += LEASE / 3
+        assert beat(other)
+        assert beat(judge)
+    may_rescue = judge.may_rescue
+
+    def asked_before_the_outage() -> bool:
+        answer = may_rescue()
+        world.ahead += 2 * LEASE
+        assert beat(judge)
+        return answer
+
+    monkeypatch.setattr(judge, "may_rescue", asked_before_the_outage)
+    rescuer = Rescuer(judge, USING)
+    rescuer.look(thorough=False)
+    while rescuer.has_more():
+        rescuer.rescue_some()
+    assert beat(other)
+
+
 @pytest.fixture
 def jumps(monkeypatch: pytest.MonkeyPatch) -> Ticks:
     """How far the database's clock has jumped, besides going on as time does."""
@@ -400,7 +443,7 @@ def test_a_gap_of_more_than_a_lease_makes_a_newcomer_of_it(world: Ticks) -> None
     assert membership.may_rescue()
 
 
-def test_a_gap_shorter_than_the_lease_also_makes_others_look_dead_who_are_not(
+def test_after_a_gap_shorter_than_the_lease_nobody_is_taken_for_dead_either(
     world: Ticks,
 ) -> None:
     """The database is away for nine tenths of a lease. Who beat a third of a lease before that
@@ -413,8 +456,22 @@ def test_a_gap_shorter_than_the_lease_also_makes_others_look_dead_who_are_not(
     beat(judge)
     world.ahead += LEASE * 0.9
     beat(judge)
-    assert other.worker_id in {each.id for each in judge.dead()}
     assert not judge.may_rescue()
+    assert judge.dead() == []
+    judge.view = judge.view._replace(may_judge=True)
+    assert other.worker_id in {each.id for each in judge.dead()}
+
+
+def test_a_worker_that_was_taken_for_dead_judges_nobody_until_its_next_life_is_old(
+    world: Ticks,
+) -> None:
+    judge, other = joined(world), joined(world)
+    beating(judge, world, 2 * LEASE)
+    assert other.worker_id in {each.id for each in judge.dead()}
+    WorkerRow.objects.filter(pk=judge.worker_id).delete()
+    assert not beat(judge)
+    assert not judge.may_rescue()
+    assert judge.dead() == []
 
 
 def test_nothing_is_rescued_before_it_may_judge(world: Ticks) -> None:

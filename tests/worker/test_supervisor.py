@@ -3,6 +3,7 @@
 import os
 import signal
 from collections.abc import Callable
+from threading import Event
 from types import SimpleNamespace
 from typing import Any
 
@@ -11,6 +12,7 @@ import pytest
 from django_tasks.worker import supervisor
 from django_tasks.worker.limits import Limits
 from django_tasks.worker.supervisor import FIRST_DELAY, LONGEST_DELAY, STEADY_SECONDS, Child
+from tests.waiting import DEADLINE
 from tests.worker.parts import config
 
 
@@ -75,6 +77,31 @@ def test_a_process_that_was_told_to_stop_ends_with_0_and_says_what_it_did(
 
 
 # A child and its successors
+
+
+def test_a_log_handler_that_hangs_keeps_no_process_alive_beyond_its_deadline(
+    workers: list[FakeWorker], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """And no worker from hearing that it is to stop."""
+    ended, heard, codes = Event(), [], []
+
+    def hang(*args: Any) -> None:
+        heard.append([worker.stopped for worker in workers])
+        assert ended.wait(DEADLINE)
+
+    def end(code: int) -> None:
+        codes.append(code)
+        ended.set()
+
+    FakeWorker.how["signal"] = True
+    monkeypatch.setattr(FakeWorker, "running", lambda self: ["job/1"])
+    monkeypatch.setattr(supervisor, "LAST_WORDS_SECONDS", 0.05)
+    monkeypatch.setattr(supervisor.logs, "stopping", hang)
+    monkeypatch.setattr(supervisor.os, "_exit", end)
+    waiting = [config(using=using, shutdown_timeout=0.05) for using in ("first", "second")]
+    supervisor.run_process(waiting)
+    assert codes == [1]
+    assert heard[0] == [True, True]
 
 
 class Watched:

@@ -15,7 +15,7 @@ from django.db.backends.base.base import BaseDatabaseWrapper
 from django.utils import autoreload
 
 import django_tasks
-from django_tasks import conf, installation, logs, registry
+from django_tasks import conf, demands, installation, logs, registry
 from django_tasks.models import Task
 from django_tasks.worker.config import WorkerConfig, worker_config
 from django_tasks.worker.embedded import start_worker, wait_for_workers
@@ -62,7 +62,7 @@ class Command(BaseCommand):
         configs, processes = _configs(options)
         limits = Limits(options["max_tasks_per_child"], options["max_memory_per_child"])
         _refuse_missing_handlers(configs[0])
-        _refuse_old_driver(configs)
+        _refuse_unfit_databases(configs)
         _refuse_missing_tables(configs)
         if not _is_watching(options["reload"]):
             self._introduce(configs, processes, options["verbosity"])
@@ -210,19 +210,10 @@ def _refuse_missing_handlers(config: WorkerConfig) -> None:
         raise _usage(f"--codes {', '.join(missing)}: there is only {', '.join(known)}")
 
 
-def _refuse_old_driver(configs: list[WorkerConfig]) -> None:
+def _refuse_unfit_databases(configs: list[WorkerConfig]) -> None:
     for config in configs:
-        if connections[config.using].vendor == "postgresql" and not _has_psycopg3():
-            raise CommandError(
-                f"Database {config.using} is used through psycopg 2, which does not do for"
-                " django_tasks: install psycopg 3 (pip install 'psycopg[binary]')."
-            )
-
-
-def _has_psycopg3() -> bool:
-    from django.db.backends.postgresql.psycopg_any import is_psycopg3  # needs a driver
-
-    return is_psycopg3
+        if problem := demands.refusal(config.using):
+            raise CommandError(problem)
 
 
 def _refuse_missing_tables(configs: list[WorkerConfig]) -> None:

@@ -1,4 +1,4 @@
-"""A TCP proxy between a worker and its database, which fails in the ways that networks fail.
+"""A TCP proxy before a database server, which fails in the ways that networks fail.
 
 It knows of the protocols only what it needs: a packet from the client that contains a statement
 which commits by itself, or COMMIT, is one whose answer matters. Cutting *after* such a packet was
@@ -11,6 +11,7 @@ import threading
 from collections.abc import Coroutine
 from contextlib import suppress
 from random import Random
+from types import TracebackType
 from typing import Any
 
 _WRITES = re.compile(rb"\b(?:commit|update|insert|delete|with)\b", re.IGNORECASE)
@@ -28,9 +29,11 @@ class Proxy:
     ``cut_middle``  the chance that the client is cut off in the middle of a write
     ``stall``       pass nothing on, in neither direction, and accept no one
     ``source``      the address from which new connections to the server are made
+
+    ``close`` refuses new connections and cuts those that are there; ``open`` lets them in again.
     """
 
-    def __init__(self, server: tuple[str, int], random: Random) -> None:
+    def __init__(self, server: tuple[str, int], random: Random | None = None) -> None:
         self.cut_answer = 0.0
         self.cut_commit = 0.0
         self.cut_middle = 0.0
@@ -38,12 +41,29 @@ class Proxy:
         self.cuts = 0
         self.port = 0
         self._server = server
-        self._random = random
+        self._random = random or Random()
         self._loop = asyncio.new_event_loop()
         self._flowing = asyncio.Event()
         self._pairs: set[tuple[asyncio.StreamWriter, asyncio.StreamWriter]] = set()
         self._ready = threading.Event()
         self._thread = threading.Thread(target=self._main, name="proxy", daemon=True)
+
+    @classmethod
+    def before(cls, settings: dict[str, Any]) -> "Proxy":
+        """A proxy before the server that one of Django's ``DATABASES`` names."""
+        return cls((settings["HOST"], int(settings["PORT"])))
+
+    def __enter__(self) -> "Proxy":
+        self.start()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.stop()
 
     def start(self) -> None:
         self._thread.start()
@@ -53,6 +73,14 @@ class Proxy:
         self._call(self._end())
         self._loop.call_soon_threadsafe(self._loop.stop)
         self._thread.join()
+
+    def open(self) -> None:
+        """Listen again, at the same port."""
+        self._call(self._listen())
+
+    def close(self) -> None:
+        """Shut the door. Returns when nothing passes any more."""
+        self._call(self._shut())
 
     def heal(self) -> None:
         """From now on pass everything on."""
@@ -71,6 +99,7 @@ class Proxy:
 
     def _main(self) -> None:
         asyncio.set_event_loop(self._loop)
+        self._flowing.set()
         self._loop.run_until_complete(self._listen())
         self._ready.set()
         self._loop.run_forever()
@@ -78,10 +107,15 @@ class Proxy:
         self._loop.close()
 
     async def _listen(self) -> None:
-        self._flowing.set()
-        server = await asyncio.start_server(self._serve, "127.0.0.1", 0)
+        server = await asyncio.start_server(self._serve, "127.0.0.1", self.port)
         self._listener = server
         self.port = server.sockets[0].getsockname()[1]
+
+    async def _shut(self) -> None:
+        self._listener.close()
+        while self._pairs:
+            await self._reset()
+            await asyncio.sleep(0)
 
     def _call(self, work: Coroutine[Any, Any, None]) -> None:
         asyncio.run_coroutine_threadsafe(work, self._loop).result(10)
@@ -109,6 +143,9 @@ class Proxy:
             writer.transport.abort()
             return
         pair = (writer, server_writer)
+        if not self._listener.is_serving():
+            _abort(pair)
+            return
         self._pairs.add(pair)
         muted = asyncio.Event()
         pumps = [

@@ -1,0 +1,1 @@
+"""A small site whose processes run a worker, too: for real web servers."""

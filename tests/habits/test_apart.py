@@ -1,0 +1,209 @@
+"""A run in a process of its own, in odd deployments: it is to run as it would in the worker.
+
+A row that is run apart is innocent as a rule. So nothing may fail it that
+would not fail it in the worker.
+"""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+from collections.abc import Callable
+from concurrent.futures import Future
+from datetime import datetime, timezone
+from pathlib import Path
+from typing import Any
+
+import pytest
+from django.conf import settings
+from django.db import connections
+from django.test import override_settings
+
+from django_tasks.claimed import Claimed
+from django_tasks.outcomes import Done, GiveBack
+from django_tasks.store.finish import Ended
+from django_tasks.worker import isolation
+from django_tasks.worker.isolation import NoProcess, ProcessDied, run_apart
+from tests.conftest import Elsewhere
+from tests.habits.apart import Place
+from tests.waiting import DEADLINE, eventually
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+NOW = datetime(2030, 5, 17, 12, 30, tzinfo=timezone.utc)
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Place:
+    return Place(str(tmp_path))
+
+
+@pytest.fixture
+def apart(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> "Apart":
+    """Run a claim apart, in a project that knows the handlers of ``apart``."""
+    monkeypatch.setenv("TEST_HANDLERS", "tests.habits.apart.Apart")
+    monkeypatch.setenv("DJANGO_SETTINGS_MODULE", "tests.integration.settings")
+    monkeypatch.setattr(settings, "SETTINGS_MODULE", "tests.integration.settings")
+    monkeypatch.setattr(isolation, "LINGER_SECONDS", 0.1)
+
+    def run(does: str, may_start: bool = True) -> Ended:
+        payload = json.dumps({"does": does, "folder": str(tmp_path)})
+        values: dict[str, Any] = dict.fromkeys(Claimed._fields)
+        values |= {"id": 1, "version": 2, "biz_code": "apart", "biz_num": "1", "when": NOW}
+        values |= {"biz_ext": payload, "queue": "default", "priority": 0, "attempts": 0}
+        values |= {"rescues": 2, "create_time": NOW, "claim_time": NOW, "last_error": ""}
+        return run_apart(
+            Claimed(**values | {"worker_id": 7}), 7, "worker", lambda: may_start, using="default"
+        )
+
+    return run
+
+
+Apart = Callable[..., Ended]
+
+
+def test_it_looks_for_modules_where_the_worker_does_and_nowhere_else(
+    apart: Apart, place: Place, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Not in the working directory, where anybody may have left a module."""
+    (tmp_path / "json.py").write_text("raise SystemExit('the wrong module')")
+    path = [each or os.getcwd() for each in sys.path]
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", [*path, Path("/no/text"), "/späte"])  # as some write it
+    assert apart("tells").outcome == Done()
+    told = place.told()
+    assert told["path"] == [*path, "/späte"]
+
+
+def test_programs_that_it_starts_have_the_environment_of_the_worker(
+    apart: Apart, place: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A PYTHONPATH with our libraries breaks every other Python."""
+    monkeypatch.delenv("PYTHONPATH", raising=False)
+    assert apart("tells").outcome == Done()
+    assert place.told()["python_path"] is None
+
+
+def test_settings_that_look_at_the_command_line_see_that_of_the_worker(
+    apart: Apart, place: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys, "argv", ["manage.py", "test", "--keepdb"])
+    assert apart("tells").outcome == Done()
+    assert place.told()["argv"] == ["manage.py", "test", "--keepdb"]
+
+
+def test_all_databases_are_those_of_the_worker(
+    apart: Apart, place: Place, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """In a test run they are the test's: the project's own must not be touched."""
+    sqlite = tmp_path / "test_second"
+    monkeypatch.setenv("SECOND_DATABASE_URL", f"sqlite:///{tmp_path}/the_real_one")
+    second = {**connections.settings["default"], "NAME": sqlite}
+    monkeypatch.setitem(connections.settings, "second", second)
+    assert apart("tells").outcome == Done()
+    expected = {"default": str(connections["default"].settings_dict["NAME"])}
+    assert place.told()["names"] == expected | {"second": str(sqlite)}
+
+
+def test_it_needs_no_place_for_files(apart: Apart, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_: Any, **__: Any) -> Any:
+        raise FileNotFoundError("No usable temporary directory found")
+
+    monkeypatch.setattr(tempfile, "gettempdir", refuse)
+    monkeypatch.setattr(tempfile, "mkdtemp", refuse)
+    assert apart("tells").outcome == Done()
+
+
+def test_no_worker_starts_in_it(apart: Apart, place: Place) -> None:
+    assert apart("starts").outcome == Done()
+    assert not [name for name in place.told()["threads"] if name.startswith("django_tasks-def")]
+
+
+def test_what_it_starts_reads_an_empty_input(apart: Apart, place: Place) -> None:
+    assert apart("reads").outcome == Done()
+    assert place.told()["code"] == 0
+
+
+def test_a_thread_that_it_leaves_behind_goes_on_and_holds_up_nobody(
+    apart: Apart, place: Place
+) -> None:
+    assert apart("leaves_a_thread").outcome == Done()
+    place.let_go()
+    assert place.told()["done"]
+
+
+def test_a_crash_after_the_end_of_the_run_is_none_of_the_run(apart: Apart) -> None:
+    assert apart("crashes_at_exit").outcome == Done()
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_signal_to_all_processes_lets_the_run_end(
+    apart: Apart, place: Place, elsewhere: Elsewhere, number: int
+) -> None:
+    """As systemd stops a service: the worker waits for what runs."""
+    running: Future[Ended] = elsewhere(apart, "waits")
+    os.kill(place.told()["pid"], number)
+    place.let_go()
+    assert running.result(DEADLINE).outcome == Done()
+
+
+@pytest.mark.parametrize(
+    ("does", "cause"),
+    [("dies", "signal SIGKILL"), ("exits", "exit code 86"), ("leaves_a_process", "exit code 0")],
+)
+def test_its_death_is_noticed_and_told(apart: Apart, place: Place, does: str, cause: str) -> None:
+    try:
+        with pytest.raises(ProcessDied, match=cause):
+            apart(does)
+    finally:
+        place.let_go()
+
+
+def lingering() -> list[str]:
+    names = [each.name for each in threading.enumerate()]
+    return [name for name in names if name.startswith("django_tasks-apart")]
+
+
+@pytest.mark.parametrize("does", ["tells", "leaves_a_thread"])
+def test_nothing_is_left_of_it(apart: Apart, place: Place, does: str) -> None:
+    before = set(os.listdir("/proc/self/fd"))
+    apart(does)
+    place.let_go()
+    place.told()
+    eventually(lambda: not lingering(), "its process has ended")
+    assert set(os.listdir("/proc/self/fd")) <= before
+
+
+def test_settings_that_only_this_process_has_are_not_replaced_by_those_of_a_module(
+    apart: Apart,
+) -> None:
+    """``settings.configure()``, and a test's own: the process would have others."""
+    with override_settings(SITE_ID=1), pytest.raises(NoProcess, match="settings"):
+        apart("tells")
+
+
+def test_a_worker_that_loses_its_lease_meanwhile_does_not_start_it(
+    apart: Apart, tmp_path: Path
+) -> None:
+    """Others may run it by then: to set up Django takes a while."""
+    assert apart("tells", may_start=False).outcome == GiveBack()
+    assert not (tmp_path / "told").exists()
+
+
+def test_a_process_that_cannot_be_set_up_has_not_failed_the_run(
+    apart: Apart, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(settings, "SETTINGS_MODULE", "tests.no_such_module")
+    with pytest.raises(NoProcess, match="exit code 1"):
+        apart("tells")
+
+
+def test_it_has_the_flags_of_the_interpreter(
+    apart: Apart, place: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(subprocess, "_args_from_interpreter_flags", lambda: ["-I", "-O"])
+    assert apart("tells").outcome == Done()
+    assert place.told()["optimize"] == 1

@@ -1,0 +1,139 @@
+"""Habits that Django's documentation allows, on the connections of a worker's own threads."""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import pytest
+from django.db import OperationalError, connections
+from django.db.backends.signals import connection_created
+
+from django_tasks.store.connection import (
+    close_connections,
+    drop_connection,
+    keep_connection,
+    take_connection,
+)
+from django_tasks.store.dialects import Bounds
+from tests.conftest import Elsewhere
+from tests.habits.conftest import another_way
+from tests.vendor import ON_SQLITE, VENDOR
+from tests.waiting import DEADLINE
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+OURS = Bounds(lock_wait=3.0, statement=11.0)
+# The bounds of a session, and how a project sets its own for all of its connections.
+SHOW, SHOWN, SETS = {
+    "mysql": (
+        "SELECT @@SESSION.innodb_lock_wait_timeout, @@SESSION.lock_wait_timeout",
+        (3, 3),
+        "SET SESSION innodb_lock_wait_timeout = 500, SESSION lock_wait_timeout = 500",
+    ),
+    "postgresql": (
+        "SELECT current_setting('lock_timeout'), current_setting('statement_timeout')",
+        ("3s", "11s"),
+        "SET lock_timeout = 0; SET statement_timeout = 0",
+    ),
+    "sqlite3": ("PRAGMA busy_timeout", (3000,), "PRAGMA busy_timeout = 60000"),
+}[VENDOR]
+
+Receiver = Callable[..., None]
+
+
+@contextmanager
+def received(receiver: Receiver) -> Iterator[None]:
+    connection_created.connect(receiver, weak=False)
+    try:
+        yield
+    finally:
+        connection_created.disconnect(receiver)
+
+
+def shown() -> tuple[Any, ...]:
+    with connections["default"].cursor() as cursor:
+        cursor.execute(SHOW)
+        row: tuple[Any, ...] = cursor.fetchone()
+        return row
+
+
+def of_a_thread_of_ours(*steps: Callable[[], Any]) -> list[Any]:
+    """The answers of ``steps``, called in a thread with a connection of its own."""
+    take_connection("default", OURS)
+    try:
+        return [step() for step in steps]
+    finally:
+        close_connections()
+
+
+def keep() -> None:
+    keep_connection("default")
+
+
+def sets_its_own(*, connection: Any, **_: Any) -> None:
+    with connection.cursor() as cursor:
+        cursor.execute(SETS)
+
+
+def test_a_receiver_that_sets_time_outs_does_not_set_those_of_a_worker(
+    elsewhere: Elsewhere,
+) -> None:
+    with received(sets_its_own):
+        answers = elsewhere(of_a_thread_of_ours, keep, shown).result(DEADLINE)
+    assert answers[-1] == SHOWN
+
+
+def test_nor_after_a_connection_was_replaced_inside_django(elsewhere: Elsewhere) -> None:
+    """As a health check does: inside ``cursor()``."""
+
+    def replace() -> None:
+        connections["default"].close()
+
+    with received(sets_its_own):
+        answers = elsewhere(of_a_thread_of_ours, keep, replace, shown).result(DEADLINE)
+    assert answers[-1] == SHOWN
+
+
+@pytest.mark.parametrize("error", [OperationalError, ValueError])
+def test_a_receiver_that_raises_once_leaves_no_session_without_bounds(
+    elsewhere: Elsewhere, error: type[Exception]
+) -> None:
+    raised: list[Exception] = []
+
+    def raises_once(**_: Any) -> None:
+        if not raised:
+            raised.append(error("once"))
+            raise raised[0]
+
+    def fail() -> None:
+        with pytest.raises(error):
+            keep()
+
+    # Before ours: receivers are called in the order in which they were connected.
+    ours, connection_created.receivers = connection_created.receivers, []
+    kept = {**connections["default"].settings_dict, "CONN_MAX_AGE": None}
+    try:
+        with another_way(kept), received(raises_once):
+            connection_created.receivers += ours
+            connection_created.sender_receivers_cache.clear()
+            answers = elsewhere(of_a_thread_of_ours, fail, keep, shown).result(DEADLINE)
+    finally:
+        connection_created.receivers = ours
+        connection_created.sender_receivers_cache.clear()
+    assert answers[-1] == SHOWN
+
+
+@pytest.mark.skipif(not ON_SQLITE, reason="PRAGMA is SQLite's")
+def test_a_time_out_in_init_command_is_not_that_of_a_worker(
+    transactional_db: None, elsewhere: Elsewhere
+) -> None:
+    """The widest spread lines for SQLite in production have one."""
+    settings = connections["default"].settings_dict
+    init_command = "PRAGMA journal_mode=WAL; PRAGMA busy_timeout=60000;"
+    options = {**settings["OPTIONS"], "init_command": init_command}
+    with another_way({**settings, "OPTIONS": options}):
+        answers = elsewhere(of_a_thread_of_ours, keep, shown).result(DEADLINE)
+        dropped = elsewhere(
+            of_a_thread_of_ours, keep, lambda: drop_connection("default"), keep, shown
+        ).result(DEADLINE)
+    assert (answers[-1], dropped[-1]) == (SHOWN, SHOWN)

@@ -1,0 +1,139 @@
+"""The kinds of database errors. A mistake here fails innocent tasks, or stops a worker."""
+
+from typing import Any
+
+import pytest
+from django.db import (
+    DatabaseError,
+    DataError,
+    Error,
+    IntegrityError,
+    InterfaceError,
+    InternalError,
+    OperationalError,
+    connections,
+)
+
+from django_tasks.store import errors
+from django_tasks.store.dialects import Dialect, MariaDB, MySQL, PostgreSQL, SQLite
+from django_tasks.store.errors import Kind, kind_of
+
+WORLD, CONTENTION, DATA, UNKNOWN = Kind
+
+
+def kind(
+    monkeypatch: pytest.MonkeyPatch, server: type[Dialect], error: Error, cause: Exception
+) -> Kind:
+    error.__cause__ = cause
+    monkeypatch.setattr(errors, "judge_of", lambda using: server(connections[using]))
+    return kind_of(error, using="default")
+
+
+class Cause(Exception):
+    """What a driver raises."""
+
+    def __init__(self, *args: Any, **facts: Any) -> None:
+        super().__init__(*args)
+        self.__dict__.update(facts)
+
+
+@pytest.mark.parametrize("server", [MySQL, MariaDB])
+@pytest.mark.parametrize(
+    ("number", "error", "expected"),
+    [
+        (1040, OperationalError, WORLD),  # too many connections
+        (1047, OperationalError, WORLD),  # a Galera node without its cluster
+        (1114, OperationalError, WORLD),  # the table is full
+        (1290, OperationalError, WORLD),  # read-only
+        (1874, OperationalError, WORLD),  # InnoDB is read-only
+        (1927, OperationalError, WORLD),  # killed
+        (1969, OperationalError, WORLD),  # max_statement_time
+        (2006, OperationalError, WORLD),  # gone away
+        (2013, InterfaceError, WORLD),  # lost during the query
+        (3032, OperationalError, WORLD),  # offline mode
+        (3100, OperationalError, WORLD),  # group replication has stopped
+        (3169, OperationalError, WORLD),  # the session was killed
+        (4031, OperationalError, WORLD),  # idle for too long
+        (9001, OperationalError, WORLD),  # ProxySQL reaches no server
+        (1205, OperationalError, CONTENTION),
+        (1213, OperationalError, CONTENTION),
+        (3101, OperationalError, CONTENTION),  # refused by the certification of a group
+        (1366, OperationalError, DATA),  # a character that the column cannot take
+        (1406, DataError, DATA),
+        (1062, IntegrityError, DATA),
+        (1142, OperationalError, UNKNOWN),  # no right to write this table
+        (1105, OperationalError, UNKNOWN),
+        (0, InterfaceError, WORLD),
+    ],
+)
+def test_mysql_by_number(
+    monkeypatch: pytest.MonkeyPatch,
+    server: type[Dialect],
+    number: int,
+    error: type[Error],
+    expected: Kind,
+) -> None:
+    assert kind(monkeypatch, server, error("text"), Cause(number, "text")) is expected
+
+
+@pytest.mark.parametrize(
+    ("state", "error", "expected"),
+    [
+        ("08006", OperationalError, WORLD),
+        ("25006", InternalError, WORLD),  # read-only
+        ("53100", OperationalError, WORLD),  # the disk is full
+        ("57014", OperationalError, WORLD),  # statement_timeout
+        ("57P01", OperationalError, WORLD),
+        (None, OperationalError, WORLD),
+        ("40001", OperationalError, CONTENTION),
+        ("40P01", OperationalError, CONTENTION),
+        ("55P03", OperationalError, CONTENTION),
+        ("22P05", DataError, DATA),
+        ("23514", IntegrityError, DATA),
+        ("P0001", InternalError, DATA),
+        ("54011", OperationalError, DATA),
+        # An index entry that is too long; or the server takes no writes, lest numbers run out.
+        ("54000", OperationalError, UNKNOWN),
+        ("42501", DatabaseError, UNKNOWN),
+        ("0A000", DatabaseError, UNKNOWN),
+    ],
+)
+def test_postgresql_by_state(
+    monkeypatch: pytest.MonkeyPatch, state: str | None, error: type[Error], expected: Kind
+) -> None:
+    assert kind(monkeypatch, PostgreSQL, error("text"), Cause("text", sqlstate=state)) is expected
+
+
+@pytest.mark.parametrize(
+    ("code", "error", "expected"),
+    [
+        (13, OperationalError, WORLD),  # full
+        (8, OperationalError, WORLD),  # read-only
+        (10 | 3 << 8, OperationalError, WORLD),  # an extended code of an input or output error
+        (5, OperationalError, CONTENTION),
+        (6 | 1 << 8, OperationalError, CONTENTION),
+        (19, IntegrityError, DATA),
+        (18, DataError, DATA),
+        (1, OperationalError, UNKNOWN),
+    ],
+)
+def test_sqlite_by_code(
+    monkeypatch: pytest.MonkeyPatch, code: int, error: type[Error], expected: Kind
+) -> None:
+    cause = Cause("text", sqlite_errorcode=code)
+    assert kind(monkeypatch, SQLite, error("text"), cause) is expected
+
+
+@pytest.mark.parametrize(
+    ("error", "expected"),
+    [
+        (OverflowError("too large for SQLite"), DATA),
+        (ValueError("an embedded NUL"), DATA),
+        (TypeError("'NoneType' object is not subscriptable"), UNKNOWN),
+        (AttributeError("'NoneType' object has no attribute 'settimeout'"), UNKNOWN),
+    ],
+    ids=repr,
+)
+def test_what_python_raises_on_the_way(error: Exception, expected: Kind) -> None:
+    """PyMySQL fails so over a connection that another error has closed."""
+    assert kind_of(error, using="default") is expected
