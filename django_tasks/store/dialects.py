@@ -319,10 +319,10 @@ class PostgreSQL(Dialect):
         return state[:2] in ("22", "23", "44") or is_limit or state == "P0001"
 
     def is_of_world(self, cause: BaseException) -> bool:
-        # Classes: 08 connection, 25 state of the transaction (read-only), 28 authorization,
-        # 3D database, 53 resources, 57 operator, 58 system, XX internal.
-        state = getattr(cause, "sqlstate", None)
-        return state is not None and state[:2] in ("08", "25", "28", "3D", "53", "57", "58", "XX")
+        # Classes: 08 connection, 28 authorization, 3D database, 53 resources, 57 operator,
+        # 58 system, XX internal; and a transaction that is read-only.
+        state = getattr(cause, "sqlstate", None) or ""
+        return state == "25006" or state[:2] in ("08", "28", "3D", "53", "57", "58", "XX")
 
     def has_number(self, cause: BaseException) -> bool:
         return getattr(cause, "sqlstate", None) is not None

@@ -10,7 +10,14 @@ from inspect import iscoroutine
 from threading import Event, Lock
 from typing import Any, NamedTuple, Protocol
 
-from django.db import InterfaceError, InternalError, OperationalError, connections, transaction
+from django.db import (
+    Error,
+    InterfaceError,
+    InternalError,
+    OperationalError,
+    connections,
+    transaction,
+)
 
 from django_tasks import logs, sensitive, signals
 from django_tasks.backoff import Exponential, seconds
@@ -60,6 +67,7 @@ from django_tasks.recurrence import (
 )
 from django_tasks.registry import handler_for, terms_for
 from django_tasks.running import RunningTask
+from django_tasks.store.errors import Kind, kind_of
 from django_tasks.store.finish import Ended, await_claim, finish_inside, is_cancelled
 from django_tasks.store.transactions import write_transaction
 from django_tasks.times import aware
@@ -351,7 +359,7 @@ class Runner:
 
         A refusal that is for good, such as a quota, is a failed attempt once it has come often.
         """
-        drop_broken_connections()
+        drop_connections()
         refusals = self._refusals.note(run.claimed.id)
         if refusals < MOST_REFUSALS:
             logs.not_settled(run.task, error)
@@ -413,7 +421,7 @@ class Runner:
             if good is not None and "committed" in steps:
                 logs.commit_hook_failed(run.task)
                 return good
-            if isinstance(error, OperationalError | InterfaceError):
+            if _is_refusal(error, self._using):
                 if not steps:
                     raise NotBegun from error
                 if good is not None:
@@ -435,7 +443,7 @@ class Runner:
 
     def _failed(self, run: Run, error: BaseException, duration: float) -> Bad:
         if isinstance(error, OperationalError | InterfaceError | InternalError):
-            drop_broken_connections()
+            drop_connections()
         self._warn_if_slow(run, duration)
         bad = self._after_failure(run, error)
         match bad:
@@ -484,14 +492,27 @@ class Runner:
             signals.tell(signal, type(run.handler), task=run.task, using=self._using, **facts)
 
 
-def drop_broken_connections() -> None:
-    """Close this thread's connections that met an error, whatever a ping would say of them.
+def _is_refusal(error: Exception, using: str) -> bool:
+    """Tell if an error may be the database's and not the handler's.
+
+    Of PostgreSQL's InternalError only a part is: a transaction that has become read-only is, by a
+    switchover; one that an error has broken which the handler has caught is not.
+    """
+    if isinstance(error, InternalError):
+        return kind_of(error, using=using) is Kind.WORLD
+    return isinstance(error, OperationalError | InterfaceError)
+
+
+def drop_connections() -> None:
+    """Close this thread's connections after an error of a database, whatever a ping would say.
 
     A former primary that is read-only after a switchover answers each ping, and refuses each write.
+    Django itself forgets an error with the rollback that follows it.
     """
     for connection in connections.all(initialized_only=True):
-        if connection.errors_occurred and not connection.in_atomic_block:
-            connection.close()
+        if not connection.in_atomic_block:
+            with suppress(Error):
+                connection.close()
 
 
 def error_text(error: BaseException) -> str:

@@ -122,7 +122,9 @@ class Watch:
             connection.execute_wrappers.append(self)
 
     def __call__(self, execute: Any, sql: str, params: Any, many: bool, context: Any) -> Any:
-        self.sent.append(Sent(current_thread().name, *_in_order(sql, context["connection"])))
+        if not is_of_savepoint(sql):
+            session, bounds = asked(context["connection"])
+            self.sent.append(Sent(current_thread().name, session, sql, bounds))
         return execute(sql, params, many, context)
 
     def of(self, *threads: str) -> list[Sent]:
@@ -132,9 +134,9 @@ class Watch:
         return {sent.session for sent in self.of(*threads)}
 
 
-def _in_order(sql: str, connection: Any) -> tuple[int, str, tuple[Any, ...]]:
-    session, bounds = asked(connection)
-    return session, sql, bounds
+def is_of_savepoint(sql: str) -> bool:
+    """Tell if a statement may come after an error, when the session answers no question."""
+    return "SAVEPOINT" in sql
 
 
 @contextmanager

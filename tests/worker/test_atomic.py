@@ -1,12 +1,13 @@
 """``atomic = True``: a handler's effects in the task's database happen exactly once."""
 
 from collections.abc import Callable
+from contextlib import suppress
 from datetime import datetime, timedelta, timezone
 from typing import Any
 
 import pytest
 from django.contrib.auth.models import Group
-from django.db import OperationalError, connections, transaction
+from django.db import DatabaseError, OperationalError, connections, transaction
 
 from django_tasks import signals
 from django_tasks.claimed import Claimed
@@ -20,7 +21,7 @@ from django_tasks.store.finish import Ended, finish
 from django_tasks.worker.membership import Membership
 from tests.conftest import Elsewhere
 from tests.factories import table
-from tests.vendor import ON_SQLITE
+from tests.vendor import ON_SQLITE, VENDOR
 from tests.waiting import DEADLINE
 from tests.worker.conftest import Register
 from tests.worker.parts import (
@@ -119,6 +120,18 @@ def test_a_database_error_that_was_swallowed_leaves_no_effect(register: Register
 
     assert isinstance(run(register, handle), Retry)
     assert effects() == 0
+
+
+@pytest.mark.skipif(VENDOR != "postgresql", reason="elsewhere an error breaks no transaction")
+def test_a_transaction_that_the_handler_has_broken_is_its_own_fault(register: Register) -> None:
+    def handle(task: Any) -> None:
+        Group.objects.create(name="effect")
+        with suppress(DatabaseError), connections[USING].cursor() as cursor:
+            cursor.execute("SELECT 1 / 0")
+
+    assert isinstance(run(register, handle, max_attempts=1), Fail)
+    assert effects() == 0
+    assert "InFailedSqlTransaction" in stored().last_error
 
 
 @needs_two_writers
