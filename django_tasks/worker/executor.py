@@ -221,8 +221,9 @@ class Executor:
             except BaseException:  # noqa: BLE001 - else the row would be held for ever
                 ended = self._run.crashed(claimed)
             _tidy(own)
-            self._running[place] = None
+            # In this order: a claim that is in neither place would look lost.
             self._ended.append(ended)
+            self._running[place] = None
             self._wake()
 
     def _has_work(self) -> bool:
