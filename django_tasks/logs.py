@@ -116,7 +116,7 @@ class _Line:
             code.co_filename,
             number,
             self.text,
-            self.args,
+            tuple(str(arg) if isinstance(arg, _InShort) else arg for arg in self.args),
             self.caught,
             func=code.co_name,
             extra=self.facts,
@@ -193,7 +193,7 @@ def _retried(
         task,
         _local(when),
         _facts(task, seconds),
-        _in_short(exception),
+        _InShort(exception),
         extra=_extra(task, seconds),
     )
 
@@ -250,7 +250,7 @@ def not_settled(task: RunningTask, error: BaseException) -> None:
         logging.WARNING,
         "The database did not confirm the end of %s (%s); unless it went through, it runs again",
         task,
-        _in_short(error),
+        _InShort(error),
     )
 
 
@@ -416,7 +416,7 @@ def total(using: str, runs: int, seconds: float) -> None:
 
 def end_not_written(task: Any, error: BaseException) -> None:
     text = "The end of %s could not be written (%s); it is FAILED"
-    _say(logging.ERROR, text, task, _in_short(error))
+    _say(logging.ERROR, text, task, _InShort(error))
 
 
 def ends_refused(using: str, count: int, error: BaseException) -> None:
@@ -426,7 +426,7 @@ def ends_refused(using: str, count: int, error: BaseException) -> None:
         "%s on %s cannot be written (%s); what else is due goes on",
         _number(count, "end", "ends"),
         using,
-        _in_short(error),
+        _InShort(error),
     )
 
 
@@ -453,7 +453,7 @@ def database_down(
         "Database %s %s (%s)%s%s; trying again until it is back",
         using,
         _DOWN[reason],
-        _in_short(error),
+        _InShort(error),
         f", for {seconds:.0f} s now" if seconds else "",
         f"; {_number(kept, 'end is', 'ends are')} kept" if kept else "",
     )
@@ -465,7 +465,7 @@ def database_back(using: str, seconds: float) -> None:
 
 def hints_lost(using: str, error: BaseException) -> None:
     text = "No hints from %s (%s); polling goes on"
-    _say(logging.WARNING, text, using, _in_short(error))
+    _say(logging.WARNING, text, using, _InShort(error))
 
 
 def hints_back(using: str) -> None:
@@ -473,7 +473,7 @@ def hints_back(using: str) -> None:
 
 
 def no_doorbell(host: str, error: BaseException) -> None:
-    _say(logging.WARNING, "No doorbell at %s (%s); polling goes on", host, _in_short(error))
+    _say(logging.WARNING, "No doorbell at %s (%s); polling goes on", host, _InShort(error))
 
 
 def receiver_failed() -> None:
@@ -505,7 +505,7 @@ def heartbeat_late(using: str, error: BaseException) -> None:
         "No heartbeat of this worker on %s was possible for its whole lease (%s); it starts nothing"
         " until one is",
         using,
-        _in_short(error),
+        _InShort(error),
     )
 
 
@@ -527,7 +527,7 @@ def lane_failed(
         biz_code,
         queue,
         using,
-        _in_short(error),
+        _InShort(error),
         seconds,
     )
 
@@ -544,7 +544,7 @@ def not_isolated(task: Any, error: BaseException) -> None:
 
 def lines_not_written(using: str, error: BaseException) -> None:
     text = "Lines of the history on %s could not be written (%s)"
-    _say(logging.ERROR, text, using, _in_short(error))
+    _say(logging.ERROR, text, using, _InShort(error))
 
 
 def schedules_not_kept(using: str, error: BaseException) -> None:
@@ -553,7 +553,7 @@ def schedules_not_kept(using: str, error: BaseException) -> None:
         "The rows of handlers with a schedule on %s could not be brought up to date (%s); trying"
         " again",
         using,
-        _in_short(error),
+        _InShort(error),
     )
 
 
@@ -572,7 +572,7 @@ def not_forgiven(using: str, error: BaseException) -> None:
         "The database %s was not told that this stop is in order (%s): what still runs will count"
         " as rescued once",
         using,
-        _in_short(error),
+        _InShort(error),
     )
 
 
@@ -585,7 +585,7 @@ def poller_failed(using: str) -> None:
 
 def lock_not_renewed(name: str, error: BaseException) -> None:
     text = "Lock %r could not be renewed (%s); trying again until its lease has passed"
-    _say(logging.WARNING, text, name, _in_short(error))
+    _say(logging.WARNING, text, name, _InShort(error))
 
 
 def lock_lost(name: str, term: int) -> None:
@@ -595,7 +595,7 @@ def lock_lost(name: str, term: int) -> None:
 
 def lock_not_freed(name: str, error: BaseException) -> None:
     text = "Lock %r could not be freed (%s); it is free when its lease has passed"
-    _say(logging.WARNING, text, name, _in_short(error))
+    _say(logging.WARNING, text, name, _InShort(error))
 
 
 # Processes
@@ -677,10 +677,20 @@ def _extra(task: RunningTask, seconds: float) -> dict[str, Any]:
     }
 
 
-def _in_short(error: BaseException) -> str:
-    text = str(error).strip().split("\n")[0].replace("\0", "\\0")
-    text = sensitive.beginning(text, LONGEST_REASON)
-    return f"{type(error).__name__}: {text}" if text else type(error).__name__
+class _InShort:
+    """An error's reason, put into words by the thread that writes the line.
+
+    A project's code may have a part in that: an exception's own text, and what is to be hidden.
+    """
+
+    def __init__(self, error: BaseException) -> None:
+        self._error = error
+
+    def __str__(self) -> str:
+        kind, text = type(self._error).__name__, str(self._error)
+        text = text.strip().split("\n")[0].replace("\0", "\\0")
+        text = sensitive.beginning(text, LONGEST_REASON)
+        return f"{kind}: {text}" if text else kind
 
 
 def _local(when: datetime) -> str:

@@ -85,6 +85,12 @@ class Dialect:
             cursor.execute(self.sql(template), params)
             return cast(list[tuple[Any, ...]], cursor.fetchall())
 
+    def insert(self, names: str, params: Params) -> int:
+        """Insert a row and return its id. ``names``: table and columns."""
+        template = f"INSERT INTO {names} VALUES ({marks(len(params))}) RETURNING id"
+        ((row_id,),) = self.fetch(template, params)
+        return int(row_id)
+
     def insert_absent(self, names: str, params: Params) -> bool:
         """Insert a row unless its key is taken; whether it was. ``names``: table and columns."""
         template = f"INSERT INTO {names} VALUES ({marks(len(params))}) ON CONFLICT DO NOTHING"
@@ -220,10 +226,6 @@ class Dialect:
         The session itself may be idle for as long as it likes.
         """
 
-    def bounded(self) -> AbstractContextManager[None]:
-        """Have the bounds hold meanwhile for what goes past ``execute`` and ``fetch``."""
-        return _NOTHING
-
     def catch_up(self) -> None:
         """From now on see all that any node had committed before. Call outside a transaction."""
 
@@ -328,11 +330,11 @@ class PostgreSQL(Dialect):
         return getattr(cause, "sqlstate", None) is not None
 
     def execute(self, template: str, params: Params = ()) -> int:
-        with self.bounded():
+        with self._locally_bound():
             return super().execute(template, params)
 
     def fetch(self, template: str, params: Params = ()) -> list[tuple[Any, ...]]:
-        with self.bounded():
+        with self._locally_bound():
             return super().fetch(template, params)
 
     def bound(self, bounds: Bounds) -> None:
@@ -347,7 +349,7 @@ class PostgreSQL(Dialect):
             # after each transaction: what is set for the session would hold for them.
             self._local_bounds = bounds
 
-    def bounded(self) -> AbstractContextManager[None]:
+    def _locally_bound(self) -> AbstractContextManager[None]:
         bounds = self._local_bounds
         return _NOTHING if bounds is None else self._in_bounds(bounds)
 
@@ -374,6 +376,12 @@ class MySQL(Dialect):
     returns_only_moved = False
     groups_along_index = True
     any_case = "(?i)"
+
+    def insert(self, names: str, params: Params) -> int:
+        template = f"INSERT INTO {names} VALUES ({marks(len(params))})"
+        with self.connection.cursor() as cursor:
+            cursor.execute(self.sql(template), params)
+            return cast(int, cursor.lastrowid)
 
     def insert_absent(self, names: str, params: Params) -> bool:
         # Not ON DUPLICATE KEY: with FOUND_ROWS its count is 1 for a row that was there already.

@@ -7,11 +7,8 @@ from typing import NamedTuple
 
 from django_tasks.clock import ClockReading
 from django_tasks.doorbell import Door
-from django_tasks.models import WorkerRow
 from django_tasks.store.claim import OWNED_SQL
 from django_tasks.store.dialects import dialect_of, marks
-from django_tasks.store.transactions import answered_transaction
-from django_tasks.times import for_django
 
 
 class Peer(NamedTuple):
@@ -38,20 +35,26 @@ class Registration(NamedTuple):
 
 
 def register(worker: Registration, now: datetime, *, using: str) -> int:
-    """Enter a worker into the table; returns its id, which is never used again."""
-    row = WorkerRow(
-        name=worker.name,
-        started=for_django(now),
-        heartbeat=for_django(now),
-        lease=worker.lease,
-        threads=worker.threads,
-        queues=list(worker.queues),
-        state="running",
-        doorbell=worker.doorbell,
-    )
-    with answered_transaction(using), dialect_of(using).bounded():
-        row.save(using=using, force_insert=True)
-    return row.pk
+    """Enter a worker into the table; returns its id, which is never used again.
+
+    By a statement and not by the model: receivers of ``post_save`` may take as long as they like,
+    and a lease waits for this.
+    """
+    dialect = dialect_of(using)
+    moment = dialect.to_column(now)
+    values = {
+        "name": worker.name,
+        "started": moment,
+        "heartbeat": moment,
+        "beats": 0,
+        "lease": worker.lease,
+        "queues": json.dumps(worker.queues),
+        "threads": worker.threads,
+        "state": "running",
+        "counters": "{}",
+        "doorbell": worker.doorbell,
+    }
+    return dialect.insert(f"{{worker}} ({', '.join(values)})", list(values.values()))
 
 
 def roll_call(*, using: str) -> tuple[ClockReading, list[Peer]]:
