@@ -64,7 +64,12 @@ def no_release() -> None:
 
 def rescue_at_once() -> None:
     """A worker judges others although it has been silent itself."""
-    Membership.may_rescue = lambda member: True  # type: ignore[method-assign]
+    intact = Membership._watched
+
+    def watched(member: Membership, peers: Any, look: Any, may_judge: bool) -> Any:
+        return intact(member, peers, look, True)
+
+    Membership._watched = watched  # type: ignore[method-assign]
 
 
 def forgotten_ends() -> None:
