@@ -12,6 +12,7 @@ logging, which formats them, and to whoever it lets read them.
 import logging
 import sys
 import threading
+import traceback
 from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass
 from datetime import datetime
@@ -94,6 +95,24 @@ def _say(
         _outlet.post(line.write)
 
 
+Caught = tuple[type[BaseException], BaseException, TracebackType | None]
+
+
+class Unshowable(Exception):
+    """In a log line, in place of an exception whose own methods raise when it is formatted."""
+
+
+def _showable(caught: Caught) -> Caught:
+    """The exception, or one that names it: no handler could write a line with the other one."""
+    kind, error, _ = caught
+    try:
+        traceback.format_exception(kind, error, None)
+    except BaseException:  # noqa: BLE001 - methods of a project's exception may raise anything
+        stand_in = Unshowable(f"{kind.__name__} (its traceback cannot be formatted)")
+        return Unshowable, stand_in, None
+    return caught
+
+
 @dataclass(frozen=True, slots=True)
 class _Line:
     """A line, the place of its sentence and the moment when it was said."""
@@ -101,7 +120,7 @@ class _Line:
     level: int
     text: str
     args: tuple[Any, ...]
-    caught: tuple[type[BaseException], BaseException, TracebackType | None] | None
+    caught: Caught | None
     facts: dict[str, Any] | None
     place: tuple[CodeType, int]
     created: float
@@ -117,7 +136,7 @@ class _Line:
             number,
             self.text,
             tuple(str(arg) if isinstance(arg, _InShort) else arg for arg in self.args),
-            self.caught,
+            self.caught and _showable(self.caught),
             func=code.co_name,
             extra=self.facts,
         )

@@ -109,6 +109,35 @@ def test_extra_facts_go_with_the_line(caplog: pytest.LogCaptureFixture) -> None:
     assert (record.biz_code, record.duration) == ("job", 0.5)  # type: ignore[attr-defined]
 
 
+class Unprintable(SyntaxError):
+    """A template's error, with a column in words."""
+
+    def __init__(self) -> None:
+        super().__init__("if", ("page.html", 3, "column 7", "{% if %}"))
+
+
+class CausedByOne(Exception):
+    pass
+
+
+@pytest.mark.parametrize("kind", [Unprintable, CausedByOne], ids=lambda kind: kind.__name__)
+def test_an_exception_that_cannot_be_formatted_leaves_its_line_and_its_name(
+    kind: type[Exception],
+) -> None:
+    stream = io.StringIO()
+    handler = logging.StreamHandler(stream)
+    logs.logger.addHandler(handler)
+    try:
+        raise kind from Unprintable()
+    except kind as error:
+        logs._failed(task=run(), seconds=0.5, exception=error)
+    finally:
+        logs.logger.removeHandler(handler)
+    text = stream.getvalue()
+    assert text.startswith("job/1 FAILED for good")
+    assert f"{kind.__name__} (its traceback cannot be formatted)" in text
+
+
 def test_what_nobody_reads_is_not_posted() -> None:
     posted: list[Callable[[], None]] = []
     logs.send_through(posted.append)

@@ -149,9 +149,10 @@ class Refusals:
     def note(self, row_id: int) -> int:
         """Count one more; returns how many."""
         with self._lock:
+            count = self._counts.pop(row_id, 0) + 1
             if len(self._counts) >= self.CAPACITY:
                 self._counts.pop(next(iter(self._counts)))  # the oldest
-            self._counts[row_id] = count = self._counts.pop(row_id, 0) + 1
+            self._counts[row_id] = count
             return count
 
     def forget(self, row_id: int) -> None:

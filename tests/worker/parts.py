@@ -14,6 +14,7 @@ from django_tasks.client import add_task
 from django_tasks.handlers import TaskHandler
 from django_tasks.hostclock import ticks, utc_now
 from django_tasks.models import Task, WorkerRow
+from django_tasks.outcomes import GiveBack
 from django_tasks.store.claim import Claimer, claim, lanes
 from django_tasks.store.finish import Ended
 from django_tasks.times import for_django
@@ -95,6 +96,11 @@ class Hands:
 
     def forget(self, count: int) -> None:
         """These hands count nothing."""
+
+    def relieve(self) -> list[Claimed]:
+        unstarted = self.take_back()
+        self.ended.extend(Ended(claimed, GiveBack()) for claimed in unstarted)
+        return unstarted
 
     def collect(self) -> list[Ended]:
         ended, self.ended = self.ended, []
