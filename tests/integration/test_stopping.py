@@ -99,6 +99,25 @@ def test_at_the_deadline_it_ends_and_says_what_still_ran(
     assert "while 1 task still ran; it will be run again: gated/1" in worker.log()
 
 
+@pytest.mark.parametrize("processes", ["1", "2"])
+def test_stops_at_the_deadline_make_no_suspect_of_a_long_task(
+    start: Start, journal: Journal, gate: Path, processes: str
+) -> None:
+    gated(gate, 1)
+    for stops in range(1, 4):
+        worker = start(*LEASE, "--shutdown-timeout", "0.2", "--processes", processes)
+        started = journal.wait("start", times=stops)
+        assert (started["attempt"], row("gated/1").attempts) == (1, 0)
+        worker.send(signal.SIGTERM)
+        assert worker.ended(deadline=10) == 1
+        assert "Traceback" not in worker.log()
+    gate.touch()
+    last = start(*LEASE)
+    assert journal.wait("end")["attempt"] == 1
+    eventually(lambda: count() == 0, "the row is gone", log=last.log)
+    assert last.stop() == 0
+
+
 def test_what_a_killed_worker_held_is_rescued_and_runs_again(
     start: Start, journal: Journal, gate: Path
 ) -> None:

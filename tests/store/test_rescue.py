@@ -6,7 +6,7 @@ from django_tasks.models import Task
 from django_tasks.outcomes import Done
 from django_tasks.status import OWNED, UNOWNED, Status
 from django_tasks.store.finish import Ended, finish
-from django_tasks.store.rescue import ROWS_AT_ONCE, give_back_strays, rescue
+from django_tasks.store.rescue import ROWS_AT_ONCE, forgive, give_back_strays, rescue
 from tests.factories import NOW, WORKER, a_claim, a_row, in_utc, later, rows, state, the_row
 
 pytestmark = pytest.mark.django_db
@@ -41,6 +41,20 @@ def test_a_row_of_a_dead_worker_waits_again_and_its_rescue_is_counted(status, re
     assert (row.attempts, row.rescues, row.last_error) == (2, rescues + 1, "before")
     assert (row.biz_ext, in_utc(row.when), row.claim_time) == ([1], later(-9), None)
     assert in_utc(row.update_time) == later(5)
+
+
+@pytest.mark.parametrize("status", AFTER)
+def test_a_rescue_that_was_forgiven_counts_for_nothing(status):
+    a_row(status=status, claimed_by=DEAD, rescues=1, version=4)
+    a_row("2", status=status, claimed_by=DEAD + 1, rescues=1)
+    a_row("3", rescues=1)
+
+    assert forgive(DEAD, using="default") == 1
+
+    assert state() == (status, 4, DEAD)  # its run goes on, and may end
+    rescued()
+    rescues = dict(Task.objects.values_list("biz_num", "rescues"))
+    assert rescues == {"1": 1, "2": 1, "3": 1}
 
 
 @pytest.mark.parametrize("rescues", [0, 2])
