@@ -367,6 +367,20 @@ def test_a_conflict_at_the_commit_is_a_gate_that_somebody_else_has_passed(monkey
     assert 0 < closed_for <= 1.5 * PASSING_SECONDS
 
 
+def test_so_is_one_at_the_making_of_its_row(monkeypatch, dialect):
+    monkeypatch.setattr("django_tasks.store.gates.is_contention", lambda using, error: True)
+
+    def conflicting(biz_code, *, using):
+        raise OperationalError(1213, "Deadlock found")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(gates, "add_gate", conflicting)
+        claims, closed_for = passing(as_limit(2, None))
+
+    assert claims == []
+    assert 0 < closed_for <= 1.5 * PASSING_SECONDS
+
+
 def test_a_gate_that_was_written_behind_our_back_lets_nothing_through():
     rows(range(3))
     limit = as_limit(2, None)
