@@ -6,6 +6,7 @@ from random import random
 from threading import Event
 
 from tests.faults import journal
+from tests.waiting import eventually
 
 CONTEXT = get_context("fork")
 # A child that nobody can terminate ends by itself after so long.
@@ -24,7 +25,8 @@ def compute(who: str) -> None:
     child = CONTEXT.Process(target=_never.wait, args=(SECONDS,), daemon=True)
     child.start()
     child.terminate()
-    child.join()
+    # Not by join(): of two threads that ask multiprocessing at once, one is told None.
+    eventually(lambda: child.exitcode is not None, "the child ends")
     if child.exitcode != -signal.SIGTERM:
         text = f"A child of {who} was terminated, and ended with {child.exitcode}"
         journal.write("complaint", text=text)

@@ -56,6 +56,8 @@ def roll(world: World) -> None:
     """Workers of the release before do not know two of the codes; one by one they are replaced."""
     old = alive(world)[0]
     world.start_worker(*old.arguments)
+    # As a deployment does: one that is ended before it has begun was never there.
+    world.wait_for_workers(len(alive(world)))
     since = monotonic()
     old.signal(signal.SIGTERM)
     old.wait(30)
