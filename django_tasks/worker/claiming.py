@@ -8,13 +8,13 @@ from django_tasks.claimed import Claimed
 from django_tasks.store import claim as store
 from django_tasks.store.claim import Claimer, Lane
 from django_tasks.store.connection import drop_connection
-from django_tasks.store.errors import Kind, kind_of
+from django_tasks.store.errors import Kind, kind_of, was_cut_off
 from django_tasks.store.finish import Ended
 from django_tasks.worker.config import WorkerConfig
 from django_tasks.worker.executor import Executor
 from django_tasks.worker.finisher import Finisher
 from django_tasks.worker.gates import Gates
-from django_tasks.worker.lanes import Lanes, Troubled
+from django_tasks.worker.lanes import Lanes, Portions, Troubled
 from django_tasks.worker.membership import Membership
 from django_tasks.worker.suspects import Suspects
 
@@ -56,6 +56,7 @@ class Claiming:
         self._gates = Gates(config, membership)
         self._suspects = Suspects(config.using, self._gates, finisher)
         self._troubled = Troubled(config.using)
+        self._portions = Portions(config.batch_size)
         self._claimed = 0
         # What the last look found and has not been used up, when to look again, and whether the
         # last claim was full.
@@ -130,7 +131,7 @@ class Claiming:
                 break
             if not self._gates.is_open(lane):
                 continue
-            limit = min(room - taken, self._config.batch_size)
+            limit = min(room - taken, self._portions.of(lane))
             begun = self._membership.clock.monotonic()
             claims = self._claim_unless_troubled(claimer, lane, now, limit, careful)
             took = self._membership.clock.monotonic() - begun
@@ -149,6 +150,8 @@ class Claiming:
             claims = self._claim_lane(claimer, lane, now, most, careful)
         except Exception as error:
             kind = kind_of(error, using=self._config.using)
+            if was_cut_off(error, using=self._config.using):
+                self._portions.halve(lane, most)
             if kind in (Kind.WORLD, Kind.CONTENTION):
                 raise
             self._troubled.note(lane, error)
@@ -158,6 +161,8 @@ class Claiming:
                 drop_connection(self._config.using)
             return []
         self._troubled.forget(lane)
+        if claims:
+            self._portions.grow(lane)
         return claims
 
     def _claim_lane(

@@ -4,13 +4,15 @@ from datetime import datetime, timedelta
 from typing import Any
 
 import pytest
-from django.db import DataError, OperationalError, connection
+from django.db import DataError, OperationalError, connection, connections
 from django.test.utils import CaptureQueriesContext
 
 from django_tasks.client import cancel_task
 from django_tasks.clock import Clock, ClockReading
 from django_tasks.models import Task
 from django_tasks.store import claim as store
+from django_tasks.store import errors
+from django_tasks.store.dialects import PostgreSQL
 from django_tasks.worker import claiming
 from django_tasks.worker.claiming import (
     ASIDE_SECONDS,
@@ -547,3 +549,41 @@ def test_an_outage_during_a_claim_is_no_lanes_own(
     monkeypatch.setattr(store, "claim", gone)
     with pytest.raises(OperationalError):
         claimer.claim()
+
+
+def test_a_claim_that_is_always_cut_off_is_halved_and_grows_again(
+    register: Register, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its lane by itself: claims of the others that go well say nothing of it."""
+    register(lambda task: None)
+    register(lambda task: None, "quick")
+    monkeypatch.setattr(errors, "judge_of", lambda using: PostgreSQL(connections[using]))
+    error = OperationalError("canceling statement due to statement timeout")
+    error.__cause__ = type("Cause", (Exception,), {"sqlstate": "57014"})()
+    for number in range(16):
+        added(str(number))
+    claim, limits = store.claim, []
+
+    def slow(by: Any, lane: Any, now: Any, limit: int, **facts: Any) -> Any:
+        if lane.biz_code == CODE:
+            limits.append(limit)
+            if limit > 4:
+                raise error
+        return claim(by, lane, now, limit, **facts)
+
+    monkeypatch.setattr(store, "claim", slow)
+    claimer = Claimer(size=100, batch_size=16)
+    for number in range(3):
+        added(str(number), "quick", priority=1)
+        if number < 2:
+            with pytest.raises(OperationalError):
+                claimer.claim()
+        else:
+            claimer.claim()
+    assert limits[:3] == [16, 8, 4]
+    assert sorted(claimer.keys(), key=int) == sorted(["0", "1", "2", *"0123"], key=int)
+    with pytest.raises(OperationalError):
+        claimer.claim()
+    assert limits[3:] == [8]
+    claimer.claim()
+    assert limits[3:] == [8, 4]
