@@ -483,6 +483,30 @@ def test_a_suspect_that_went_away_stops_nobody(register: Register) -> None:
     assert claimer.keys() == ["a"]
 
 
+def test_suspects_that_cannot_be_claimed_keep_nothing_else_from_being_claimed(
+    register: Register, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Not even what is in the same lane; and they are not asked for again at each look."""
+    asked: list[Any] = []
+
+    def fails(claimer: Any, lane: Any, *args: Any, **kwargs: Any) -> Any:
+        asked.append(lane)
+        raise DataError("integer out of range")
+
+    register(lambda task: None)
+    suspicious("s")
+    monkeypatch.setattr(store, "claim_alone", fails)
+    claimer = Claimer()
+    for number in ("a", "b", "c"):
+        added(number)
+        claimer.claiming.look_for_suspects()
+        claimer.claim()
+    assert claimer.keys() == ["a", "b", "c"]
+    assert len(asked) == 1
+    (record,) = caplog.records
+    assert "integer out of range" in record.getMessage()
+
+
 # Errors that are one lane's own
 
 
