@@ -49,7 +49,10 @@ class Claiming:
         membership: Membership,
         executor: Executor,
         finisher: Finisher,
+        unsure: Callable[[], None] = lambda: None,
     ) -> None:
+        """``unsure`` is called when a claim may have been stored although it has failed."""
+        self._unsure = unsure
         self._config = config
         self._membership = membership
         self._executor = executor
@@ -154,13 +157,18 @@ class Claiming:
     def _claim_unless_troubled(
         self, troubled: Troubled, lane: Lane, claim: Callable[[], list[Claimed]]
     ) -> list[Claimed]:
-        """Claim from one lane; an error that is this lane's own must not stop the others."""
+        """Claim from one lane; an error that is this lane's own must not stop the others.
+
+        Race: the claim was committed before the error came, with its answer or over it. Then its
+        rows are strays.
+        """
         try:
             claims = claim()
         except Exception as error:
             kind = kind_of(error, using=self._config.using)
             if kind in (Kind.WORLD, Kind.CONTENTION):
                 raise
+            self._unsure()
             troubled.note(lane, error)
             if kind is Kind.UNKNOWN:
                 # Perhaps this session's own fault, such as a plan that it keeps and a migration has

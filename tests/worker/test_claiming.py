@@ -23,6 +23,7 @@ from django_tasks.worker.claiming import (
 )
 from django_tasks.worker.finisher import Finisher
 from django_tasks.worker.membership import Membership
+from django_tasks.worker.poller import Poller
 from tests.factories import table
 from tests.worker.conftest import Register
 from tests.worker.parts import (
@@ -559,6 +560,38 @@ def test_an_error_of_no_known_kind_may_be_the_sessions_own(
     monkeypatch.setattr(store, "claim", fails)
     claimer.claim()
     assert drops == dropped
+
+
+@pytest.mark.parametrize(
+    "error", [DataError("the answer makes no sense"), AttributeError("no known kind")], ids=repr
+)
+@pytest.mark.parametrize("verb", ["claim", "claim_alone"])
+def test_what_was_claimed_by_a_statement_that_failed_after_its_commit_goes_back(
+    register: Register, monkeypatch: pytest.MonkeyPatch, verb: str, error: Exception
+) -> None:
+    """Nobody hears of an error that closes a lane: strays are looked for all the same."""
+    register(lambda task: None)
+    suspicious("s")
+    if verb == "claim":
+        table().update(rescues=0)
+    membership = joined()
+    poller = Poller(config(), membership, Hands(runner(membership)))  # type: ignore[arg-type]
+    claim = getattr(store, verb)
+
+    def loses_its_answer(*args: Any, **kwargs: Any) -> Any:
+        assert len(claim(*args, **kwargs)) == 1
+        raise error
+
+    monkeypatch.setattr(claiming, "drop_connection", lambda using: None)
+    with monkeypatch.context() as patch:
+        patch.setattr(store, verb, loses_its_answer)
+        poller._claiming.look_for_suspects()
+        for _ in range(3):
+            poller.run_once()
+    assert [task.claimed_by for task in Task.objects.all()] == [membership.worker_id]
+    assert membership.beat("running", {})
+    poller._attend_heartbeat()
+    assert [task.claimed_by for task in Task.objects.all()] == [None]
 
 
 def test_an_outage_during_a_claim_is_no_lanes_own(
