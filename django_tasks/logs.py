@@ -542,6 +542,11 @@ def not_isolated(task: Any, error: BaseException) -> None:
     )
 
 
+def died_after_its_end(task: Any, death: BaseException) -> None:
+    text = "%s has ended and this is written; its own process died afterwards: %s"
+    _say(logging.WARNING, text, task, death)
+
+
 def lines_not_written(using: str, error: BaseException) -> None:
     text = "Lines of the history on %s could not be written (%s)"
     _say(logging.ERROR, text, using, _InShort(error))
