@@ -542,6 +542,17 @@ def not_isolated(task: Any, error: BaseException) -> None:
     )
 
 
+def not_rescued(using: str, worker_id: int, error: BaseException) -> None:
+    _say(
+        logging.ERROR,
+        "The tasks of worker %d on %s, which is dead, cannot be freed (%s); it is tried again now"
+        " and then",
+        worker_id,
+        using,
+        _InShort(error),
+    )
+
+
 def died_after_its_end(task: Any, death: BaseException) -> None:
     text = "%s has ended and this is written; its own process died afterwards: %s"
     _say(logging.WARNING, text, task, death)
