@@ -19,7 +19,7 @@ from time import time
 from types import CodeType, TracebackType
 from typing import Any, Literal
 
-from django_tasks import sensitive, signals
+from django_tasks import forks, sensitive, signals
 from django_tasks.hostclock import ticks
 from django_tasks.running import RunningTask
 
@@ -47,6 +47,7 @@ def connect() -> None:
     ):
         signal.connect(receiver, dispatch_uid="django_tasks.logs")
     signals.on_failure(receiver_failed)
+    forks.on_failure(fork_failed)
 
 
 # The way of every line
@@ -478,6 +479,12 @@ def no_doorbell(host: str, error: BaseException) -> None:
 
 def receiver_failed() -> None:
     _say(logging.ERROR, "A receiver of a signal failed", exc_info=True)
+
+
+def fork_failed(error: BaseException) -> None:
+    """Tell it in the child, and of a thread of ours that has forked: nothing takes its lines."""
+    send_through(None)
+    _say(logging.ERROR, "A child process could not be set right after its fork", exc_info=error)
 
 
 def poller_died(using: str) -> None:
