@@ -9,20 +9,36 @@ import os
 from collections.abc import Callable
 
 _callbacks: list[Callable[[], None]] = []
+# Says that a callback failed. ``logs``, which stands above this module, puts its function in.
+_report: list[Callable[[BaseException], None]] = []
 
 
 def in_child(callback: Callable[[], None]) -> Callable[[], None]:
     """Call ``callback`` in every child of a fork, before any other code of ours; a decorator.
 
-    It runs in the only thread that the child has. What it raises is printed and ends nothing.
+    It runs in the only thread that the child has. What it raises is logged, after the other
+    callbacks have run.
     """
     _callbacks.append(callback)
     return callback
 
 
+def on_failure(report: Callable[[BaseException], None]) -> None:
+    """Have ``report`` called in the child with what a callback has raised."""
+    _report[:] = [report]
+
+
 def _run() -> None:
+    errors: list[BaseException] = []
     for callback in _callbacks:
-        callback()
+        try:
+            callback()
+        except BaseException as error:  # noqa: BLE001 - the others release what would hang
+            errors.append(error)
+    # At the end: to log may need what a later callback sets right.
+    for raised in errors:
+        for report in _report:
+            report(raised)
 
 
 if hasattr(os, "register_at_fork"):  # where processes fork at all

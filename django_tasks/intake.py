@@ -45,8 +45,7 @@ def checked_task(
     ``clock`` tells the time of the database ``using``, for tasks that have a schedule; ``when`` is
     the time of a task that says none.
     """
-    if not isinstance(task, Task):
-        raise TaskTypeError("task", task, "must be a Task")
+    _check_kind(task)
     code = check_code(task.biz_code)
     when, schedule = task.when or when, None
     if task.schedule is not None:
@@ -68,6 +67,11 @@ def checked_task(
     if task.id:
         _check_id(task, using)
     return new
+
+
+def _check_kind(task: object) -> None:
+    if not isinstance(task, Task):
+        raise TaskTypeError("task", task, "must be a Task")
 
 
 def _checked_schedule(task: Task, now: datetime) -> tuple[str, datetime]:
@@ -137,6 +141,7 @@ def checked_patience(
             if value is not None:
                 raise TaskValueError(name, value, "goes with on_conflict='debounce' only")
         return None
+    _check_kind(task)
     if wait is None:
         raise TaskValueError("wait", wait, "must say how long on_conflict='debounce' waits")
     if task.when is not None:

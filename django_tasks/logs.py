@@ -20,7 +20,7 @@ from time import time
 from types import CodeType, TracebackType
 from typing import Any, Literal
 
-from django_tasks import sensitive, signals
+from django_tasks import forks, sensitive, signals
 from django_tasks.hostclock import ticks
 from django_tasks.running import RunningTask
 
@@ -48,6 +48,7 @@ def connect() -> None:
     ):
         signal.connect(receiver, dispatch_uid="django_tasks.logs")
     signals.on_failure(receiver_failed)
+    forks.on_failure(fork_failed)
 
 
 # The way of every line
@@ -499,6 +500,12 @@ def receiver_failed() -> None:
     _say(logging.ERROR, "A receiver of a signal failed", exc_info=True)
 
 
+def fork_failed(error: BaseException) -> None:
+    """Tell it in the child, and of a thread of ours that has forked: nothing takes its lines."""
+    send_through(None)
+    _say(logging.ERROR, "A child process could not be set right after its fork", exc_info=error)
+
+
 def poller_died(using: str) -> None:
     text = "The poller on %s has ended by an error; its tasks will be rescued"
     _say(logging.ERROR, text, using, exc_info=True)
@@ -559,6 +566,22 @@ def not_isolated(task: Any, error: BaseException) -> None:
         task,
         error,
     )
+
+
+def not_rescued(using: str, worker_id: int, error: BaseException) -> None:
+    _say(
+        logging.ERROR,
+        "The tasks of worker %d on %s, which is dead, cannot be freed (%s); it is tried again now"
+        " and then",
+        worker_id,
+        using,
+        _InShort(error),
+    )
+
+
+def died_after_its_end(task: Any, death: BaseException) -> None:
+    text = "%s has ended and this is written; its own process died afterwards: %s"
+    _say(logging.WARNING, text, task, death)
 
 
 def lines_not_written(using: str, error: BaseException) -> None:

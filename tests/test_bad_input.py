@@ -132,6 +132,24 @@ def test_what_is_no_task_is_refused(value):
     assert caught.value.index == 1
 
 
+@pytest.mark.parametrize("value", NO_TASKS, ids=named)
+@pytest.mark.parametrize("wait", [None, 5])
+def test_so_it_is_with_debounce_in_the_same_words(value, wait):
+    with pytest.raises(TaskTypeError) as usual:
+        add_task(value)
+    with pytest.raises(TaskTypeError) as caught:
+        add_task(value, on_conflict="debounce", wait=wait)
+    assert str(caught.value) == str(usual.value)
+
+
+@pytest.mark.parametrize("value", NO_TASKS, ids=named)
+@pytest.mark.parametrize("on_conflict", ["replace", "keep", "earliest", "raise", "debounce"])
+def test_what_is_no_task_among_many_is_refused_by_the_exception_family(value, on_conflict):
+    with pytest.raises(TaskValueError) as caught:
+        add_tasks([value], on_conflict=on_conflict)
+    assert caught.value.field == ("on_conflict" if on_conflict == "debounce" else "task")
+
+
 @pytest.mark.parametrize("value", [None, 5, Task()], ids=named)
 def test_what_is_no_batch_of_tasks_is_refused(value):
     with pytest.raises(TaskTypeError) as caught:

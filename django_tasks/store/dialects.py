@@ -218,6 +218,10 @@ class Dialect:
         """Tell if the driver's error has a number by which it can be told from others."""
         raise NotImplementedError
 
+    def was_cut_off(self, cause: BaseException) -> bool:
+        """Tell if the server has ended a statement that took longer than its bound."""
+        return False
+
     # Sessions
 
     def bound(self, bounds: Bounds) -> None:
@@ -329,6 +333,9 @@ class PostgreSQL(Dialect):
     def has_number(self, cause: BaseException) -> bool:
         return getattr(cause, "sqlstate", None) is not None
 
+    def was_cut_off(self, cause: BaseException) -> bool:
+        return getattr(cause, "sqlstate", None) == "57014"
+
     def execute(self, template: str, params: Params = ()) -> int:
         with self._locally_bound():
             return super().execute(template, params)
@@ -412,6 +419,9 @@ class MySQL(Dialect):
 
     def has_number(self, cause: BaseException) -> bool:
         return _number(cause) != 0
+
+    def was_cut_off(self, cause: BaseException) -> bool:
+        return _number(cause) in (1969, 3024)  # MariaDB's, MySQL's
 
     def bound(self, bounds: Bounds) -> None:
         # Of rows, and of tables: a migration waits for a report, and all who come wait behind it,

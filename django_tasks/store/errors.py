@@ -40,3 +40,12 @@ def kind_of(error: BaseException, *, using: str) -> Kind:
     if dialect.is_of_world(cause) or (is_of_connection and not dialect.has_number(cause)):
         return Kind.WORLD
     return Kind.DATA if isinstance(error, UNSTORABLE) else Kind.UNKNOWN
+
+
+def was_cut_off(error: BaseException, *, using: str) -> bool:
+    """Tell if the server has ended the statement because it took longer than its bound.
+
+    Such an error is the world's. But a statement that is always too long for its bound is none that
+    waiting helps: half as many rows may fit.
+    """
+    return isinstance(error, Error) and judge_of(using).was_cut_off(error.__cause__ or error)

@@ -9,7 +9,7 @@ another: *lost*, an event and never a write).
 from collections.abc import Sequence
 from datetime import datetime
 from operator import attrgetter
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from django_tasks.claimed import Claimed
 from django_tasks.exceptions import ClaimLost
@@ -17,11 +17,14 @@ from django_tasks.history import Line
 from django_tasks.outcomes import Again, Done, Fail, GiveBack, Outcome, Reschedule, Retry, Unsettled
 from django_tasks.status import Status
 from django_tasks.store import history
+from django_tasks.store.bounds import bounded_transaction
 from django_tasks.store.claim import OWNED_SQL
 from django_tasks.store.dialects import Dialect, dialect_of, flat, marks
 from django_tasks.store.leave import Key, Leaving, leave, remove, waiting
 from django_tasks.store.transactions import write_transaction
 
+# How long to wait for a row that somebody is just writing, in seconds.
+LONGEST_WAIT = 5.0
 _ERASED = f"({Status.CANCELLING:d})"
 
 
@@ -107,33 +110,50 @@ def finish_inside(end: Ended, now: datetime, *, using: str) -> bool:
     return not result.released
 
 
+def is_ours(claimed: Claimed, *, using: str) -> bool:
+    """Whether a row is still owned by this very claim, even if it was moved meanwhile.
+
+    Race: somebody else's transaction is just ending it. The row is locked, so its commit is waited
+    for: five seconds at most. Database errors pass, that of this wait among them.
+    """
+    with bounded_transaction(using, LONGEST_WAIT):
+        return bool(_owned(dialect_of(using), [claimed]))
+
+
 def release(dialect: Dialect, claims: Sequence[Claimed], now: datetime) -> set[int]:
     """Give up rows that moved under us but are still ours; returns their ids.
 
     CANCELLING rows go; the others wait again with the ``when`` and ``biz_ext`` somebody set. Must
     run inside a transaction: the rows are locked first and then written as they were found.
 
+    """
+    found = _owned(dialect, claims)
+    erased = [Key(*row[:3]) for row in found if row[3] == Status.CANCELLING]
+    kept = [waiting(Key(*row[:3])) for row in found if row[3] != Status.CANCELLING]
+    return remove(dialect, erased, _ERASED) | leave(dialect, kept, now)
+
+
+def _owned(dialect: Dialect, claims: Sequence[Claimed]) -> list[tuple[Any, ...]]:
+    """The rows of these claims that are still ours, locked: id, version, owner, status.
+
     "Ours" is by owner and time of claim: the same worker may have claimed the row anew since.
     """
+    if not claims:
+        return []
     ours = {
         (claim.id, claim.worker_id, dialect.from_column(dialect.to_column(claim.claim_time)))
         for claim in claims
     }
-    if not ours:
-        return set()
     ids = sorted(claim.id for claim in claims)
     template = (
         "SELECT id, version, claimed_by, status, claim_time FROM {task}"
         f" WHERE id IN ({marks(len(ids))}) AND status IN {OWNED_SQL} ORDER BY id{dialect.lock}"
     )
-    found = [
-        row
+    return [
+        row[:4]
         for row in dialect.fetch(template, ids)
         if row[4] is not None and (row[0], row[2], dialect.from_column(row[4])) in ours
     ]
-    erased = [Key(*row[:3]) for row in found if row[3] == Status.CANCELLING]
-    kept = [waiting(Key(*row[:3])) for row in found if row[3] != Status.CANCELLING]
-    return remove(dialect, erased, _ERASED) | leave(dialect, kept, now)
 
 
 def is_cancelled(claimed: Claimed, *, using: str) -> bool:

@@ -30,9 +30,9 @@ _TYPES = (
 
 
 def write(dialect: Dialect, lines: Sequence[Line]) -> None:
-    """Add lines."""
-    if lines:
-        source, params = dialect.source(_TYPES, [_values(dialect, line) for line in lines])
+    """Add lines, in several statements if they are long; call inside a transaction."""
+    for batch in batches(lines, AT_ONCE, lambda line: [line.error]):
+        source, params = dialect.source(_TYPES, [_values(dialect, line) for line in batch])
         dialect.execute(f"INSERT INTO {{run}} ({_COLUMNS}) {source}", params)
 
 
@@ -43,8 +43,7 @@ def record(lines: Sequence[Line], *, using: str) -> None:
     than its lease for whoever has the table locked.
     """
     with write_transaction(using):
-        for batch in batches(lines, AT_ONCE, lambda line: [line.error]):
-            write(dialect_of(using), batch)
+        write(dialect_of(using), lines)
 
 
 def prune(before: datetime, *, using: str) -> bool:

@@ -9,6 +9,7 @@ from datetime import datetime
 from typing import Any, NamedTuple
 
 from django_tasks.status import FINISHABLE, Status
+from django_tasks.store.batches import batches
 from django_tasks.store.dialects import Dialect, flat, marks
 
 FINISHABLE_SQL = f"({', '.join(str(int(status)) for status in FINISHABLE)})"
@@ -62,11 +63,20 @@ def leave(dialect: Dialect, rows: Sequence[Leaving], now: datetime) -> set[int]:
     """Hand rows back, changed: unowned, version + 1. Returns the ids that were still as claimed.
 
     Race: an add, a cancel, or a rescue may have moved a row since; then its version or its owner
-    is another and it is not matched. Sorted by id, so that two batches never wait crosswise.
+    is another and it is not matched. Sorted by id, so that two batches never wait crosswise. In
+    several statements if the texts are too long for one: call inside a transaction.
     """
-    if not rows:
-        return set()
-    rows = sorted(rows)
+    matched: set[int] = set()
+    for batch in batches(sorted(rows), max(1, len(rows)), _texts):
+        matched |= _leave(dialect, batch, now)
+    return matched
+
+
+def _texts(row: Leaving) -> tuple[str | None, str]:
+    return row.biz_ext, row.last_error
+
+
+def _leave(dialect: Dialect, rows: list[Leaving], now: datetime) -> set[int]:
     if dialect.returns_updates:
         return {row[0] for row in dialect.fetch(*_leave_returning(dialect, rows, now))}
     matched = _locked(dialect, [row[:3] for row in rows], FINISHABLE_SQL)

@@ -1,6 +1,8 @@
 """What to claim next, and how long to sleep when there is nothing."""
 
+from collections.abc import Callable
 from datetime import datetime, timedelta
+from functools import partial
 from math import inf
 from random import uniform
 
@@ -8,13 +10,13 @@ from django_tasks.claimed import Claimed
 from django_tasks.store import claim as store
 from django_tasks.store.claim import Claimer, Lane
 from django_tasks.store.connection import drop_connection
-from django_tasks.store.errors import Kind, kind_of
+from django_tasks.store.errors import Kind, kind_of, was_cut_off
 from django_tasks.store.finish import Ended
 from django_tasks.worker.config import WorkerConfig
 from django_tasks.worker.executor import Executor
 from django_tasks.worker.finisher import Finisher
 from django_tasks.worker.gates import Gates
-from django_tasks.worker.lanes import Lanes, Troubled
+from django_tasks.worker.lanes import Lanes, Portions, Troubled
 from django_tasks.worker.membership import Membership
 from django_tasks.worker.suspects import Suspects
 
@@ -47,7 +49,10 @@ class Claiming:
         membership: Membership,
         executor: Executor,
         finisher: Finisher,
+        unsure: Callable[[], None] = lambda: None,
     ) -> None:
+        """``unsure`` is called when a claim may have been stored although it has failed."""
+        self._unsure = unsure
         self._config = config
         self._membership = membership
         self._executor = executor
@@ -56,6 +61,9 @@ class Claiming:
         self._gates = Gates(config, membership)
         self._suspects = Suspects(config.using, self._gates, finisher)
         self._troubled = Troubled(config.using)
+        # Of the suspects of a lane: those that cannot be claimed must not close it for the others.
+        self._troubled_suspects = Troubled(config.using)
+        self._portions = Portions(config.batch_size)
         self._claimed = 0
         # What the last look found and has not been used up, when to look again, and whether the
         # last claim was full.
@@ -118,7 +126,11 @@ class Claiming:
         return [lane for lane in lanes if gates.is_open(lane) and troubled.is_open(lane)]
 
     def _claim_suspect(self, now: datetime) -> int:
-        claims = self._suspects.claim(self._claimer(), now)
+        lane, troubled = self._suspects.take_lane(), self._troubled_suspects
+        if lane is None or not troubled.is_open(lane):
+            return 0
+        claim = partial(self._suspects.claim, self._claimer(), lane, now)
+        claims = self._claim_unless_troubled(troubled, lane, claim)
         self._start(claims, first=True)
         return len(claims)
 
@@ -130,9 +142,10 @@ class Claiming:
                 break
             if not self._gates.is_open(lane):
                 continue
-            limit = min(room - taken, self._config.batch_size)
+            limit = min(room - taken, self._portions.of(lane))
             begun = self._membership.clock.monotonic()
-            claims = self._claim_unless_troubled(claimer, lane, now, limit, careful)
+            claim = partial(self._claim_portion, claimer, lane, now, limit, careful)
+            claims = self._claim_unless_troubled(self._troubled, lane, claim)
             took = self._membership.clock.monotonic() - begun
             self._lead = min(LONGEST_LEAD, max(took, LEAD_KEPT * self._lead))
             self._start(claims, first=self._gates.has_limit(lane))
@@ -142,22 +155,41 @@ class Claiming:
         return taken
 
     def _claim_unless_troubled(
-        self, claimer: Claimer, lane: Lane, now: datetime, most: int, careful: bool
+        self, troubled: Troubled, lane: Lane, claim: Callable[[], list[Claimed]]
     ) -> list[Claimed]:
-        """Claim from one lane; an error that is this lane's own must not stop the others."""
+        """Claim from one lane; an error that is this lane's own must not stop the others.
+
+        Race: the claim was committed before the error came, with its answer or over it. Then its
+        rows are strays.
+        """
         try:
-            claims = self._claim_lane(claimer, lane, now, most, careful)
+            claims = claim()
         except Exception as error:
             kind = kind_of(error, using=self._config.using)
             if kind in (Kind.WORLD, Kind.CONTENTION):
                 raise
-            self._troubled.note(lane, error)
+            self._unsure()
+            troubled.note(lane, error)
             if kind is Kind.UNKNOWN:
                 # Perhaps this session's own fault, such as a plan that it keeps and a migration has
                 # made wrong. A ping would find nothing.
                 drop_connection(self._config.using)
             return []
-        self._troubled.forget(lane)
+        troubled.forget(lane)
+        return claims
+
+    def _claim_portion(
+        self, claimer: Claimer, lane: Lane, now: datetime, most: int, careful: bool
+    ) -> list[Claimed]:
+        """Claim from one lane, and note how much of it goes into one statement."""
+        try:
+            claims = self._claim_lane(claimer, lane, now, most, careful)
+        except Exception as error:
+            if was_cut_off(error, using=self._config.using):
+                self._portions.halve(lane, most)
+            raise
+        if claims:
+            self._portions.grow(lane)
         return claims
 
     def _claim_lane(

@@ -96,6 +96,9 @@ def _stop_at_exit() -> None:
 
 
 def _stop_in_time() -> None:
+    """Stop, and say in the database of what still runs at the deadline that this is no death."""
     with _lock:
         workers = list(_workers)
-    stop_all(workers, max((each.config.shutdown_timeout for each in workers), default=0.0))
+    timeout = max((each.config.shutdown_timeout for each in workers), default=0.0)
+    for worker in stop_all(workers, timeout):
+        worker.abandon()

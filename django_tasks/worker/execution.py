@@ -68,7 +68,7 @@ from django_tasks.recurrence import (
 from django_tasks.registry import handler_for, terms_for
 from django_tasks.running import RunningTask
 from django_tasks.store.errors import Kind, kind_of
-from django_tasks.store.finish import Ended, await_claim, finish_inside, is_cancelled
+from django_tasks.store.finish import Ended, await_claim, finish_inside, is_cancelled, is_ours
 from django_tasks.store.transactions import write_transaction
 from django_tasks.times import aware
 from django_tasks.worker.coroutines import EventLoop
@@ -255,10 +255,22 @@ class Runner:
             run = Run(claimed, handler, task, started, [])
             with suppress(TaskException):
                 run = self._with_schedule(run) if claimed.schedule else run
-            outcome: Outcome = self._failed(run, error, ticks() - started.monotonic)
-            if isinstance(outcome, Retry):
-                outcome = replace(outcome, is_suspect=True)
-            return self._ended(run, outcome)
+            return self._ended(run, self._after_death(run, error))
+
+    def _after_death(self, run: Run, death: ProcessDied) -> Outcome:
+        """What a run's own process has left behind: a failed attempt, or an end that is written.
+
+        Race: it died between the commit of an ``atomic`` run and its answer.
+        """
+        duration = ticks() - run.started.monotonic
+        try:
+            if run.handler.atomic and not is_ours(run.claimed, using=self._using):
+                logs.died_after_its_end(run.task, death)
+                return Settled()
+        except Error as error:
+            return self._unsettled(run, error, duration)
+        outcome = self._failed(run, death, duration)
+        return replace(outcome, is_suspect=True) if isinstance(outcome, Retry) else outcome
 
     def _ended(self, run: Run, outcome: Outcome) -> Ended:
         """The end of a run, with its line if the history is to keep one."""

@@ -30,7 +30,7 @@ from django_tasks.outcomes import (
 from django_tasks.registry import terms_for
 from django_tasks.store import hints, history
 from django_tasks.store.batches import batches
-from django_tasks.store.errors import Kind, kind_of
+from django_tasks.store.errors import Kind, kind_of, was_cut_off
 from django_tasks.store.finish import Ended, finish
 from django_tasks.worker.config import WorkerConfig
 
@@ -83,7 +83,8 @@ class Finisher:
         self._ends: list[Ended] = []
         self._doubtful: set[Claimed] = set()
         self._lost: list[Ended] = []
-        # The most that go into one statement: halved where one of them cannot be written.
+        # The most that go into one statement: halved where one of them cannot be written, or where
+        # the server cuts it off.
         self._most = config.batch_size
         # Refusals in a row with errors of no known kind, and those of single ends.
         self._streak = 0
@@ -183,9 +184,18 @@ class Finisher:
             return "go on"
         # Perhaps written all the same: then the next try finds nothing, and nobody is told.
         self._doubtful.update(end.claimed for end in batch)
+        if was_cut_off(error, using=self._using):
+            self._halve(batch)
+            return "pass"
         if kind is Kind.UNKNOWN or _length(batch) > LARGE_TEXT:
             return self._note_refusal(batch, error, now)
         return "pass"
+
+    def _halve(self, batch: list[Ended]) -> None:
+        """Write fewer at once. It is nobody's fault: a single end is only put behind the others."""
+        self._most = max(1, len(batch) // 2)
+        if len(batch) == 1:
+            self._ends.append(self._ends.pop(0))
 
     def _note_success(self, count: int) -> None:
         self._written += count

@@ -89,4 +89,30 @@ class Troubled:
             self._known.pop(lane[:3], None)
 
 
+class Portions:
+    """How much of a lane is claimed at once. Used by the poller thread alone.
+
+    Less where the server cuts the claim off, which takes longer than its bound: repeated at the
+    same size it would never end. Of each lane by itself, or the claims of another one that go well
+    would have this one's grow again.
+    """
+
+    def __init__(self, most: int) -> None:
+        self._most = most
+        self._known: dict[tuple[str, int, str], int] = {}
+
+    def of(self, lane: Lane) -> int:
+        """How many tasks of ``lane`` may be claimed at once."""
+        return self._known.get(lane[:3], self._most)
+
+    def halve(self, lane: Lane, tried: int) -> None:
+        """A claim of ``tried`` tasks was cut off."""
+        self._known[lane[:3]] = max(1, tried // 2)
+
+    def grow(self, lane: Lane) -> None:
+        """A claim has brought something."""
+        if self._known and (portion := 2 * self._known.pop(lane[:3], self._most)) < self._most:
+            self._known[lane[:3]] = portion
+
+
 _NO_TROUBLE = Trouble(float("-inf"), FIRST_PAUSE / 2)

@@ -59,7 +59,7 @@ class Poller:
         self._membership = membership
         self._executor = executor
         self._finisher = Finisher(config, membership.name, tell)
-        self._claiming = Claiming(config, membership, executor, self._finisher)
+        self._claiming = Claiming(config, membership, executor, self._finisher, self.unsure)
         self._rescuer = Rescuer(membership, config.using, tell)
         self._pruner = Pruner(config.using, membership)
         self._recurring = Recurring(config.using, membership.clock)

@@ -11,6 +11,7 @@ from django_tasks.recurrence import attempts_of
 from django_tasks.registry import terms_for
 from django_tasks.store import rescue as store
 from django_tasks.store import workers
+from django_tasks.store.connection import drop_connection
 from django_tasks.store.errors import Kind, kind_of
 from django_tasks.store.rescue import Orphan
 from django_tasks.worker.membership import Membership
@@ -35,6 +36,9 @@ class Rescuer:
         self._dead: list[workers.Peer] = []
         self._owners: list[int] = []
         self._is_look_due = False
+        # How many owners one piece frees the rows of, and those whose rows the database refuses.
+        self._at_once = WORKERS_AT_ONCE
+        self._refused: set[int] = set()
 
     def look(self, *, thorough: bool) -> None:
         """Note whose lease had run out at the last heartbeat. Asks the database nothing.
@@ -65,12 +69,22 @@ class Rescuer:
         elif self._is_look_due:
             self._owners = workers.orphaning_owners(using=self._using)
             self._is_look_due = False
+            self._at_once = WORKERS_AT_ONCE
         elif self._owners:
-            return self._free(self._owners[:WORKERS_AT_ONCE])
+            return self._free(self._owners[: self._at_once])
         return 0
 
     def _free(self, owners: Sequence[int]) -> int:
-        rescued = self._rescued(owners, self._membership.clock.now())
+        try:
+            rescued = self._rescued(owners, self._membership.clock.now())
+        except Exception as error:
+            kind = kind_of(error, using=self._using)
+            if kind in (Kind.WORLD, Kind.CONTENTION):
+                raise
+            self._put_off(owners, error)
+            if kind is Kind.UNKNOWN:
+                drop_connection(self._using)  # perhaps this session's own fault
+            return 0
         if not rescued.freed:
             del self._owners[: len(owners)]
         for row in rescued.failed:
@@ -85,6 +99,21 @@ class Rescuer:
         self._tell_of(rescued.freed)
         return len(rescued.freed)
 
+    def _put_off(self, owners: Sequence[int], error: Exception) -> None:
+        """Rows that the database refuses must not be tried for ever before all others.
+
+        The owners are taken one by one until the next look; the one whose rows they are is left out
+        until then, and named in the log once.
+        """
+        if len(owners) > 1:
+            self._at_once = 1
+            return
+        (owner,) = owners
+        self._owners.remove(owner)
+        if owner not in self._refused:
+            self._refused.add(owner)
+            logs.not_rescued(self._using, owner, error)
+
     def _rescued(self, owners: Sequence[int], now: datetime) -> store.Rescued:
         """Free rows, without their lines if the history does not take them."""
         try:
@@ -92,8 +121,9 @@ class Rescuer:
         except Exception as error:
             if kind_of(error, using=self._using) in (Kind.WORLD, Kind.CONTENTION):
                 raise
+            rescued = store.rescue(owners, _attempts_allowed, now, using=self._using)
             logs.lines_not_written(self._using, error)
-            return store.rescue(owners, _attempts_allowed, now, using=self._using)
+            return rescued
 
     def _tell_of(self, freed: Sequence[Orphan]) -> None:
         for owner, count in Counter(row.owner for row in freed).items():

@@ -42,11 +42,15 @@ class Suspects:
             seen = (lane for lane in due if store.has_suspects(lane, now, using=self._using))
             self._lane = next(seen, None)
 
-    def claim(self, claimer: Claimer, now: datetime) -> list[Claimed]:
-        """Claim one if none is in hand; steps over what somebody holds locked."""
+    def take_lane(self) -> Lane | None:
+        """The lane where some were seen, once, if one of them may be claimed now."""
         lane, self._lane = self._lane, None
         if lane is None or self._is_one_in_hand() or not self._gates.is_open(lane):
-            return []
+            return None
+        return lane
+
+    def claim(self, claimer: Claimer, lane: Lane, now: datetime) -> list[Claimed]:
+        """Claim one from ``lane``; steps over what somebody holds locked."""
         take = partial(store.claim_alone, claimer, lane, now, using=self._using, careful=True)
         if self._gates.has_limit(lane):
             claims = self._gates.claim(lane, now, lambda _: take())

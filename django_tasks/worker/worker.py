@@ -93,12 +93,17 @@ class Worker:
         """Say in the database that what still runs is abandoned in order, by a process that ends.
 
         Call right before the process ends: the runs go on until then. Does nothing that takes
-        longer than two seconds, whatever the database does.
+        longer than two seconds, whatever the database does; where no thread can be started any
+        more, than the bounds of a heartbeat.
         """
         if self._poller.running():
             thread = Thread(target=self._forgive, name="django_tasks-abandon", daemon=True)
-            thread.start()
-            thread.join(FORGIVE_SECONDS)
+            try:
+                thread.start()
+            except RuntimeError:  # Python 3.12 and later start no thread when a process exits
+                self._forgive()
+            else:
+                thread.join(FORGIVE_SECONDS)
 
     def _forgive(self) -> None:
         take_connection(self.config.using, self.config.heartbeat_bounds)

@@ -10,7 +10,7 @@ import threading
 from pathlib import Path
 from typing import Any
 
-from django.db import connections
+from django.db import connections, transaction
 
 from django_tasks.api import TaskHandler, start
 from django_tasks.running import RunningTask
@@ -23,6 +23,13 @@ class Apart(TaskHandler):
 
     def handle(self, task: RunningTask) -> None:
         globals()[task.biz_ext["does"]](Place(task.biz_ext["folder"]))
+
+
+class Effect(Apart):
+    """The same with an end that the process writes itself."""
+
+    biz_code = "effect"
+    atomic = True
 
 
 class Place:
@@ -97,6 +104,11 @@ def dies(place: Place) -> None:
 
 def exits(place: Place) -> None:
     os._exit(86)
+
+
+def dies_after_its_commit(place: Place) -> None:
+    """Before it answers."""
+    transaction.on_commit(lambda: os._exit(86))
 
 
 def leaves_a_process(place: Place) -> None:

@@ -19,18 +19,25 @@ from typing import Any
 
 import pytest
 from django.conf import settings
-from django.db import connections
+from django.db import OperationalError, connections
 from django.test import override_settings
 
+from django_tasks import signals
 from django_tasks.claimed import Claimed
-from django_tasks.outcomes import Done, GiveBack
+from django_tasks.hostclock import utc_now
+from django_tasks.models import Task
+from django_tasks.outcomes import Again, Done, Fail, GiveBack, Settled, Unsettled
+from django_tasks.status import Status
+from django_tasks.store.claim import Claimer, claim_alone, lanes
 from django_tasks.store.finish import Ended
-from django_tasks.worker import isolation
+from django_tasks.worker import execution, isolation
 from django_tasks.worker.isolation import NoProcess, NotRun, ProcessDied, run_apart
 from tests.conftest import Elsewhere
-from tests.habits.apart import Place
+from tests.factories import table
+from tests.habits.apart import Effect, Place
 from tests.vendor import ON_SQLITE
 from tests.waiting import DEADLINE, eventually
+from tests.worker.parts import added, heard, joined, runner
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -218,3 +225,70 @@ def test_it_has_the_flags_of_the_interpreter(
     monkeypatch.setattr(subprocess, "_args_from_interpreter_flags", lambda: ["-I", "-O"])
     assert apart("tells").outcome == Done()
     assert place.told()["optimize"] == 1
+
+
+# A death around the commit of an atomic run
+
+
+class Told(Effect):
+    """The worker's side of the handler, which keeps what it is told."""
+
+    def __init__(self) -> None:
+        self.failures: list[BaseException] = []
+
+    def on_failure(self, task: Any, error: BaseException) -> None:
+        self.failures.append(error)
+
+
+@pytest.fixture
+def effect(apart: Apart, handlers: Any, monkeypatch: pytest.MonkeyPatch) -> Told:
+    """A handler with one attempt, here and in the process that runs its suspects."""
+    monkeypatch.setenv("TEST_HANDLERS", "tests.habits.apart.Effect")
+    told = Told()
+    handlers(told)
+    return told
+
+
+def run_suspect(does: str, tmp_path: Path) -> Ended:
+    """Claim a task that was rescued twice, and run it as a worker does."""
+    membership = joined()
+    added("1", "effect", biz_ext={"does": does, "folder": str(tmp_path)})
+    table().update(rescues=2, attempts=2)
+    (lane,) = lanes(using="default")
+    (claim,) = claim_alone(Claimer(membership.worker_id), lane, utc_now(), using="default")
+    return runner(membership)(claim)
+
+
+def test_a_process_that_dies_between_its_commit_and_its_answer_has_not_failed(
+    effect: Told, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    with heard(signals.task_failed) as failed:
+        ended = run_suspect("dies_after_its_commit", tmp_path)
+    assert ended.outcome == Settled()
+    assert not Task.objects.exists()
+    assert (effect.failures, failed) == ([], [])
+    assert "effect/1 has ended and this is written" in caplog.text
+    assert "exit code 86" in caplog.text
+
+
+def test_one_that_dies_before_its_commit_has_failed(effect: Told, tmp_path: Path) -> None:
+    with heard(signals.task_failed) as failed:
+        ended = run_suspect("exits", tmp_path)
+    assert isinstance(ended.outcome, Fail)
+    assert Task.objects.get().status == Status.RUNNING
+    assert len(effect.failures) == len(failed) == 1
+
+
+def test_if_the_database_does_not_say_which_nobody_is_told_of_a_failure(
+    effect: Told, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The end that is written then matches the row only if the commit did not go through."""
+
+    def silent(*args: Any, **kwargs: Any) -> bool:
+        raise OperationalError("server has gone away")
+
+    monkeypatch.setattr(execution, "is_ours", silent)
+    ended = run_suspect("exits", tmp_path)
+    assert isinstance(ended.outcome, Unsettled)
+    assert isinstance(ended.outcome.otherwise, Again)
+    assert effect.failures == []

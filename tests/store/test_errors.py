@@ -12,11 +12,13 @@ from django.db import (
     InternalError,
     OperationalError,
     connections,
+    transaction,
 )
 
 from django_tasks.store import errors
 from django_tasks.store.dialects import Dialect, MariaDB, MySQL, PostgreSQL, SQLite
-from django_tasks.store.errors import Kind, kind_of
+from django_tasks.store.errors import Kind, kind_of, was_cut_off
+from tests.vendor import ON_SQLITE, VENDOR
 
 WORLD, CONTENTION, DATA, UNKNOWN = Kind
 
@@ -137,3 +139,41 @@ def test_sqlite_by_code(
 def test_what_python_raises_on_the_way(error: Exception, expected: Kind) -> None:
     """PyMySQL fails so over a connection that another error has closed."""
     assert kind_of(error, using="default") is expected
+
+
+# Statements that take longer than their bound
+
+
+@pytest.mark.parametrize(
+    ("server", "cause", "expected"),
+    [
+        (PostgreSQL, Cause("text", sqlstate="57014"), True),
+        (PostgreSQL, Cause("text", sqlstate="57P01"), False),
+        (MariaDB, Cause(1969, "text"), True),
+        (MySQL, Cause(3024, "text"), True),
+        (MySQL, Cause(2013, "text"), False),
+        (SQLite, Cause("text", sqlite_errorcode=9), False),
+    ],
+    ids=repr,
+)
+def test_a_statement_that_was_cut_off_is_told_from_an_outage(
+    monkeypatch: pytest.MonkeyPatch, server: type[Dialect], cause: Cause, expected: bool
+) -> None:
+    error = OperationalError("text")
+    assert kind(monkeypatch, server, error, cause) is WORLD
+    assert was_cut_off(error, using="default") is expected
+
+
+TOO_LONG = {
+    "mysql": "SET STATEMENT max_statement_time = 0.01 FOR SELECT SLEEP(30)",
+    "postgresql": "SET LOCAL statement_timeout = 10; SELECT pg_sleep(30)",
+}
+
+
+@pytest.mark.skipif(ON_SQLITE, reason="SQLite has no bound of statements")
+@pytest.mark.django_db(transaction=True)
+def test_that_is_what_the_server_says() -> None:
+    with pytest.raises(OperationalError) as caught, transaction.atomic():
+        connections["default"].cursor().execute(TOO_LONG[VENDOR])
+    assert kind_of(caught.value, using="default") is WORLD
+    assert was_cut_off(caught.value, using="default")

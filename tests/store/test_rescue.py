@@ -2,12 +2,12 @@
 
 import pytest
 
-from django_tasks.models import Task
+from django_tasks.models import Task, TaskRun
 from django_tasks.outcomes import Done
 from django_tasks.status import OWNED, UNOWNED, Status
 from django_tasks.store.finish import Ended, finish
 from django_tasks.store.rescue import ROWS_AT_ONCE, forgive, give_back_strays, rescue
-from tests.factories import NOW, WORKER, a_claim, a_row, in_utc, later, rows, state, the_row
+from tests.factories import NOW, WORKER, a_claim, a_line, a_row, in_utc, later, rows, state, the_row
 
 pytestmark = pytest.mark.django_db
 
@@ -210,3 +210,34 @@ def test_rows_that_the_worker_knows_of_and_those_of_others_are_no_strays():
 
     assert give_back_strays(DEAD, {mine.pk}, NOW, using="default") == 1
     assert [state(num)[0] for num in "123"] == [Status.RUNNING, Status.RUNNING, Status.PENDING]
+
+
+# Long texts
+
+
+# As long as an error is kept; so many of them are more than MariaDB's server takes at once.
+LONG = "\U0001f600" * 10_000
+MANY = 500
+
+
+def many_rows_with_long_errors():
+    for start in range(0, MANY, 100):  # in parts: Django's bulk_create does not split
+        numbers = range(start, start + 100)
+        rows(numbers, status=Status.RUNNING, claimed_by=DEAD, last_error=LONG)
+
+
+def test_many_rows_and_lines_with_long_errors_are_rescued():
+    many_rows_with_long_errors()
+    line = a_line(error=LONG)
+
+    result = rescue((DEAD,), lambda row: 3, NOW, lambda row, failed: line, using="default")
+    assert len(result.freed) == MANY
+    assert Task.objects.filter(status=Status.PENDING, last_error=LONG).count() == MANY
+    assert TaskRun.objects.filter(error=LONG).count() == MANY
+
+
+def test_many_strays_with_long_errors_go_back():
+    many_rows_with_long_errors()
+
+    assert give_back_strays(DEAD, [], NOW, using="default") == MANY
+    assert Task.objects.filter(status=Status.PENDING, last_error=LONG).count() == MANY

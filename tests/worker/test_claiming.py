@@ -4,13 +4,15 @@ from datetime import datetime, timedelta
 from typing import Any
 
 import pytest
-from django.db import DataError, OperationalError, connection
+from django.db import DataError, OperationalError, connection, connections
 from django.test.utils import CaptureQueriesContext
 
 from django_tasks.client import cancel_task
 from django_tasks.clock import Clock, ClockReading
 from django_tasks.models import Task
 from django_tasks.store import claim as store
+from django_tasks.store import errors
+from django_tasks.store.dialects import PostgreSQL
 from django_tasks.worker import claiming
 from django_tasks.worker.claiming import (
     ASIDE_SECONDS,
@@ -21,6 +23,7 @@ from django_tasks.worker.claiming import (
 )
 from django_tasks.worker.finisher import Finisher
 from django_tasks.worker.membership import Membership
+from django_tasks.worker.poller import Poller
 from tests.factories import table
 from tests.worker.conftest import Register
 from tests.worker.parts import (
@@ -481,6 +484,30 @@ def test_a_suspect_that_went_away_stops_nobody(register: Register) -> None:
     assert claimer.keys() == ["a"]
 
 
+def test_suspects_that_cannot_be_claimed_keep_nothing_else_from_being_claimed(
+    register: Register, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Not even what is in the same lane; and they are not asked for again at each look."""
+    asked: list[Any] = []
+
+    def fails(claimer: Any, lane: Any, *args: Any, **kwargs: Any) -> Any:
+        asked.append(lane)
+        raise DataError("integer out of range")
+
+    register(lambda task: None)
+    suspicious("s")
+    monkeypatch.setattr(store, "claim_alone", fails)
+    claimer = Claimer()
+    for number in ("a", "b", "c"):
+        added(number)
+        claimer.claiming.look_for_suspects()
+        claimer.claim()
+    assert claimer.keys() == ["a", "b", "c"]
+    assert len(asked) == 1
+    (record,) = caplog.records
+    assert "integer out of range" in record.getMessage()
+
+
 # Errors that are one lane's own
 
 
@@ -535,6 +562,38 @@ def test_an_error_of_no_known_kind_may_be_the_sessions_own(
     assert drops == dropped
 
 
+@pytest.mark.parametrize(
+    "error", [DataError("the answer makes no sense"), AttributeError("no known kind")], ids=repr
+)
+@pytest.mark.parametrize("verb", ["claim", "claim_alone"])
+def test_what_was_claimed_by_a_statement_that_failed_after_its_commit_goes_back(
+    register: Register, monkeypatch: pytest.MonkeyPatch, verb: str, error: Exception
+) -> None:
+    """Nobody hears of an error that closes a lane: strays are looked for all the same."""
+    register(lambda task: None)
+    suspicious("s")
+    if verb == "claim":
+        table().update(rescues=0)
+    membership = joined()
+    poller = Poller(config(), membership, Hands(runner(membership)))  # type: ignore[arg-type]
+    claim = getattr(store, verb)
+
+    def loses_its_answer(*args: Any, **kwargs: Any) -> Any:
+        assert len(claim(*args, **kwargs)) == 1
+        raise error
+
+    monkeypatch.setattr(claiming, "drop_connection", lambda using: None)
+    with monkeypatch.context() as patch:
+        patch.setattr(store, verb, loses_its_answer)
+        poller._claiming.look_for_suspects()
+        for _ in range(3):
+            poller.run_once()
+    assert [task.claimed_by for task in Task.objects.all()] == [membership.worker_id]
+    assert membership.beat("running", {})
+    poller._attend_heartbeat()
+    assert [task.claimed_by for task in Task.objects.all()] == [None]
+
+
 def test_an_outage_during_a_claim_is_no_lanes_own(
     register: Register, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -547,3 +606,41 @@ def test_an_outage_during_a_claim_is_no_lanes_own(
     monkeypatch.setattr(store, "claim", gone)
     with pytest.raises(OperationalError):
         claimer.claim()
+
+
+def test_a_claim_that_is_always_cut_off_is_halved_and_grows_again(
+    register: Register, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its lane by itself: claims of the others that go well say nothing of it."""
+    register(lambda task: None)
+    register(lambda task: None, "quick")
+    monkeypatch.setattr(errors, "judge_of", lambda using: PostgreSQL(connections[using]))
+    error = OperationalError("canceling statement due to statement timeout")
+    error.__cause__ = type("Cause", (Exception,), {"sqlstate": "57014"})()
+    for number in range(16):
+        added(str(number))
+    claim, limits = store.claim, []
+
+    def slow(by: Any, lane: Any, now: Any, limit: int, **facts: Any) -> Any:
+        if lane.biz_code == CODE:
+            limits.append(limit)
+            if limit > 4:
+                raise error
+        return claim(by, lane, now, limit, **facts)
+
+    monkeypatch.setattr(store, "claim", slow)
+    claimer = Claimer(size=100, batch_size=16)
+    for number in range(3):
+        added(str(number), "quick", priority=1)
+        if number < 2:
+            with pytest.raises(OperationalError):
+                claimer.claim()
+        else:
+            claimer.claim()
+    assert limits[:3] == [16, 8, 4]
+    assert sorted(claimer.keys(), key=int) == sorted(["0", "1", "2", *"0123"], key=int)
+    with pytest.raises(OperationalError):
+        claimer.claim()
+    assert limits[3:] == [8]
+    claimer.claim()
+    assert limits[3:] == [8, 4]

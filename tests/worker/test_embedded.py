@@ -184,6 +184,29 @@ def in_thread(function: Callable[[], Any]) -> Event:
     return done
 
 
+@pytest.mark.parametrize("starts_threads", [True, False])
+def test_what_still_runs_at_the_deadline_of_an_exit_is_abandoned_and_not_rescued(
+    register: Register, gate: Gate, monkeypatch: pytest.MonkeyPatch, starts_threads: bool
+) -> None:
+    """From Python 3.12 on no thread can be started any more when a process exits."""
+    start = Thread.start
+
+    def refuse(thread: Thread) -> None:
+        if thread.name == "django_tasks-abandon":
+            raise RuntimeError("can't create new thread at interpreter shutdown")
+        start(thread)
+
+    register(gate)
+    added()
+    api.start(**QUICK, shutdown_timeout=0.1)
+    assert gate.entered.wait(DEADLINE)
+    if not starts_threads:
+        monkeypatch.setattr(Thread, "start", refuse)
+    assert in_thread(embedded._stop_in_time).wait(DEADLINE)
+    # The rescue that will come counts it up to 0.
+    assert (stored().status, stored().rescues) == (Status.RUNNING, -1)
+
+
 def test_a_stop_that_waits_does_not_hold_up_another_one_with_a_timeout(
     register: Register, gate: Gate
 ) -> None:

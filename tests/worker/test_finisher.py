@@ -5,7 +5,7 @@ from datetime import datetime, timedelta, timezone
 from typing import Any
 
 import pytest
-from django.db import DatabaseError, DataError, IntegrityError, OperationalError
+from django.db import DatabaseError, DataError, IntegrityError, OperationalError, connections
 
 from django_tasks import signals
 from django_tasks.claimed import Claimed
@@ -26,8 +26,9 @@ from django_tasks.outcomes import (
 )
 from django_tasks.status import Status
 from django_tasks.store import claim as claims_of
-from django_tasks.store import history, rescue
+from django_tasks.store import errors, history, rescue
 from django_tasks.store.claim import Claimer
+from django_tasks.store.dialects import PostgreSQL
 from django_tasks.store.finish import Ended, finish
 from django_tasks.worker import finisher as module
 from django_tasks.worker.finisher import Finisher
@@ -416,6 +417,63 @@ def test_after_a_bad_end_others_go_in_batches_again(monkeypatch: pytest.MonkeyPa
     sizes.clear()
     write(finisher, claims[4:], *[Done()] * 4)
     assert sizes == [4]
+
+
+# Statements that are always cut off
+
+
+def cut_off(monkeypatch: pytest.MonkeyPatch) -> OperationalError:
+    """What a driver raises when its server has ended a statement that took too long."""
+    monkeypatch.setattr(errors, "judge_of", lambda using: PostgreSQL(connections[using]))
+    error = OperationalError("canceling statement due to statement timeout")
+    error.__cause__ = type("Cause", (Exception,), {"sqlstate": "57014"})()
+    return error
+
+
+def written_in(finisher: Finisher, cycles: int) -> int | None:
+    """How many cycles it took until all ends were written; None: more than ``cycles``."""
+    for cycle in range(1, cycles + 1):
+        try:
+            finisher.write(now(), careful=False)
+        except OperationalError:
+            continue
+        return cycle
+    return None
+
+
+def test_a_batch_that_is_always_cut_off_is_halved_and_grows_again(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    finisher, claims = holding(8)
+    error, sizes = cut_off(monkeypatch), []
+
+    def slow(ended: Sequence[Ended], *args: Any, **kwargs: Any) -> Any:
+        sizes.append(len(ended))
+        if len(ended) > 2:
+            raise error
+        return finish(ended, *args, **kwargs)
+
+    monkeypatch.setattr(module, "finish", slow)
+    finisher.add(Ended(claim, Done()) for claim in claims)
+    assert written_in(finisher, 10) == 5
+    assert sizes == [8, 4, 2, 4, 2, 4, 2, 2]
+    assert finisher.counters == {"done": 8}
+    assert not Task.objects.exists()
+
+
+def test_an_end_that_is_cut_off_alone_fails_nobody_and_holds_up_nobody(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    finisher, claims = holding(4)
+    error = cut_off(monkeypatch)
+    monkeypatch.setattr(module, "finish", refusing({claims[0].id}, error))
+    finisher.add(Ended(claim, Done()) for claim in claims)
+    assert written_in(finisher, 20) is None
+    assert [status(number) for number in range(4)] == [Status.RUNNING, None, None, None]
+    assert finisher.unwritten() == 1
+    monkeypatch.setattr(module, "finish", finish)
+    assert written_in(finisher, 1) == 1
+    assert finisher.counters == {"done": 4}
 
 
 # Errors of no known kind

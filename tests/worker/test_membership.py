@@ -6,7 +6,7 @@ from typing import Any
 from weakref import WeakKeyDictionary
 
 import pytest
-from django.db import DatabaseError, OperationalError
+from django.db import DatabaseError, DataError, OperationalError
 
 from django_tasks import signals
 from django_tasks.client import cancel_task, get_runs, pause_task
@@ -14,6 +14,7 @@ from django_tasks.models import Task, WorkerRow
 from django_tasks.status import Status
 from django_tasks.store import rescue as rescue_store
 from django_tasks.store import workers
+from django_tasks.worker import rescuer as rescuer_module
 from django_tasks.worker.membership import Membership
 from django_tasks.worker.rescuer import Rescuer, give_back_strays
 from tests.factories import table
@@ -577,6 +578,49 @@ def test_a_history_that_takes_no_line_keeps_nobody_from_a_rescue(
     assert rescue(judge) == 1
     assert stored().status == Status.PENDING
     assert "permission denied" in caplog.text
+
+
+@pytest.mark.parametrize(
+    ("error", "dropped"),
+    [(DataError("invalid byte"), set()), (DatabaseError("of no known kind"), {USING})],
+    ids=repr,
+)
+def test_a_row_that_cannot_be_freed_holds_up_no_other_and_is_said_once(
+    judge: Membership,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+    error: Exception,
+    dropped: set[str],
+) -> None:
+    """Its piece was the first again and again, for as long as the worker lived."""
+    free = rescue_store.rescue
+    drops: list[str] = []
+    monkeypatch.setattr(rescuer_module, "WORKERS_AT_ONCE", 2)
+    monkeypatch.setattr(rescuer_module, "drop_connection", drops.append)
+    owners = [judge.worker_id + 1000 + number for number in range(5)]
+    for number, owner in enumerate(owners):
+        added(str(number))
+        claimed(owner)
+
+    def refuse(asked: Any, *args: Any, **kwargs: Any) -> Any:
+        if owners[0] in asked:
+            raise error
+        return free(asked, *args, **kwargs)
+
+    monkeypatch.setattr(rescue_store, "rescue", refuse)
+    rescuer = Rescuer(judge, USING)
+    for freed in (4, 0):
+        rescuer.look(thorough=True)
+        pieces = [rescuer.rescue_some() for _ in range(12)]
+        assert sum(pieces) == freed
+        assert not rescuer.has_more()
+    found = Task.objects.filter(status=Status.RUNNING).values_list("claimed_by", flat=True)
+    assert list(found) == [owners[0]]
+    (record,) = [each for each in caplog.records if each.levelname == "ERROR"]
+    assert f"The tasks of worker {owners[0]} on default, which is dead" in record.getMessage()
+    assert set(drops) == dropped
+    monkeypatch.setattr(rescue_store, "rescue", free)
+    assert rescue(judge, thorough=True) == 1
 
 
 def test_a_dead_worker_that_beats_once_more_is_not_fenced(judge: Membership, world: Ticks) -> None:
