@@ -111,7 +111,7 @@ def finish_inside(end: Ended, now: datetime, *, using: str) -> bool:
 
 
 def is_ours(claimed: Claimed, *, using: str) -> bool:
-    """Whether a row is still owned by this very claim, even if it was moved meanwhile.
+    """Tell if a row is still owned by this very claim, even if it was moved meanwhile.
 
     Race: somebody else's transaction is just ending it. The row is locked, so its commit is waited
     for: five seconds at most. Database errors pass, that of this wait among them.
@@ -125,7 +125,6 @@ def release(dialect: Dialect, claims: Sequence[Claimed], now: datetime) -> set[i
 
     CANCELLING rows go; the others wait again with the ``when`` and ``biz_ext`` somebody set. Must
     run inside a transaction: the rows are locked first and then written as they were found.
-
     """
     found = _owned(dialect, claims)
     erased = [Key(*row[:3]) for row in found if row[3] == Status.CANCELLING]
