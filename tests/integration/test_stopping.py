@@ -92,11 +92,31 @@ def test_at_the_deadline_it_ends_and_says_what_still_ran(
     start: Start, journal: Journal, gate: Path
 ) -> None:
     gated(gate, 1)
-    worker = start("--shutdown-timeout", "0.3")
+    worker = start(*LEASE, "--shutdown-timeout", "0.3")
     journal.wait("start")
     worker.send(signal.SIGTERM)
     assert worker.ended(deadline=10) == 1
     assert "while 1 task still ran; it will be run again: gated/1" in worker.log()
+
+
+@pytest.mark.parametrize("how", ["at its deadline", "at once"])
+def test_a_long_task_is_no_suspect_after_many_deployments(
+    start: Start, journal: Journal, gate: Path, how: str
+) -> None:
+    gated(gate, 1)
+    for deployment in range(1, 4):
+        worker = start(*LEASE, "--shutdown-timeout", "0.3" if how == "at its deadline" else "20")
+        journal.wait("start", times=deployment)
+        worker.send(signal.SIGTERM)
+        if how == "at once":
+            never(lambda: not worker.is_running(), "it ends by itself", seconds=1.1)  # noqa: B023
+            worker.send(signal.SIGTERM)
+        assert worker.ended(deadline=10) == 1
+    gate.touch()
+    last = start(*LEASE)
+    journal.wait("end", "gated/1")
+    assert [line["attempt"] for line in journal.lines("start")] == [1, 1, 1, 1]
+    assert last.stop() == 0
 
 
 def test_what_a_killed_worker_held_is_rescued_and_runs_again(
