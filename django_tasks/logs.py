@@ -12,6 +12,7 @@ logging, which formats them, and to whoever it lets read them.
 import logging
 import sys
 import threading
+import traceback
 from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass
 from datetime import datetime
@@ -110,14 +111,20 @@ class _Line:
     def write(self) -> None:
         """Make the record and hand it to the filters and handlers."""
         code, number = self.place
+        args = tuple(str(arg) if isinstance(arg, _InShort) else arg for arg in self.args)
+        text, caught = self.text, self.caught
+        if caught is not None and not _can_be_formatted(caught[1]):
+            # No formatter could: the line would get lost.
+            text = f"{text} (%s, whose traceback cannot be formatted)"
+            args, caught = (*args, caught[0].__name__), None
         record = logger.makeRecord(
             logger.name,
             self.level,
             code.co_filename,
             number,
-            self.text,
-            tuple(str(arg) if isinstance(arg, _InShort) else arg for arg in self.args),
-            self.caught,
+            text,
+            args,
+            caught,
             func=code.co_name,
             extra=self.facts,
         )
@@ -675,6 +682,18 @@ def _extra(task: RunningTask, seconds: float) -> dict[str, Any]:
         "duration": seconds,
         "lateness": task.lateness,
     }
+
+
+def _can_be_formatted(error: BaseException) -> bool:
+    """Tell if ``traceback``, and with it a log handler, can show an error.
+
+    It calls the error's own methods, and those may raise.
+    """
+    try:
+        traceback.format_exception(type(error), error, error.__traceback__)
+    except BaseException:  # noqa: BLE001 - a project's methods may raise anything
+        return False
+    return True
 
 
 class _InShort:

@@ -143,6 +143,28 @@ def test_filters_and_formats_of_the_project_see_an_ordinary_record() -> None:
     assert stream.getvalue() == "ERROR _failed job/1 FAILED: it died\n"
 
 
+def test_a_line_whose_error_nobody_can_format_is_not_lost(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """Its message fails wherever a traceback is made of it, on each version of Python."""
+    stream = io.StringIO()
+    handler = logging.StreamHandler(stream)
+    logger = logging.getLogger("django_tasks")
+    logger.addHandler(handler)
+    try:
+        signals.task_failed.send(None, task=run(), seconds=0.1, exception=odd())
+    finally:
+        logger.removeHandler(handler)
+    assert "job/1 FAILED for good" in stream.getvalue()
+    assert "(SyntaxError, whose traceback cannot be formatted)" in stream.getvalue()
+    assert capsys.readouterr().err == ""
+
+
+def odd() -> SyntaxError:
+    """As a template engine makes one that counts its lines in its own way."""
+    return SyntaxError("odd", ("page.html", 1, "nowhere", "{{ a b }}"))
+
+
 def test_every_sentence_goes_the_one_way() -> None:
     source = logs.__loader__.get_source(logs.__name__)  # type: ignore[union-attr]
     for method in ("debug", "info", "warning", "error", "exception", "critical", "log"):
