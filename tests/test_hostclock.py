@@ -2,7 +2,7 @@
 
 import importlib.util
 from datetime import datetime, timedelta, timezone
-from time import clock_gettime, monotonic
+from time import CLOCK_MONOTONIC, clock_gettime, monotonic
 from types import ModuleType
 
 import freezegun
@@ -65,3 +65,17 @@ def test_a_platform_without_these_clocks_has_the_plain_ones(
     ticks, utc = module.ticks(), module.utc_now()
     assert 0 <= monotonic() - ticks < SOON.total_seconds()
     assert timedelta() <= datetime.now(timezone.utc) - utc < SOON
+
+
+def test_ticks_go_on_while_the_host_is_suspended(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The leases in the database do: what was claimed before may be somebody else's by now."""
+    boottime, suspended = 4711, 1000.0
+
+    def after_a_sleep(number: int) -> float:
+        if number == boottime:
+            return clock_gettime(CLOCK_MONOTONIC) + suspended
+        return clock_gettime(number)
+
+    monkeypatch.setattr("time.CLOCK_BOOTTIME", boottime, raising=False)
+    monkeypatch.setattr("time.clock_gettime", after_a_sleep)
+    assert abs(fresh().ticks() - monotonic() - suspended) < SOON.total_seconds()

@@ -43,3 +43,27 @@ def test_a_database_in_memory_is_named_with_the_cure(name: str, databases: Datab
     problem = str(demands.memory_problem("tasks"))
     assert "'tasks' is in memory" in problem
     assert '"TEST": {"NAME": ' in problem
+
+
+PROBLEMS = {
+    "a driver": (POSTGRESQL, "psycopg2"),
+    "no commits": (POSTGRESQL | {"AUTOCOMMIT": False}, "AUTOCOMMIT"),
+    "memory": (SQLITE | {"NAME": "file:memorydb_x?mode=memory&cache=shared"}, "in memory"),
+}
+
+
+@pytest.mark.parametrize("problem", PROBLEMS)
+def test_on_none_of_these_a_worker_starts(
+    problem: str, databases: Databases, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settings, sentence = PROBLEMS[problem]
+    databases(tasks=settings)
+    if problem == "a driver":
+        monkeypatch.setattr(demands.connections["tasks"], "Database", ModuleType("psycopg2"))
+    assert sentence in str(demands.refusal("tasks"))
+
+
+@pytest.mark.parametrize("engine", [SQLITE, MARIADB, POSTGRESQL])
+def test_on_an_ordinary_one_it_does(engine: dict[str, Any], databases: Databases) -> None:
+    databases(tasks=engine)
+    assert demands.refusal("tasks") is None

@@ -218,6 +218,7 @@ def finishing(do: Caller, texts: Texts) -> None:
     claims = [claimed(texts, str(number)) for number in range(len(ends))]
     assert not do(finish.is_cancelled, claims[0])
     do(finish.await_claim, claims[0])
+    assert do(finish.is_ours, claims[0])
     # The last but one was added again meanwhile: it is released.
     do(upsert.upsert, [new(texts, str(len(ends) - 2))], OnConflict.REPLACE, NOW)
     for careful in (False, True):
@@ -341,6 +342,7 @@ def public() -> set[str]:
         "connection.keep_connection",
         "connection.drop_connection",
         "errors.kind_of",
+        "errors.was_cut_off",
         "dialects.dialect_of",
         "dialects.judge_of",
         "dialects.has_one_writer",

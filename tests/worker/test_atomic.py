@@ -12,14 +12,12 @@ from django.db import DatabaseError, OperationalError, connections, transaction
 from django_tasks import signals
 from django_tasks.claimed import Claimed
 from django_tasks.client import add_task, cancel_task, pause_task
-from django_tasks.hostclock import utc_now
 from django_tasks.models import Task, WorkerRow
-from django_tasks.outcomes import Again, Done, Fail, Lost, Outcome, Retry, Settled, Unsettled
+from django_tasks.outcomes import Done, Fail, Lost, Outcome, Retry, Settled, Unsettled
 from django_tasks.status import Status
 from django_tasks.store import rescue
 from django_tasks.store.dialects import dialect_of
 from django_tasks.store.finish import Ended, finish
-from django_tasks.worker.execution import MOST_REFUSALS, Refusals
 from django_tasks.worker.membership import Membership
 from tests.conftest import Elsewhere
 from tests.factories import table
@@ -251,46 +249,6 @@ def test_a_commit_that_was_never_answered_and_failed_is_tried_again(
     assert isinstance(outcome, Unsettled)
     assert effects() == 0
     assert (stored().status, stored().attempts) == (Status.PENDING, 0)
-
-
-def test_an_end_that_is_refused_for_good_comes_later_each_time_and_is_an_attempt_at_last(
-    register: Register, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    register(breaking(monkeypatch, committed=False), atomic=True, max_attempts=1)
-    membership = joined()
-    added()
-    (claim,) = claimed(membership.worker_id)
-    execute, delays = runner(membership), []
-    with heard(signals.task_failed) as failed:
-        for _ in range(MOST_REFUSALS - 1):
-            outcome = execute(claim).outcome
-            assert isinstance(outcome, Unsettled)
-            assert isinstance(outcome.otherwise, Again)
-            delays.append(round((outcome.otherwise.when - utc_now()).total_seconds()))
-        assert failed == []
-        last = execute(claim).outcome
-    assert delays == [1, 2, 4, 8, 16, 32, 60, 60, 60]
-    assert isinstance(last, Unsettled)
-    assert isinstance(last.otherwise, Fail)
-    assert "closed the connection unexpectedly" in last.otherwise.error
-    assert len(failed) == 1
-    assert effects() == 0
-    # From the beginning: the attempt has been counted.
-    assert isinstance(execute(claim).outcome.otherwise, Again)  # type: ignore[union-attr]
-
-
-def test_refusals_are_counted_by_row_up_to_a_number_of_rows(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(Refusals, "CAPACITY", 3)
-    refusals = Refusals()
-    assert [refusals.note(row_id) for row_id in (1, 1, 2, 1, 3)] == [1, 2, 1, 3, 1]
-    assert refusals.note(2) == 2
-    assert refusals.note(4) == 1  # the longest untouched one makes room
-    assert [refusals.note(row_id) for row_id in (2, 1)] == [3, 1]
-    refusals.forget(2)
-    refusals.forget(2)
-    assert refusals.note(2) == 1
 
 
 def test_a_commit_that_was_never_answered_and_went_through_is_not_repeated(

@@ -347,6 +347,41 @@ def test_when_others_have_taken_what_was_due_it_looks_again_soon(
     assert CONTESTED_SECONDS / 2 <= claimer.claim() <= CONTESTED_SECONDS * 1.5
 
 
+def test_what_somebody_holds_locked_is_looked_for_less_and_less_often(
+    register: Register, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A transaction may hold a due row for an hour."""
+    register(lambda task: None)
+    added()
+    claimer = Claimer(poll_interval=1.0)
+    monkeypatch.setattr("django_tasks.worker.claiming.uniform", lambda least, most: most)
+    with monkeypatch.context() as locked:
+        locked.setattr("django_tasks.store.claim.claim", lambda *args, **kwargs: [])
+        pauses = [claimer.claim() for _ in range(20)]
+    first = 1.5 * CONTESTED_SECONDS
+    assert pauses[:4] == pytest.approx([first, 2 * first, 4 * first, 8 * first])
+    assert pauses[4:] == [1.0] * 16
+    assert claimer.claim() == 0
+    claimer.finish()
+    added()
+    with monkeypatch.context() as locked:
+        locked.setattr("django_tasks.store.claim.claim", lambda *args, **kwargs: [])
+        assert claimer.claim() == pytest.approx(first)
+
+
+@pytest.mark.parametrize("code", [CODE, "other"], ids=["behind it", "elsewhere"])
+def test_what_is_due_soon_does_not_wait_for_what_is_locked(
+    register: Register, monkeypatch: pytest.MonkeyPatch, code: str
+) -> None:
+    register(lambda task: None)
+    register(lambda task: None, "other")
+    added("locked")
+    added("soon", code, when=ahead(0.4))
+    claimer = Claimer(poll_interval=30.0)
+    monkeypatch.setattr("django_tasks.store.claim.claim", lambda *args, **kwargs: [])
+    assert max(claimer.claim() for _ in range(12)) <= 0.4
+
+
 def test_who_came_in_vain_steps_aside_for_its_peers_until_it_has_had_something(
     register: Register, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -300,6 +300,12 @@ def test_an_error_that_cannot_be_shown_is_a_failed_attempt(register: Register) -
     assert "Mute" in outcome.error
 
 
+def test_so_is_one_that_traceback_itself_fails_with(register: Register) -> None:
+    odd = SyntaxError("odd", ("page.html", 1, "nowhere", "{{ a b }}"))
+    outcome = outcome_of(register, raiser(odd))
+    assert outcome == Retry(outcome.when, "SyntaxError (its traceback cannot be formatted)")
+
+
 def test_the_last_attempt_that_fails_is_the_end(register: Register) -> None:
     told: list[tuple[Any, BaseException]] = []
     error = ValueError("no")

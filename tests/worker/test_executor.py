@@ -11,7 +11,7 @@ from django.core.exceptions import ImproperlyConfigured
 from django.db import OperationalError, connections
 
 from django_tasks.claimed import Claimed
-from django_tasks.outcomes import Done, Fail, GiveBack
+from django_tasks.outcomes import Done, GiveBack
 from django_tasks.store.finish import Ended
 from django_tasks.worker import executor as module
 from django_tasks.worker.executor import Executor
@@ -148,46 +148,8 @@ def test_running_tells_what_runs_and_since_when() -> None:
         eventually(lambda: not executor.running(), "nothing runs")
 
 
-class Deadly:
-    """Runs that end their thread, and what is made of them."""
-
-    def __init__(self, *deadly: int) -> None:
-        self.deadly = set(deadly)
-
-    def __call__(self, claimed: Claimed) -> Ended:
-        if claimed.id in self.deadly:
-            raise SystemExit
-        return done(claimed)
-
-    def crashed(self, claimed: Claimed) -> Ended:
-        if claimed.id in self.deadly:
-            self.deadly.remove(claimed.id)
-            raise MemoryError  # once: it leaves the thread
-        return Ended(claimed, Fail("crashed"))
-
-
-@pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
-def test_a_thread_that_died_is_replaced_and_its_run_has_failed(
-    caplog: pytest.LogCaptureFixture,
-) -> None:
-    ends: list[Ended] = []
-    with working(1, Deadly(0)) as executor:
-        (thread,) = executor._threads
-        executor.submit([claim(0)])
-        eventually(lambda: not thread.is_alive(), "the thread dies")
-        assert executor.known() == {(0, 1)}
-        executor.mend()
-        executor.mend()
-        executor.submit([claim(1)])
-        eventually(lambda: ends.extend(executor.collect()) or len(ends) == 2, "both ends")
-        assert executor.is_idle()
-        assert executor.running() == []
-    assert [(end.claimed.id, end.outcome) for end in ends] == [(0, Fail("crashed")), (1, Done())]
-    assert caplog.text.count("django_tasks-1") == 1
-
-
 def test_mending_leaves_threads_alone_that_live_or_are_not_started_or_are_to_end() -> None:
-    idle = Executor(2, Deadly(), lambda: None)
+    idle = Executor(2, done, lambda: None)
     idle.mend()
     assert [thread.ident for thread in idle._threads] == [None, None]
     with working(2) as executor:
@@ -196,19 +158,6 @@ def test_mending_leaves_threads_alone_that_live_or_are_not_started_or_are_to_end
         assert executor._threads == threads
     executor.mend()
     assert executor._threads == threads
-
-
-def test_a_run_that_raises_all_the_same_ends_as_a_failure() -> None:
-    run = Deadly()
-    run.deadly = {0}
-    run.crashed = lambda claimed: Ended(claimed, Fail("crashed"))  # type: ignore[method-assign]
-    ends: list[Ended] = []
-    with working(1, run) as executor:
-        threads = list(executor._threads)
-        executor.submit(claims(2))
-        eventually(lambda: ends.extend(executor.collect()) or len(ends) == 2, "both ends")
-        assert executor._threads == threads
-    assert [end.outcome for end in ends] == [Fail("crashed"), Done()]
 
 
 def test_in_place_of_a_poller_that_hangs_the_buffer_ends_as_given_back() -> None:
@@ -228,7 +177,7 @@ def test_in_place_of_a_poller_that_hangs_the_buffer_ends_as_given_back() -> None
 
 
 def test_claims_that_were_found_nowhere_are_no_longer_expected() -> None:
-    executor = Executor(1, Deadly(), lambda: None)
+    executor = Executor(1, done, lambda: None)
     executor.submit(claims(2))
     executor._buffer.clear()  # a defect loses them
     assert not executor.is_idle()

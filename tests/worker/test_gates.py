@@ -150,6 +150,35 @@ def test_a_rate_lets_them_start_one_by_one_at_its_time(register: Register, world
     assert starts == [1, 1, 1, 1]
 
 
+def test_a_start_that_was_given_back_unused_is_there_at_once_and_not_tomorrow(
+    register: Register, world: Ticks
+) -> None:
+    register(lambda task: None, rate_limit="1/d")
+    added()
+    cycles = Cycles(world)
+    cycles.run()
+    assert owned() == 1
+    cycles.hands.stale = True
+    cycles.run()
+    assert not cycles.hands.waiting
+    cycles.hands.stale = False
+    cycles.run()
+    assert len(cycles.hands.waiting) == 1
+    cycles.hands.work()
+    cycles.run()
+    assert not Task.objects.exists()
+
+
+def test_what_has_used_up_a_start_goes_before_what_waits_in_the_buffer(register: Register) -> None:
+    register(lambda task: None)
+    register(lambda task: None, "limited", rate_limit="1/d")
+    backlog(3, priority=5)
+    added("1", "limited")
+    claimer = Claimer(threads=10)
+    claimer.claim()
+    assert claimer.keys() == ["1", "job0", "job1", "job2"]
+
+
 def test_the_end_of_a_run_is_no_reason_to_ask_about_a_rate(
     register: Register, world: Ticks
 ) -> None:

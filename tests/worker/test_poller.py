@@ -12,7 +12,6 @@ from django_tasks.client import cancel_task
 from django_tasks.models import Task, WorkerRow
 from django_tasks.status import Status
 from django_tasks.store import claim as claim_store
-from django_tasks.worker import poller as poller_module
 from django_tasks.worker.heartbeat import Heartbeat
 from django_tasks.worker.poller import LONGEST_SLEEP, TIDY_EVERY, UNSURE_BEATS, Poller
 from tests.factories import table
@@ -365,89 +364,6 @@ def test_after_contention_one_cycle_steps_over_what_is_locked(
     cycles.run()
     cycles.run()
     assert cares == [False, True, False]
-
-
-# When a defect has lost a claim, or the poller hangs
-
-
-def test_a_claim_that_is_nowhere_is_given_back_at_the_second_heartbeat(
-    register: Register, world: Ticks, caplog: pytest.LogCaptureFixture
-) -> None:
-    register(lambda task: None)
-    for number in range(3):
-        added(str(number))
-    cycles = Cycles(world)
-    cycles.run()
-    cycles.hands.begin()
-    lost = cycles.hands.waiting.pop()
-    cycles.hands.size = 0
-    cycles.beat()
-    assert "lost inside" not in caplog.text
-    assert Task.objects.filter(status=Status.RUNNING).count() == 3
-    cycles.beat()
-    cycles.run()
-    assert stored(lost.biz_num).status == Status.PENDING
-    assert Task.objects.filter(status=Status.RUNNING).count() == 2
-    assert caplog.text.count(str(lost)) == 1
-    cycles.hands.size = 4
-    cycles.hands.work()
-    cycles.run()
-    cycles.hands.work()
-    cycles.run()
-    assert not Task.objects.exists()
-
-
-def test_a_claim_on_its_way_from_one_place_to_the_next_is_not_given_back(
-    register: Register, world: Ticks
-) -> None:
-    register(lambda task: None)
-    added()
-    cycles = Cycles(world, size=1)
-    cycles.run()
-    for _ in range(3):
-        on_its_way = cycles.hands.waiting.pop()
-        cycles.beat()
-        cycles.hands.waiting.append(on_its_way)
-        cycles.beat()
-    assert (stored().status, stored().version) == (Status.RUNNING, 1)
-
-
-def test_a_poller_that_hangs_is_told_of_once_and_what_waits_unstarted_goes_to_others(
-    register: Register,
-    world: Ticks,
-    monkeypatch: pytest.MonkeyPatch,
-    caplog: pytest.LogCaptureFixture,
-) -> None:
-    register(lambda task: None)
-    for number in range(3):
-        added(str(number))
-    cycles = Cycles(world)
-    cycles.run()
-    cycles.hands.begin()
-    lines: list[int] = []
-
-    def hangs(*args: Any, **kwargs: Any) -> float:
-        for _ in range(8):
-            world.ahead += cycles.config.heartbeat_interval
-            cycles.heartbeat.cycle()
-            lines.append(caplog.text.count("has not finished a cycle"))
-        return 0.0
-
-    with monkeypatch.context() as patch:
-        patch.setattr(poller_module, "ticks", world)
-        patch.setattr(cycles.poller, "_cycle", hangs)
-        cycles.run()
-    assert (lines[0], lines[-1]) == (0, 1)
-    assert sorted(Task.objects.values_list("status", flat=True)) == [0, 0, 1]
-    assert cycles.membership.is_valid()
-    # It goes on: the two that were given back are claimed again, and run once.
-    with heard(signals.task_lost) as lost:
-        for _ in range(3):
-            cycles.run()
-            cycles.hands.work()
-        cycles.run()
-    assert lost == []
-    assert not Task.objects.exists()
 
 
 # What a person is told
