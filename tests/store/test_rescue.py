@@ -7,18 +7,7 @@ from django_tasks.outcomes import Done
 from django_tasks.status import OWNED, UNOWNED, Status
 from django_tasks.store.finish import Ended, finish
 from django_tasks.store.rescue import ROWS_AT_ONCE, give_back_strays, rescue
-from tests.factories import (
-    NOW,
-    WORKER,
-    a_claim,
-    a_row,
-    a_worker,
-    in_utc,
-    later,
-    rows,
-    state,
-    the_row,
-)
+from tests.factories import NOW, WORKER, a_claim, a_row, in_utc, later, rows, state, the_row
 
 pytestmark = pytest.mark.django_db
 
@@ -128,16 +117,6 @@ def test_rows_of_the_living_are_left_alone(status):
 
     assert len(rescued().freed) == 0
     assert Task.objects.values().get() == before
-
-
-@pytest.mark.parametrize("status", OWNED)
-def test_a_worker_that_is_in_the_table_after_all_keeps_its_rows(status):
-    """Two replicas may have answered: one had its rows already, the other did not know it yet."""
-    living = a_worker().pk
-    a_row(status=status, version=4, claimed_by=living)
-
-    assert rescued(living) == ([], [])
-    assert state() == (status, 4, living)
 
 
 @pytest.mark.parametrize("status", UNOWNED)
