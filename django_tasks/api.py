@@ -140,8 +140,7 @@ def start(*, using: str | None = None, **wishes: Any) -> None:
 
     Raises UnknownDatabase for a bad alias, TaskValueError for a bad value, TypeError for an unknown
     wish, and CannotStart in gunicorn's master process, in a uWSGI without threads, and for a
-    database on which no worker can work: through psycopg 2, with AUTOCOMMIT off, or a SQLite
-    database in memory.
+    database on which no worker can work: through psycopg 2, or with AUTOCOMMIT off.
     """
     config = worker_config(intake.write_alias(using), **wishes)
     if problem := demands.refusal(config.using):

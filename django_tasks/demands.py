@@ -10,7 +10,7 @@ from django.db import connections
 
 def refusal(using: str) -> str | None:
     """Why no worker may start on this database."""
-    return driver_problem(using) or autocommit_problem(using) or memory_problem(using)
+    return driver_problem(using) or autocommit_problem(using)
 
 
 def driver_problem(using: str) -> str | None:

@@ -48,7 +48,6 @@ def test_a_database_in_memory_is_named_with_the_cure(name: str, databases: Datab
 PROBLEMS = {
     "a driver": (POSTGRESQL, "psycopg2"),
     "no commits": (POSTGRESQL | {"AUTOCOMMIT": False}, "AUTOCOMMIT"),
-    "memory": (SQLITE | {"NAME": "file:memorydb_x?mode=memory&cache=shared"}, "in memory"),
 }
 
 

@@ -165,6 +165,8 @@ def test_every_statement_has_bounds_also_after_the_server_has_closed_the_connect
 
 # Sessions that others use as well
 
+LISTENER = "django_tasks-hints-default"
+
 has_poolers = pytest.mark.skipif(VENDOR != "postgresql", reason="poolers are PostgreSQL's")
 
 
@@ -202,7 +204,7 @@ def test_the_poller_and_the_heartbeat_take_no_connection_of_a_pool(
         assert worker.join(20)
     takers = {thread for thread, _ in given}
     assert "django_tasks-schedules-default" in takers, "nobody uses the pool"
-    assert not takers & {POLLER, HEARTBEAT}
+    assert not takers & {POLLER, HEARTBEAT, LISTENER}
     pooled = {session for _, session in given}
     assert not pooled & watch.sessions(POLLER, HEARTBEAT)
     assert unbounded(watch) == []

@@ -14,8 +14,10 @@ from django_tasks import api
 from django_tasks.client import add_task
 from django_tasks.models import Task, WorkerRow
 from django_tasks.status import Status
+from django_tasks.store import claim as claims
 from django_tasks.worker.executor import Executor
 from django_tasks.worker.poller import Poller
+from tests.factories import table
 from tests.vendor import ON_SQLITE
 from tests.waiting import DEADLINE, eventually
 from tests.worker.conftest import Register
@@ -117,6 +119,30 @@ def test_a_locked_due_row_does_not_stop_the_claims_of_others(register: Register)
         api.start(threads=2, poll_interval=0.05, lease=3)
         eventually(lambda: Task.objects.count() == 1, "the others are done")
         assert stored("locked").status == Status.PENDING
+    eventually(lambda: row("locked") is None, "it runs when the view is done")
+
+
+def test_a_locked_suspect_holds_up_nobody(
+    register: Register, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is tried again and again, by each worker that has seen it."""
+    tried, claim_alone = Event(), claims.claim_alone
+
+    def trying(*args: Any, **kwargs: Any) -> Any:
+        tried.set()
+        return claim_alone(*args, **kwargs)
+
+    monkeypatch.setattr(claims, "claim_alone", trying)
+    register(lambda task: None)
+    added("locked")
+    table(biz_num="locked").update(rescues=2)
+    with held_in_a_view("locked"):
+        api.start(threads=2, poll_interval=0.05, lease=6 * DEADLINE)  # it would wait for a sixth
+        for number in range(3):
+            assert tried.wait(DEADLINE)
+            added(f"z{number}")  # not in the gap before it, which MariaDB locks as well
+            eventually(lambda: Task.objects.count() == 1, "the other one is done", deadline=10)
+            tried.clear()
     eventually(lambda: row("locked") is None, "it runs when the view is done")
 
 
