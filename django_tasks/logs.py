@@ -331,6 +331,11 @@ def shares_one_thread(using: str) -> None:
     )
 
 
+def unfit_database(sentence: str) -> None:
+    """Tell in a ``sentence`` of ``demands`` what will not go well."""
+    _say(logging.WARNING, "%s", sentence)
+
+
 def worker_failed(using: str) -> None:
     text = "The worker on %s has ended by an error, which is a defect: this process ends, too"
     _say(logging.ERROR, text, using)
