@@ -383,6 +383,15 @@ def abandoned(using: str, tasks: Collection[str]) -> None:
     )
 
 
+def receivers_unheard(using: str) -> None:
+    _say(
+        logging.WARNING,
+        "Stopped on %s in order, before all receivers of signals and all log handlers had heard"
+        " everything: one of them is too slow",
+        using,
+    )
+
+
 def unknown_code(using: str, biz_code: str, due: str) -> None:
     is_one = due == "1"
     _say(
