@@ -16,11 +16,12 @@ from contextlib import asynccontextmanager, contextmanager, suppress
 from random import uniform
 from time import sleep
 from typing import NamedTuple
+from weakref import WeakSet
 
 from asgiref.sync import sync_to_async
 from django.db import connections
 
-from django_tasks import logs
+from django_tasks import forks, logs
 from django_tasks.backoff import Duration, seconds
 from django_tasks.exceptions import (
     LockInTransaction,
@@ -63,10 +64,12 @@ class Held:
         self._end = asked + lease
         self._over = False
         self._abandoned = False
+        self._is_parents = False
         self._leaving = threading.Event()
         self._renewing = threading.Thread(
             target=self._main, name=f"django_tasks-lock-{hold.name}", daemon=True
         )
+        _held.add(self)
 
     def __repr__(self) -> str:
         return f"<Held {self.name!r} term={self.term}>"
@@ -143,6 +146,8 @@ class Held:
 
     def _leave(self) -> bool:
         """Free the lock; whether it was held to the end. Raises nothing."""
+        if self._is_parents:
+            return self.is_held
         left = self._seconds_left()
         self._ends()
         self._leaving.set()
@@ -158,11 +163,31 @@ class Held:
         For a coroutine that may not wait. If ``_leave`` is under way elsewhere, both free it: the
         second one matches nothing.
         """
+        if self._is_parents:
+            return
         self._ends()
         self._abandoned = True  # before the thread is told to look
         self._leaving.set()
         if self._renewing.ident is None:
             self._renewing.start()
+
+    def _leave_to_parent(self) -> None:
+        """In the child of a fork: the parent goes on holding the lock, and frees it.
+
+        Race: the fork came while the thread that renews it had the mutex. It does not run here.
+        """
+        self._mutex = threading.Lock()
+        self._is_parents = True
+
+
+# Those of this process that something still refers to.
+_held: WeakSet[Held] = WeakSet()
+
+
+@forks.in_child
+def _leave_to_parent() -> None:
+    for held in list(_held):
+        held._leave_to_parent()
 
 
 class Wish(NamedTuple):
@@ -196,7 +221,9 @@ def lock(
     overtaken matches no row.
 
     Leaving frees the lock, whatever was raised. Where that fails, it is free after its lease. The
-    lock is not reentrant: the same name twice, in one thread too, waits for itself.
+    lock is not reentrant: the same name twice, in one thread too, waits for itself. It stays the
+    parent's in the child of a fork, which neither renews nor frees it: ``is_held`` is True there
+    until the lease has passed that the parent had at the fork.
 
     Raises LockTaken when somebody else holds it for longer than ``wait``. LockLost when the
     section has ended well but the lock had been lost before: part of its work was not protected.

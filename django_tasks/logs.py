@@ -350,6 +350,11 @@ def shares_one_thread(using: str) -> None:
     )
 
 
+def unfit_database(sentence: str) -> None:
+    """Tell in a ``sentence`` of ``demands`` what will not go well."""
+    _say(logging.WARNING, "%s", sentence)
+
+
 def worker_failed(using: str) -> None:
     text = "The worker on %s has ended by an error, which is a defect: this process ends, too"
     _say(logging.ERROR, text, using)
@@ -394,6 +399,15 @@ def abandoned(using: str, tasks: Collection[str]) -> None:
         _number(len(tasks), "task"),
         "it" if len(tasks) == 1 else "they",
         _named(tasks),
+    )
+
+
+def receivers_unheard(using: str) -> None:
+    _say(
+        logging.WARNING,
+        "Stopped on %s in order, before all receivers of signals and all log handlers had heard"
+        " everything: one of them is too slow",
+        using,
     )
 
 

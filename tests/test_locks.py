@@ -1,6 +1,9 @@
 """What the docstrings of ``lock`` and ``alock`` promise."""
 
+import os
+import signal
 import threading
+import warnings
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from datetime import timedelta
@@ -433,3 +436,58 @@ def test_the_async_twin_frees_the_lock_of_a_section_that_raises(time):
     assert row().holder == ""
     with pytest.raises(LockLost):
         async_to_sync(section)()
+
+
+# Forks
+
+
+def forked(child):
+    """The exit code of a child process that calls ``child`` and ends at once; 1 if that raises."""
+    with warnings.catch_warnings():
+        # From Python 3.12 a fork in a process with threads warns of what this is about.
+        warnings.simplefilter("ignore", DeprecationWarning)
+        pid = os.fork()
+    if pid == 0:
+        signal.alarm(int(DEADLINE))
+        try:
+            child()
+        except BaseException:  # it must not go on as a second test run
+            os._exit(1)
+        os._exit(0)
+    return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+
+
+@pytest.mark.parametrize("end", ["leave", "raise", "collect"])
+def test_the_child_of_a_fork_neither_renews_nor_frees_the_lock_of_its_parent(end):
+    def child():
+        assert held.is_held
+        assert not [each for each in threading.enumerate() if "django_tasks-lock" in each.name]
+        if end == "raise":
+            assert not section.__exit__(ZeroDivisionError, ZeroDivisionError(), None)
+        elif end == "leave":
+            section.__exit__(None, None, None)
+        else:
+            section.gen.close()
+
+    section = lock("report")
+    with section as held:
+        # The thread that renews the lock may have this at the moment of the fork.
+        with held._mutex:
+            code = forked(child)
+        assert code == 0
+        assert row().holder == held._hold.holder
+        assert row().term == held.term
+        assert held.is_held
+    assert row().holder == ""
+
+
+def test_what_the_child_of_a_fork_believes_ends_with_the_lease_that_it_knows(time):
+    def child():
+        time.ahead += locks.DEFAULT_LEASE + 1
+        with pytest.raises(LockLost):
+            section.__exit__(None, None, None)
+
+    section = lock("report")
+    with section as held:
+        assert forked(child) == 0
+        assert held.is_held

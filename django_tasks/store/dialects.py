@@ -230,6 +230,10 @@ class Dialect:
         The session itself may be idle for as long as it likes.
         """
 
+    def bounded(self) -> AbstractContextManager[None]:
+        """Around a statement of Django's own: bound it where ``execute`` and ``fetch`` must."""
+        return _NOTHING
+
     def catch_up(self) -> None:
         """From now on see all that any node had committed before. Call outside a transaction."""
 
@@ -337,11 +341,11 @@ class PostgreSQL(Dialect):
         return getattr(cause, "sqlstate", None) == "57014"
 
     def execute(self, template: str, params: Params = ()) -> int:
-        with self._locally_bound():
+        with self.bounded():
             return super().execute(template, params)
 
     def fetch(self, template: str, params: Params = ()) -> list[tuple[Any, ...]]:
-        with self._locally_bound():
+        with self.bounded():
             return super().fetch(template, params)
 
     def bound(self, bounds: Bounds) -> None:
@@ -356,7 +360,8 @@ class PostgreSQL(Dialect):
             # after each transaction: what is set for the session would hold for them.
             self._local_bounds = bounds
 
-    def _locally_bound(self) -> AbstractContextManager[None]:
+    def bounded(self) -> AbstractContextManager[None]:
+        self.connection.ensure_connection()  # only then it is known if there are any
         bounds = self._local_bounds
         return _NOTHING if bounds is None else self._in_bounds(bounds)
 

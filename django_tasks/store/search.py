@@ -44,7 +44,8 @@ def planned(biz_num: str, codes: Collection[str], *, using: str) -> dict[str, Pl
     rows = Task._base_manager.using(using).filter(biz_code__in=codes, biz_num=biz_num)
     alive = rows.exclude(status=Status.CANCELLING)
     columns = ("biz_code", *Planned._fields)
-    return {code: Planned(*facts) for code, *facts in alive.values_list(*columns)}
+    with dialect_of(using).bounded():
+        return {code: Planned(*facts) for code, *facts in alive.values_list(*columns)}
 
 
 def containing(biz_code: str, fragment: str, *, at_start: bool) -> Q:

@@ -51,7 +51,7 @@ def cancel(matching: Q, now: datetime, *, using: str) -> Cancelled:
     The first statement locks the rows by changing them: from then on none can be claimed or
     finished in between, and a row is either owned or not.
     """
-    with write_transaction(using):
+    with write_transaction(using), dialect_of(using).bounded():
         rows = Task._base_manager.using(using).filter(matching)
         if not rows.update(version=F("version") + 1, update_time=for_django(now)):
             return Cancelled(0, 0)
@@ -140,7 +140,8 @@ def _move(
 
 @retried
 def _update(matching: Q, *, using: str, **changes: Any) -> int:
-    return Task._base_manager.using(using).filter(matching).update(**changes)
+    with dialect_of(using).bounded():
+        return Task._base_manager.using(using).filter(matching).update(**changes)
 
 
 def _mapped(change: dict[Status, Status]) -> Case:

@@ -21,7 +21,12 @@ class Peer(NamedTuple):
 
     def looks_alive(self, now: datetime) -> bool:
         """By the clock: good enough to count workers, not to take their claims."""
-        return now <= self.heartbeat + timedelta(seconds=self.lease)
+        return now <= self.alive_until
+
+    @property
+    def alive_until(self) -> datetime:
+        """The last moment at which it looks alive."""
+        return self.heartbeat + timedelta(seconds=self.lease)
 
 
 class Registration(NamedTuple):

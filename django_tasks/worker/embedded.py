@@ -4,7 +4,7 @@ import atexit
 from functools import cache
 from threading import Lock
 
-from django_tasks import forks, logs
+from django_tasks import demands, forks, logs
 from django_tasks.worker import isolated, surroundings
 from django_tasks.worker.config import WorkerConfig
 from django_tasks.worker.worker import Worker, stop_all
@@ -42,6 +42,8 @@ def start_worker(config: WorkerConfig) -> None:
             return
         if surroundings.shares_one_thread():
             logs.shares_one_thread(config.using)
+        if problem := demands.memory_problem(config.using):
+            logs.unfit_database(problem)
         worker = Worker(config)
         _workers.append(worker)
         _stop_at_exit()

@@ -1,7 +1,7 @@
 """A worker's place among the living: its row, its lease, its clock and its peers."""
 
 from collections.abc import Callable, Mapping
-from datetime import datetime
+from datetime import datetime, timezone
 from math import inf
 from types import MappingProxyType
 from typing import NamedTuple
@@ -21,6 +21,7 @@ CLOCK_DRIFT = 0.002
 # How many of the oldest workers look at the very moment when somebody's lease ends. All the others
 # look at their next heartbeat.
 FEW = 3
+LATEST = datetime.max.replace(tzinfo=timezone.utc)
 
 
 class Look(NamedTuple):
@@ -52,6 +53,25 @@ class View(NamedTuple):
     may_judge: bool = False
 
 
+class Living(NamedTuple):
+    """The workers of a view that look alive at all times from ``since`` to ``until``.
+
+    They were counted for this ``view`` and ``worker_id``; ``rank`` of them are older.
+    """
+
+    view: View
+    worker_id: int
+    since: datetime
+    until: datetime
+    peers: tuple[workers.Peer, ...]
+    rank: int
+
+    def are_for(self, view: View, worker_id: int, now: datetime) -> bool:
+        """Tell if to count again would find the same."""
+        is_same = self.view is view and self.worker_id == worker_id
+        return is_same and self.since <= now <= self.until
+
+
 class Membership:
     """Written by the thread that sends the heartbeats, asked by all.
 
@@ -68,6 +88,8 @@ class Membership:
         self.clock = Clock(ClockReading(utc_now(), ticks()), ticks)
         self.view = View()
         self._judge_at = inf
+        # Counted by any thread that asks, and handed on as one value: to lose one costs a count.
+        self._living: Living | None = None
 
     @property
     def name(self) -> str:
@@ -145,10 +167,22 @@ class Membership:
         """
         return self.view.may_judge
 
-    def living(self) -> list[workers.Peer]:
+    def living(self) -> tuple[workers.Peer, ...]:
         """The workers that seem to be at work, this one among them."""
-        now = self.clock.now()
-        return [peer for peer in self.view.peers if peer.looks_alive(now)]
+        return self._counted().peers
+
+    def _counted(self) -> Living:
+        """The living, counted again when a heartbeat has brought another view, or when one of them
+        no longer looks alive: each claim asks several times, and there may be a thousand.
+        """
+        view, worker_id, now = self.view, self.worker_id, self.clock.now()
+        living = self._living
+        if living is None or not living.are_for(view, worker_id, now):
+            peers = tuple(peer for peer in view.peers if peer.looks_alive(now))
+            until = min((peer.alive_until for peer in peers), default=LATEST)
+            rank = sum(peer.id < worker_id for peer in peers)
+            self._living = living = Living(view, worker_id, now, until, peers, rank)
+        return living
 
     def dead(self) -> list[workers.Peer]:
         """Peers that had not beaten for their whole lease, and ours, at the last look.
@@ -215,9 +249,10 @@ class Membership:
 
     def rank(self) -> int:
         """How many living workers are older than this one."""
-        return sum(peer.id < self.worker_id for peer in self.living())
+        return self._counted().rank
 
     def is_drawn(self, lot: float) -> bool:
         """Whether a hint with this lot (from 0, below 1) is to wake this worker."""
-        living = max(1, len(self.living()))
-        return (self.rank() - int(lot * living)) % living < doorbell.FEWEST
+        counted = self._counted()
+        living = max(1, len(counted.peers))
+        return (counted.rank - int(lot * living)) % living < doorbell.FEWEST

@@ -62,7 +62,8 @@ class Poller:
         self._claiming = Claiming(config, membership, executor, self._finisher, self.unsure)
         self._rescuer = Rescuer(membership, config.using, tell)
         self._pruner = Pruner(config.using, membership)
-        self._recurring = Recurring(config.using, membership.clock)
+        bounds = config.poller_bounds
+        self._recurring = Recurring(config.using, membership.clock, bounds=bounds)
         self._careful = False
         self._quiet = False
         # The last heartbeat whose news were attended to, under which worker id.

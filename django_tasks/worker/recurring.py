@@ -12,7 +12,8 @@ from django.db import Error
 from django_tasks import logs, own_rows, registry
 from django_tasks.clock import Clock
 from django_tasks.hostclock import ticks
-from django_tasks.store.connection import close_connections
+from django_tasks.store.connection import close_connections, take_connection
+from django_tasks.store.dialects import Bounds
 
 # How soon to try again after an error of the database, in seconds.
 RETRY_SECONDS = 1.0
@@ -21,7 +22,15 @@ RETRY_SECONDS = 1.0
 class Recurring:
     """Used by the poller thread alone; ``is_settled`` says that the rows are as the code says."""
 
-    def __init__(self, using: str, clock: Clock, keep: Callable[..., None] = own_rows.keep) -> None:
+    def __init__(
+        self,
+        using: str,
+        clock: Clock,
+        keep: Callable[..., None] = own_rows.keep,
+        bounds: Bounds | None = None,
+    ) -> None:
+        """``bounds`` are those of the waits of its connection; None: as the project has set it."""
+        self._bounds = bounds
         self._using = using
         self._clock = clock
         self._keep = keep
@@ -53,6 +62,10 @@ class Recurring:
 
     def _main(self) -> None:
         try:
+            if self._bounds is not None:
+                # A row that somebody holds locked would keep the thread, and the rows of all other
+                # handlers, for as long as that takes.
+                take_connection(self._using, self._bounds)
             self._keep_once()
         finally:
             close_connections()

@@ -137,7 +137,10 @@ def _stop(workers: list[Worker], notes: Notes) -> int:
             return _end_at_once(workers)
     left = stop_all(workers, timeout=0)
     for worker in left:
-        logs.abandoned(worker.config.using, worker.running())
+        if worker.has_signed_off():
+            logs.receivers_unheard(worker.config.using)
+        else:
+            logs.abandoned(worker.config.using, worker.running())
     return _end_at_once(left) if left else 0
 
 

@@ -42,6 +42,7 @@ class Worker:
         """``ended`` is called from the worker's thread, as its last act."""
         self.config = config
         self.failed = False
+        self._signed_off = False
         self._ended = ended
         self._woken = Event()
         self._stopping = Event()
@@ -80,6 +81,10 @@ class Worker:
     def is_wanted(self) -> bool:
         """Tell if it runs and nobody has asked it to stop."""
         return self.is_alive() and not self._stopping.is_set()
+
+    def has_signed_off(self) -> bool:
+        """Tell if the database knows that it has ended: only receivers are still being called."""
+        return self._signed_off
 
     def running(self) -> list[str]:
         """The keys of the tasks that run now."""
@@ -150,6 +155,7 @@ class Worker:
         # Its row goes last, and only if nothing is left that others must rescue.
         self._heartbeat.stop(leave=not self.failed)
         self._heartbeat.join()
+        self._signed_off = not self.failed
         self._loop.close()
         close_connections()
         self._notifier.close()

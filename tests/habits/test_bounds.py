@@ -25,6 +25,7 @@ from tests.habits.conftest import another_way
 from tests.habits.workers import (
     HEARTBEAT,
     POLLER,
+    SCHEDULES,
     Sent,
     Start,
     Watch,
@@ -48,6 +49,8 @@ SHOWN = {
     "postgresql": {POLLER: ("3s", "11s"), HEARTBEAT: ("2s", "7s")},
     "sqlite3": {POLLER: (3000,), HEARTBEAT: (2000,)},
 }[VENDOR]
+SHOWN[SCHEDULES] = SHOWN[POLLER]
+OURS = POLLER, HEARTBEAT, SCHEDULES
 UNBOUNDED = ("0", "0")
 
 # What a cycle of the poller and a heartbeat send at least, by verb and table.
@@ -120,8 +123,8 @@ def kinds(sent: list[Sent]) -> set[str]:
 
 
 def unbounded(watch: Watch) -> list[Sent]:
-    """Statements of the poller and of the heartbeats that other bounds held for."""
-    sent = watch.of(POLLER, HEARTBEAT)
+    """Statements of the threads of a worker that other bounds held for."""
+    sent = watch.of(*OURS)
     return [each for each in sent if each.bounds != SHOWN[each.thread] and not _binds(each.sql)]
 
 
@@ -161,6 +164,7 @@ def test_every_statement_has_bounds_also_after_the_server_has_closed_the_connect
     assert unbounded(watch) == []
     assert kinds(watch.of(POLLER)) >= OF_A_POLLER
     assert kinds(watch.of(HEARTBEAT)) >= OF_A_HEARTBEAT
+    assert kinds(watch.of(SCHEDULES)) >= {"SELECT t_task", "INSERT t_task"}
 
 
 # Sessions that others use as well
@@ -203,10 +207,10 @@ def test_the_poller_and_the_heartbeat_take_no_connection_of_a_pool(
         worker.stop()
         assert worker.join(20)
     takers = {thread for thread, _ in given}
-    assert "django_tasks-schedules-default" in takers, "nobody uses the pool"
-    assert not takers & {POLLER, HEARTBEAT, LISTENER}
+    assert takers - {*OURS, "MainThread"}, "no run uses the pool"
+    assert not takers & {*OURS}
     pooled = {session for _, session in given}
-    assert not pooled & watch.sessions(POLLER, HEARTBEAT)
+    assert not pooled & watch.sessions(*OURS)
     assert unbounded(watch) == []
     assert {each.bounds for each in watch.sent if each.session in pooled} == {UNBOUNDED}
     assert bounds_elsewhere(3) == [UNBOUNDED] * 3
@@ -225,7 +229,7 @@ def test_behind_a_pooler_of_transactions_bounds_hold_for_our_statements_and_for_
         assert worker.join(20)
     assert len({each.session for each in watch.sent}) == 1
     assert unbounded(watch) == []
-    others = [each for each in watch.sent if each.thread not in (POLLER, HEARTBEAT)]
+    others = [each for each in watch.sent if each.thread not in OURS]
     assert {each.bounds for each in others} == {UNBOUNDED}
     assert bounds_elsewhere(1) == [UNBOUNDED]
 

@@ -10,11 +10,14 @@ import pytest
 from django.dispatch import Signal
 
 from django_tasks import signals
+from django_tasks.models import WorkerRow
 from django_tasks.status import Status
+from django_tasks.worker import supervisor
+from django_tasks.worker.os_signals import Notes
 from tests.factories import a_row, a_worker, table
 from tests.habits.workers import Held, Start, ident, wait_for_beats, wait_for_judgement
 from tests.waiting import DEADLINE, eventually
-from tests.worker.parts import added, ago, handler
+from tests.worker.parts import added, ago, handler, heard
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -135,3 +138,25 @@ def test_an_alert_that_takes_two_leases_stops_neither_heartbeats_nor_pollers(
     assert (ident(first), ident(other)) == before
     assert held.inside == ["long/1"]
     assert held.overlaps == short.overlaps == []
+
+
+def test_a_stop_that_receivers_outlast_is_told_as_that_and_not_as_an_outage(
+    start_worker: Start,
+    pager: Pager,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    with heard(signals.worker_started) as started:
+        worker = start_worker(shutdown_timeout=0.1)
+        eventually(lambda: started, "it is at work")
+    close = worker._notifier.close
+    monkeypatch.setattr(worker._notifier, "close", lambda: close(DEADLINE))
+    monkeypatch.setattr(supervisor, "_end_at_once", lambda workers: 1)
+    assert not worker.has_signed_off()
+    with alerted(signals.worker_stopped, pager), Notes.taken() as notes:
+        worker.stop()
+        eventually(worker.has_signed_off, "its row has gone")
+        assert not WorkerRow.objects.exists()
+        assert supervisor._stop([worker], notes) == 1
+    (said,) = [each.getMessage() for each in caplog.records if each.levelname == "WARNING"]
+    assert said.startswith("Stopped on default in order, before all receivers of signals")

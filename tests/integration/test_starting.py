@@ -9,12 +9,13 @@ import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
 import pytest
 from django.core.management import CommandError, ManagementUtility, call_command
 from django.db import connections
 
-from django_tasks.api import CannotStart, start
+from django_tasks.api import CannotStart, shutdown, start
 from django_tasks.management.commands import starttask
 from django_tasks.models import Task
 from django_tasks.worker.config import worker_config
@@ -25,6 +26,7 @@ from tests.integration.settings import TASK_HANDLERS
 from tests.integration.tasks import add, count, needs_a_server, rows
 from tests.proxy import Proxy
 from tests.waiting import DEADLINE, eventually
+from tests.worker.parts import handler
 
 USAGE = [
     (["--threads", "0"], "must be from 1 to 1000"),
@@ -207,6 +209,28 @@ def test_a_database_on_which_no_worker_can_work_is_refused(
         call_command("starttask", until_empty=True)
     with pytest.raises(CannotStart, match=r"^Not with it\.$"):
         start()
+
+
+@pytest.mark.parametrize("by", ["starttask", "start"])
+def test_a_database_in_memory_is_warned_of(
+    transactional_db: None,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+    handlers: Any,
+    by: str,
+) -> None:
+    handlers(handler(lambda task: None))
+    monkeypatch.setattr(
+        "django_tasks.demands.memory_problem", lambda using: f"{using!r} is in memory."
+    )
+    if by == "starttask":
+        call_command("starttask", until_empty=True, processes=1)
+    else:
+        start()
+        start()
+        assert shutdown(timeout=DEADLINE)
+    warnings = [each.getMessage() for each in caplog.records if each.levelname == "WARNING"]
+    assert warnings == ["'default' is in memory."]
 
 
 # A database that is not there yet

@@ -1,7 +1,7 @@
 """A worker among workers: its lease, and when it may judge the others."""
 
 from dataclasses import replace
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any
 from weakref import WeakKeyDictionary
 
@@ -14,6 +14,7 @@ from django_tasks.models import Task, WorkerRow
 from django_tasks.status import Status
 from django_tasks.store import rescue as rescue_store
 from django_tasks.store import workers
+from django_tasks.store.workers import Peer
 from django_tasks.worker import rescuer as rescuer_module
 from django_tasks.worker.membership import Membership
 from django_tasks.worker.rescuer import Rescuer, give_back_strays
@@ -194,6 +195,41 @@ def test_the_living_and_the_rank_go_by_the_clock() -> None:
         younger.pk,
     ]
     assert membership.rank() == 2
+
+
+def test_they_are_counted_once_a_view_until_one_of_them_looks_dead(
+    world: Ticks, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Three questions a claim, each of which went over all workers."""
+    counts: list[int] = []
+    looks_alive = Peer.looks_alive
+
+    def counting(peer: Peer, now: datetime) -> bool:
+        counts.append(peer.id)
+        return looks_alive(peer, now)
+
+    monkeypatch.setattr(Peer, "looks_alive", counting)
+    brief, later = worker_row(lease=10), worker_row(lease=20)
+    membership = joined(world)
+
+    def found() -> list[int]:
+        membership.rank(), membership.is_drawn(0.5)
+        return [each.id for each in membership.living()]
+
+    assert beat(membership)
+    assert found() == found() == [brief.pk, later.pk, membership.worker_id]
+    assert (len(counts), membership.rank()) == (3, 2)
+    world.ahead += 11
+    assert found() == found() == [later.pk, membership.worker_id]
+    assert (len(counts), membership.rank()) == (6, 1)
+    world.ahead -= 5  # a clock that was set back
+    assert found() == [brief.pk, later.pk, membership.worker_id]
+    assert beat(membership)
+    assert found() == found() == [brief.pk, later.pk, membership.worker_id]
+    assert len(counts) == 12
+    old = membership.worker_id
+    membership.join()
+    assert (found(), membership.rank()) == ([brief.pk, later.pk, old], 3)
 
 
 def test_every_lot_is_for_two_of_the_living() -> None:

@@ -214,6 +214,8 @@ def _refuse_unfit_databases(configs: list[WorkerConfig]) -> None:
     for config in configs:
         if problem := demands.refusal(config.using):
             raise CommandError(problem)
+        if problem := demands.memory_problem(config.using):
+            logs.unfit_database(problem)
 
 
 def _refuse_missing_tables(configs: list[WorkerConfig]) -> None:
