@@ -582,6 +582,15 @@ def not_isolated(task: Any, error: BaseException) -> None:
     )
 
 
+def loop_interrupted(error: BaseException) -> None:
+    _say(
+        logging.ERROR,
+        "An asyncio task of an async handler has raised %s; other runs go on",
+        type(error).__name__,
+        exc_info=error,
+    )
+
+
 def not_rescued(using: str, worker_id: int, error: BaseException) -> None:
     _say(
         logging.ERROR,

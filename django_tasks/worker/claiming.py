@@ -254,9 +254,13 @@ class Claiming:
         return self._known_lanes
 
     def _until_first(self, lanes: list[Lane]) -> float:
-        now = self._membership.clock.now()
+        now, gates, troubled = self._membership.clock.now(), self._gates, self._troubled
         seconds = (
-            max((lane.first - now).total_seconds() - self._lead, self._gates.closed_for(lane))
+            max(
+                (lane.first - now).total_seconds() - self._lead,
+                gates.closed_for(lane),
+                troubled.closed_for(lane),
+            )
             for lane in lanes
         )
         return min(seconds, default=self._config.poll_interval) + self._step_aside()

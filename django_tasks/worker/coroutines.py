@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 
 from asgiref.sync import SyncToAsync, ThreadSensitiveContext
 
+from django_tasks import logs
 from django_tasks.worker.own_thread import OwnThread
 from django_tasks.worker.places import place_of
 
@@ -28,6 +29,7 @@ class EventLoop:
         self._loop: asyncio.AbstractEventLoop | None = None
         self._thread: threading.Thread | None = None
         self._closing: set[Future[None]] = set()
+        self._is_ending = False
 
     def run(self, coroutine: Coroutine[Any, Any, Any], timeout: float | None) -> Any:
         """Run ``coroutine`` on the loop and wait for its result; TimeoutError after ``timeout``.
@@ -44,6 +46,7 @@ class EventLoop:
     def close(self) -> None:
         with self._lock:
             if self._loop is not None and self._thread is not None:
+                self._is_ending = True
                 self._loop.call_soon_threadsafe(self._loop.stop)
                 self._thread.join()
                 self._loop.close()
@@ -54,13 +57,27 @@ class EventLoop:
         with self._lock:
             if self._loop is None:
                 self._loop = asyncio.new_event_loop()
+                self._is_ending = False
                 self._thread = threading.Thread(
-                    target=self._loop.run_forever, name="django_tasks-async", daemon=True
+                    target=self._serve, args=(self._loop,), name="django_tasks-async", daemon=True
                 )
                 self._thread.start()
             return self._loop
 
     # In the loop's thread
+
+    def _serve(self, loop: asyncio.AbstractEventLoop) -> None:
+        """Run the loop until it is closed, over SystemExit of an asyncio task that a handler made.
+
+        asyncio lets it through after the task has its exception, so the run that waits for that
+        task ends; all others would wait for ever. Race: it comes in the same round as the stop,
+        which it takes back.
+        """
+        while not self._is_ending:
+            try:
+                loop.run_forever()
+            except (SystemExit, KeyboardInterrupt) as error:
+                logs.loop_interrupted(error)
 
     async def _alone(self, coroutine: Coroutine[Any, Any, Any], timeout: float | None) -> Any:
         """Run a coroutine with a thread of its own, if it needs one."""

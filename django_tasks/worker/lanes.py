@@ -76,6 +76,10 @@ class Troubled:
         """Tell if it is time to claim from ``lane``."""
         return not self._known or ticks() >= self._known.get(lane[:3], _NO_TROUBLE).until
 
+    def closed_for(self, lane: Lane) -> float:
+        """Seconds until it is time to claim from ``lane``."""
+        return max(0.0, self._known.get(lane[:3], _NO_TROUBLE).until - ticks())
+
     def note(self, lane: Lane, error: Exception) -> None:
         """Leave ``lane`` alone for a while."""
         known = self._known.get(lane[:3], _NO_TROUBLE)

@@ -71,6 +71,8 @@ class Poller:
         self._worker_id = 0
         self._unsure_beats = 0
         self._missing: set[tuple[int, ...]] = set()
+        # Of the thread that sends the heartbeats: given back, and not written yet.
+        self._relieved: list[Ended] = []
         self._warned: set[tuple[int, int]] = set()
         self._tallied = (ticks(), self._finisher.counters.copy())
         self._report = Report("running", {})
@@ -148,13 +150,15 @@ class Poller:
     def relieve(self) -> int:
         """Give back what waits unstarted, in place of this poller, which hangs; how many rows.
 
-        Database errors pass: then it writes them itself when it goes on, if nobody has till then.
+        Database errors pass: then the next call writes them, or the poller itself when it goes on.
+        Race: both do. The second one matches nothing.
         """
-        ends = [Ended(claimed, GiveBack()) for claimed in self._executor.relieve()]
-        now = self._membership.clock.now()
-        for batch in (ends[at : at + MOST_RELIEVED] for at in range(0, len(ends), MOST_RELIEVED)):
+        self._relieved += [Ended(claimed, GiveBack()) for claimed in self._executor.relieve()]
+        now, count = self._membership.clock.now(), len(self._relieved)
+        while batch := self._relieved[:MOST_RELIEVED]:
             finish(batch, now, using=self._config.using, careful=True)
-        return len(ends)
+            del self._relieved[:MOST_RELIEVED]
+        return count
 
     # What follows a heartbeat
 

@@ -15,7 +15,8 @@ from django_tasks.store.claim import SUSPICIOUS_RESCUES, Claimer, Lane
 from django_tasks.worker.finisher import Finisher
 from django_tasks.worker.gates import Gates
 
-# After so many claims in a row that brought nothing, perhaps only such rows are left.
+# After so many claims in a row that brought nothing, perhaps only such rows are left. Then a look
+# at each heartbeat is enough: what somebody holds locked is looked for many times more.
 VAIN_CLAIMS = 2
 
 
@@ -37,7 +38,7 @@ class Suspects:
 
     def look(self, due: Iterable[Lane], now: datetime, in_vain: int) -> None:
         """Note a lane whose head has such rows, if it is time to look. Database errors pass."""
-        if self._is_look_due or in_vain >= VAIN_CLAIMS:
+        if self._is_look_due or in_vain == VAIN_CLAIMS or self._has_one_ended():
             self._is_look_due = False
             seen = (lane for lane in due if store.has_suspects(lane, now, using=self._using))
             self._lane = next(seen, None)
@@ -58,6 +59,13 @@ class Suspects:
             claims = take()
         self._in_hand = claims[0] if claims else None
         return claims
+
+    def _has_one_ended(self) -> bool:
+        """Tell, once, that the one in hand has ended: the next one may come."""
+        has_ended = self._in_hand is not None and not self._is_one_in_hand()
+        if has_ended:
+            self._in_hand = None
+        return has_ended
 
     def _is_one_in_hand(self) -> bool:
         return self._in_hand is not None and self._finisher.holds(self._in_hand)

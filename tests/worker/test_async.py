@@ -238,6 +238,44 @@ def test_async_handlers_of_several_threads_share_the_loop(event_loop_thread: Eve
     assert met.is_set()
 
 
+@pytest.mark.parametrize("error", [SystemExit(1), KeyboardInterrupt()], ids=repr)
+@pytest.mark.parametrize("awaited", [True, False])
+def test_a_task_that_exits_inside_a_handler_hangs_no_run(
+    error: BaseException, awaited: bool, caplog: pytest.LogCaptureFixture
+) -> None:
+    """asyncio lets these two through the loop from each of its tasks, also from a handler's own."""
+
+    async def leave() -> None:
+        raise error
+
+    async def parent() -> str:
+        task = asyncio.get_running_loop().create_task(leave())
+        if awaited:
+            await task
+        else:
+            with suppress(BaseException):
+                await asyncio.wait([task])
+        return "on"
+
+    async def answer() -> int:
+        await asyncio.sleep(0)
+        return 42
+
+    loop = EventLoop()
+    try:
+        run = in_thread(lambda: loop.run(parent(), None))
+        other = in_thread(lambda: loop.run(answer(), None))
+        if awaited:
+            assert type(run.exception(DEADLINE / 10)) is type(error)
+        else:
+            assert run.result(DEADLINE / 10) == "on"
+        assert other.result(DEADLINE / 10) == 42
+        assert in_thread(lambda: loop.run(answer(), None)).result(DEADLINE / 10) == 42
+    finally:
+        loop.close()
+    assert caplog.text.count(f"has raised {type(error).__name__}") == 1
+
+
 def test_a_loop_that_nobody_used_closes_and_closing_twice_is_fine() -> None:
     loop = EventLoop()
     loop.close()

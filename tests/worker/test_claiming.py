@@ -507,6 +507,40 @@ def test_a_worker_with_nothing_else_to_do_finds_a_suspect_at_once(register: Regi
     assert claimer.keys() == ["s"]
 
 
+def test_locked_rows_have_suspects_looked_for_once_and_then_at_heartbeats(
+    register: Register, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    looks: list[Any] = []
+
+    def has_suspects(*args: Any, **kwargs: Any) -> bool:
+        looks.append(args)
+        return False
+
+    register(lambda task: None)
+    added()
+    claimer = Claimer()
+    monkeypatch.setattr(store, "has_suspects", has_suspects)
+    monkeypatch.setattr(store, "claim", lambda *args, **kwargs: [])
+    for heartbeats in (1, 2, 3):
+        for _ in range(10):
+            claimer.claim()
+        assert len(looks) == heartbeats
+        claimer.claiming.look_for_suspects()
+
+
+def test_the_next_suspect_comes_when_the_one_before_has_ended(register: Register) -> None:
+    register(lambda task: None)
+    claimer = Claimer()
+    for number in "123":
+        suspicious(number)
+    found = []
+    for _ in range(9):
+        claimer.claim()
+        found += claimer.keys()
+        claimer.finish()
+    assert sorted(found) == ["1", "2", "3"]
+
+
 def test_a_suspect_that_went_away_stops_nobody(register: Register) -> None:
     register(lambda task: None)
     suspicious("s")
@@ -569,6 +603,8 @@ def test_an_error_of_one_lane_stops_no_other_and_is_said_once_a_try(
     claimer.claim()
     claimer.finish()
     assert list(Task.objects.values_list("biz_code", flat=True)) == ["broken"]
+    # What is due there and cannot be claimed is no reason to look again and again.
+    assert claimer.claim() > 0.5
     (record,) = caplog.records
     assert "'broken'" in record.getMessage()
     assert "integer out of range" in record.getMessage()

@@ -154,12 +154,13 @@ def test_and_when_it_goes_on_it_starts_nothing_of_it_and_calls_nothing_lost(
     assert hanging.executor.is_idle()
 
 
+def down(*args: Any, **kwargs: Any) -> None:
+    raise OperationalError("gone away")
+
+
 def test_what_could_not_be_given_back_then_is_written_by_the_poller_itself(
     hanging: Hanging, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def down(*args: Any, **kwargs: Any) -> None:
-        raise OperationalError("gone away")
-
     with monkeypatch.context() as patch:
         patch.setattr("django_tasks.worker.poller.finish", down)
         with pytest.raises(OperationalError):
@@ -168,6 +169,20 @@ def test_what_could_not_be_given_back_then_is_written_by_the_poller_itself(
     monkeypatch.setattr(Executor, "room", lambda executor, most: 0)
     hanging.poller.run_once()
     assert waiting() == [("2", None)]
+    assert hanging.poller.relieve() == 1  # once more, and it matches nothing
+    assert waiting() == [("2", None)]
+
+
+def test_or_at_the_next_heartbeat_while_it_still_hangs(
+    hanging: Hanging, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with monkeypatch.context() as patch:
+        patch.setattr("django_tasks.worker.poller.finish", down)
+        with pytest.raises(OperationalError):
+            hanging.poller.relieve()
+    assert hanging.poller.relieve() == 1
+    assert waiting() == [("2", None)]
+    assert hanging.poller.relieve() == 0
 
 
 class Guarded:
