@@ -81,10 +81,14 @@ class Worker:
 
     def pids(self) -> list[int]:
         """The processes that run tasks: its children if it has some."""
+        return self.children() or [self.pid]
+
+    def children(self) -> list[int]:
+        """The processes that it has started; none yet just after its start."""
         path = Path(f"/proc/{self.pid}/task/{self.pid}/children")
         with suppress(OSError):
-            return [int(pid) for pid in path.read_text().split()] or [self.pid]
-        return [self.pid]
+            return [int(pid) for pid in path.read_text().split()]
+        return []
 
     def signal(self, number: signal.Signals, pid: int | None = None) -> None:
         """Signal it, or one of its children."""

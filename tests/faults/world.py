@@ -227,12 +227,14 @@ class World:
 
     def settle(self) -> bool:
         """Resume everything and wait until all is done and the dead are gone."""
-        alive = [pid for worker in self.workers if worker.is_alive() for pid in worker.pids()]
         deadline = monotonic() + SETTLE_SECONDS
         while monotonic() < deadline:
-            if self._asked("settle") == 0 and self._asked("workers") == len(alive):
+            alive = [worker for worker in self.workers if worker.is_alive()]
+            # Counted each time: a supervisor may be about to replace a child that was killed.
+            pids = [pid for worker in alive for pid in worker.pids()]
+            if self._asked("settle") == 0 and self._asked("workers") == len(pids):
                 return True
-            if not any(worker.is_alive() for worker in self.workers):
+            if not alive:
                 return False
             self.pause(0.1)
         return False

@@ -5,6 +5,7 @@ from time import monotonic
 
 from tests.faults.scenarios import SERVERS, alive, scenario
 from tests.faults.world import World
+from tests.waiting import eventually
 
 
 @scenario("nothing", sites=("sqlite", *SERVERS, "galera"), rounds=0, mixes=False)
@@ -33,7 +34,8 @@ def kill_supervisor(world: World) -> None:
         kill_worker(world)
         return
     victim = world.random.choice(alive(world))
-    since, child = monotonic(), victim.pids()[0]
+    child = eventually(victim.children, "it has children", log=world.log)[0]
+    since = monotonic()
     victim.signal(signal.SIGKILL, child)
     world.fault("SIGKILL child", since, [child])
     world.pause(world.lease)
