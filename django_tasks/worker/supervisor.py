@@ -19,6 +19,7 @@ from django_tasks.worker.config import WorkerConfig
 from django_tasks.worker.limits import Limits
 from django_tasks.worker.log_queues import UNREAD, is_log_unread
 from django_tasks.worker.os_signals import Notes, held_back
+from django_tasks.worker.patience import PatientLog
 from django_tasks.worker.surroundings import shares_one_thread
 from django_tasks.worker.worker import Worker, stop_all
 
@@ -78,7 +79,22 @@ def run_process(
 
 
 def run_processes(configs: Sequence[WorkerConfig], count: int, limits: Limits = NO_LIMITS) -> int:
-    """Watch ``count`` child processes that run ``configs``; returns the exit code."""
+    """Watch ``count`` child processes that run ``configs``; returns the exit code.
+
+    A log handler that hangs holds up neither a successor nor the end.
+    """
+    log = PatientLog()
+    logs.send_through(log.post)
+    try:
+        code = _watch(configs, count, limits)
+    finally:
+        logs.send_through(None)
+    if log.hangs():
+        os._exit(code)  # at its exit Python would wait for the lock of that handler
+    return code
+
+
+def _watch(configs: Sequence[WorkerConfig], count: int, limits: Limits) -> int:
     with Notes.taken() as notes:
         children = [Child(number, configs, limits) for number in range(1, count + 1)]
         for child in children:
@@ -244,6 +260,7 @@ def _close_connections() -> None:
 
 
 def _child_main(configs: Sequence[WorkerConfig], parent: int, limits: Limits) -> None:
+    logs.send_through(None)
     if is_log_unread(logs.logger.name):
         sys.stderr.write(UNREAD)
     sys.exit(run_process(configs, parent, limits))

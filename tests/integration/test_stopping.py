@@ -201,6 +201,23 @@ def test_a_child_that_dies_is_replaced(start: Start, journal: Journal) -> None:
     assert workers() == 0
 
 
+def test_a_log_handler_that_hangs_over_it_holds_up_neither_its_successor_nor_a_stop(
+    start: Start,
+) -> None:
+    settings = "tests.integration.hanging"
+    worker = start("--processes", "2", *LEASE, DJANGO_SETTINGS_MODULE=settings)
+    eventually(lambda: workers() == 2, "two children have joined", log=worker.log)
+    victim, other = worker.children()
+    os.kill(victim, signal.SIGKILL)
+    worker.says(f"(pid {victim}) ended with code -9")
+    eventually(lambda: len(worker.children()) == 2, "there are two again", log=worker.log)
+    assert other in worker.children()
+    worker.says(" polls ", times=3)
+    worker.send(signal.SIGTERM)
+    assert worker.ended() == 0
+    assert worker.children() == []
+
+
 def test_a_poller_that_ends_by_an_error_ends_starttask_with_1(start: Start) -> None:
     worker = start(TEST_HANDLERS="tests.integration.breaking.Run")
     assert worker.ended() == 1
