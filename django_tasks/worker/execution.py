@@ -434,11 +434,12 @@ class Runner:
             if good is not None and "committed" in steps:
                 logs.commit_hook_failed(run.task)
                 return good
-            if _is_refusal(error, self._using):
-                if not steps:
-                    raise NotBegun from error
-                if good is not None:
-                    raise Unanswered from error
+            is_refusal = _is_refusal(error, self._using)
+            # A pool of connections, or a socket, may let through what is no error of the database.
+            if not steps and (is_refusal or isinstance(error, OSError)):
+                raise NotBegun from error
+            if good is not None and is_refusal:
+                raise Unanswered from error
             raise
         return good
 

@@ -319,15 +319,18 @@ def test_a_late_end_does_not_touch_the_next_run_of_the_same_task(register: Regis
     assert (task.status, task.version) == (Status.RUNNING, second.version)
 
 
+@pytest.mark.parametrize(
+    "error", [OperationalError("too many connections"), OSError(22, "of a pool")], ids=repr
+)
 def test_a_transaction_that_cannot_begin_is_not_the_tasks_fault_and_not_tried_at_once(
-    register: Register, monkeypatch: pytest.MonkeyPatch
+    register: Register, monkeypatch: pytest.MonkeyPatch, error: Exception
 ) -> None:
     """No row fails without having run. And a server that refuses this thread's connection while
     it serves the poller's must not be asked a thousand times a second."""
     runs: list[Any] = []
 
     def down(*args: Any, **kwargs: Any) -> None:
-        raise OperationalError("too many connections")
+        raise error
 
     register(runs.append, atomic=True, max_attempts=1)
     membership = joined()
