@@ -47,10 +47,11 @@ def run_process(
 ) -> int:
     """Run a worker for each config in this process until a signal; returns the exit code.
 
-    0: everything ended in order. 1: something still ran at the deadline, or a second signal came,
-    or a worker ended by an error; then the others are stopped as by a signal. ``parent`` is the
-    supervisor's process id: this process stops when that is gone. When one of its ``limits`` is
-    reached it claims no more, and ends when everything that runs has ended.
+    0: everything ended in order, even if not all receivers have heard of it. 1: something still ran
+    at the deadline, or a second signal came, or a worker ended by an error; then the others are
+    stopped as by a signal. ``parent`` is the supervisor's process id: this process stops when that
+    is gone. When one of its ``limits`` is reached it claims no more, and ends when everything that
+    runs has ended.
     """
     began = ticks()
     with Notes.taken(is_child=parent is not None) as notes:
@@ -152,15 +153,16 @@ def _stop(workers: list[Worker], notes: Notes) -> int:
             logs.second_signal([key for worker in workers for key in worker.running()])
             return _end_at_once(workers)
     left = stop_all(workers, timeout=0)
+    in_order = [worker for worker in left if worker.has_signed_off()]
     for worker in left:
-        if worker.has_signed_off():
+        if worker in in_order:
             logs.receivers_unheard(worker.config.using)
         else:
             logs.abandoned(worker.config.using, worker.running())
-    return _end_at_once(left) if left else 0
+    return _end_at_once(left, int(left != in_order)) if left else 0
 
 
-def _end_at_once(workers: list[Worker]) -> int:
+def _end_at_once(workers: list[Worker], code: int = 1) -> int:
     """End without waiting for threads. The rows that are still owned will be rescued."""
     for worker in workers:
         worker.abandon()
@@ -169,7 +171,7 @@ def _end_at_once(workers: list[Worker]) -> int:
         with suppress(OSError, ValueError):  # its reader has gone, or it is closed
             if stream is not None:
                 stream.flush()
-    os._exit(1)
+    os._exit(code)
 
 
 def fitting_processes(aliases: Iterable[str]) -> int:
