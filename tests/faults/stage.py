@@ -83,10 +83,7 @@ def _do_the_worst(scenario: Scenario, world: World, rounds: int) -> None:
     deadline = monotonic() + LIMIT_SECONDS
     while world.goes_on(rounds):
         world.between(0.2, 0.8)
-        # Of a pool not again and again: psycopg_pool waits for one second, two, four after each
-        # connection that a check finds closed, and nobody would come to work.
-        if "pooled" not in world.habits:
-            _close_idle(world)
+        _close_idle(world)
         scenario.act(world)
         assert monotonic() < deadline, f"{scenario.name} has no end:\n{world.log()}"
 
