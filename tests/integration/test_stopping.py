@@ -1,4 +1,4 @@
-"""How workers end: in order, at once, or not at all as they would have wished."""
+"""Ends of workers: in order, at once, or not at all as they would have wished."""
 
 import os
 import signal
@@ -206,7 +206,7 @@ def test_a_log_handler_that_hangs_over_it_holds_up_neither_its_successor_nor_a_s
 ) -> None:
     settings = "tests.integration.hanging"
     worker = start("--processes", "2", *LEASE, DJANGO_SETTINGS_MODULE=settings)
-    eventually(lambda: workers() == 2, "two children have joined", log=worker.log)
+    worker.says(" polls ", times=2)
     victim, other = worker.children()
     os.kill(victim, signal.SIGKILL)
     worker.says(f"(pid {victim}) ended with code -9")
