@@ -13,6 +13,7 @@ from django.db.utils import ConnectionHandler
 from django.test import Client
 
 from django_tasks import checks, demands
+from tests.vendor import leave_out
 
 Staff = Callable[..., Client]
 
@@ -68,7 +69,7 @@ def _skip_without_driver(handler: ConnectionHandler, alias: str) -> None:
     try:
         handler[alias]
     except ImproperlyConfigured as error:
-        pytest.skip(reason=f"the drivers of other databases are optional here: {error}")
+        leave_out(f"the driver of the other database is not installed: {error}")
 
 
 @pytest.fixture

@@ -1,6 +1,5 @@
 """Other ways to the test database, as projects have them, and workers that end with the test."""
 
-import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -11,6 +10,7 @@ from django.db import connections
 from django_tasks.worker.worker import Worker, stop_all
 from tests.habits import pgbouncer as program
 from tests.habits.workers import Held, Start
+from tests.vendor import leave_out
 from tests.waiting import DEADLINE, eventually
 from tests.worker.parts import config
 
@@ -47,9 +47,7 @@ def pooled(transactional_db: None) -> Iterator[None]:
 def bounced(transactional_db: None) -> Iterator[None]:
     """Connections through a PgBouncer in transaction mode, to one session for all."""
     if program.PROGRAM is None:
-        if os.environ.get("REQUIRE_ALL_DATABASES", "0") not in ("", "0"):
-            pytest.fail(program.WHY_MISSING)
-        pytest.skip(reason=f"PgBouncer is left out: {program.WHY_MISSING}")
+        leave_out(f"PgBouncer is left out: {program.WHY_MISSING}")
     server = connections["default"].settings_dict
     with program.pgbouncer(server) as settings, another_way(settings):
         yield

@@ -209,7 +209,7 @@ def test_a_process_that_cannot_be_set_up_has_not_failed_the_run(
         apart("tells")
 
 
-@pytest.mark.skipif(ON_SQLITE, reason="a file is always there")
+@pytest.mark.skipif(ON_SQLITE, reason="a process asks SQLite nothing before its run begins")
 def test_a_database_that_does_not_answer_it_has_it_run_later_and_not_beside_others(
     apart: Apart, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -25,7 +25,7 @@ from tests.worker.parts import added, handler
 
 pytestmark = [
     pytest.mark.django_db(transaction=True),
-    pytest.mark.skipif(ON_SQLITE, reason="no server that closes connections"),
+    pytest.mark.skipif(ON_SQLITE, reason="SQLite has no server that closes connections"),
 ]
 
 # Heartbeats of two leases.

@@ -19,7 +19,7 @@ from tests.worker.parts import added, handler, stored
 
 pytestmark = [
     pytest.mark.django_db(transaction=True),
-    pytest.mark.skipif(ON_SQLITE, reason="SQLite has no locks of tables"),
+    pytest.mark.skipif(ON_SQLITE, reason="SQLite locks the file, and no table by itself"),
 ]
 
 # Heartbeats of two leases.

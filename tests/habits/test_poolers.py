@@ -19,7 +19,7 @@ from tests.waiting import DEADLINE, eventually, never
 
 pytestmark = [
     pytest.mark.django_db(transaction=True),
-    pytest.mark.skipif(VENDOR != "postgresql", reason="poolers are PostgreSQL's"),
+    pytest.mark.skipif(VENDOR != "postgresql", reason="only PostgreSQL is pooled"),
 ]
 
 # Longer than a sixth of the shortest lease, which is what a renewal waits for a lock.

@@ -30,7 +30,7 @@ from tests.worker.parts import added, handler
 
 pytestmark = [
     pytest.mark.django_db(transaction=True),
-    pytest.mark.skipif(ON_SQLITE, reason="SQLite has no primary"),
+    pytest.mark.skipif(ON_SQLITE, reason="SQLite has no second server to switch to"),
 ]
 
 # The transaction that has just begun as well: MariaDB's begins with its first look at a table.
