@@ -38,15 +38,14 @@ def _coarse() -> Callable[[], float] | None:
     return _reader("CLOCK_REALTIME_COARSE", _COARSE if sys.platform == "linux" else None)
 
 
-# In a tuple, where freezegun finds nothing to replace. CLOCK_BOOTTIME goes on while the host is
-# suspended, as the leases in the database do.
-_TICKS = (_reader("CLOCK_BOOTTIME") or _reader("CLOCK_MONOTONIC") or time.monotonic,)
+# Seconds since some moment, never set back. CLOCK_BOOTTIME goes on while the host is suspended, as
+# the leases in the database do. No function of ours: each run reads it several times. And a partial
+# is nothing that freezegun replaces.
+ticks: Callable[[], float] = (
+    _reader("CLOCK_BOOTTIME") or _reader("CLOCK_MONOTONIC") or partial(time.monotonic)
+)
+# In a tuple, where freezegun finds nothing to replace.
 _WALLS = (_reader("CLOCK_REALTIME") or time.time, _coarse())
-
-
-def ticks() -> float:
-    """Seconds since some moment, never set back, that go on while the host is suspended."""
-    return _TICKS[0]()
 
 
 def utc_now() -> datetime:

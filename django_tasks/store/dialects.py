@@ -1,4 +1,4 @@
-"""What differs from database to database. The only vendor tests of the package stand here.
+"""Differences from database to database. The only vendor tests of the package stand here.
 
 Every statement of the store is one text with ``{task}``, the other tables and ``{when}`` quoted by
 the dialect (``when`` is a reserved word), and with ``%s`` for values: nothing else is ever put into
@@ -99,7 +99,7 @@ class Dialect:
     def source(
         self, types: Sequence[str], rows: Sequence[tuple[Any, ...]], constants: str = ""
     ) -> tuple[str, list[Any]]:
-        """What an INSERT takes its rows from, each with ``constants`` at its end; parameters.
+        """The source of an INSERT's rows, each with ``constants`` at its end; parameters.
 
         ``constants`` is SQL that begins with a comma, or nothing.
         """
@@ -169,7 +169,7 @@ class Dialect:
         return f"CAST({column} AS char)"
 
     def from_column(self, value: Any) -> datetime:
-        """What a driver read from a datetime column, or of a ``readable`` one, as aware UTC."""
+        """A value that a driver read from a datetime or a ``readable`` column, as aware UTC."""
         if isinstance(value, int):
             return EPOCH + timedelta(0, 0, value)
         if isinstance(value, str):
@@ -200,7 +200,7 @@ class Dialect:
     # Errors
 
     def is_contention(self, error: BaseException) -> bool:
-        """Whether somebody else was in the way: the same statement may succeed when repeated."""
+        """Tell if somebody else was in the way: the same statement may succeed when repeated."""
         return self._contention(error.__cause__ or error)
 
     def _contention(self, cause: BaseException) -> bool:
@@ -361,7 +361,8 @@ class PostgreSQL(Dialect):
             self._local_bounds = bounds
 
     def bounded(self) -> AbstractContextManager[None]:
-        self.connection.ensure_connection()  # only then it is known if there are any
+        if self.connection.connection is None:
+            self.connection.ensure_connection()  # only then it is known if there are any
         bounds = self._local_bounds
         return _NOTHING if bounds is None else self._in_bounds(bounds)
 
@@ -552,7 +553,7 @@ def _family(connection: BaseDatabaseWrapper) -> type[Dialect]:
 
 
 def has_one_writer(using: str) -> bool:
-    """Whether transactions that write wait for each other there, whatever they write. Nothing is
+    """Tell if transactions that write wait for each other there, whatever they write. Nothing is
     asked of the database, which may be down.
     """
     return connections[using].vendor == "sqlite"

@@ -51,7 +51,7 @@ class Receipt(NamedTuple):
 
 
 class Passage(NamedTuple):
-    """What came through a gate, and for how many seconds it is closed now.
+    """The claims that came through a gate, and the seconds for which it is closed now.
 
     0: it is open. Infinite: until a run of the code ends.
     """
@@ -82,33 +82,23 @@ def pass_gate(
     ``take`` is called with that number, inside the transaction, or not at all. It must not wait
     for rows that somebody holds locked: everybody else would wait with it.
     """
+    dialect = dialect_of(using)
     moment = (now - EPOCH) // timedelta(microseconds=1)
     try:
-        return _look_and_pass(dialect_of(using), biz_code, limit, moment, take)
+        state = _look(dialect, biz_code)
+        if state is None:
+            add_gate(biz_code, using=using)
+        else:
+            running = _running(dialect, biz_code, limit)
+            opening = limit.opening(running, state.full_until, moment)
+            if not opening.starts:
+                return Passage([], opening.closed_for)
+        with write_transaction(using):
+            return _pass(dialect, biz_code, limit, moment, take)
     except DatabaseError as error:
         if not is_contention(using, error):
             raise
         return _contested()
-
-
-def _look_and_pass(
-    dialect: Dialect,
-    biz_code: str,
-    limit: Limit,
-    moment: int,
-    take: Callable[[int], list[Claimed]],
-) -> Passage:
-    using = dialect.connection.alias
-    state = _look(dialect, biz_code)
-    if state is None:
-        add_gate(biz_code, using=using)
-    else:
-        running = _running(dialect, biz_code, limit)
-        opening = limit.opening(running, state.full_until, moment)
-        if not opening.starts:
-            return Passage([], opening.closed_for)
-    with write_transaction(using):
-        return _pass(dialect, biz_code, limit, moment, take)
 
 
 def add_gate(biz_code: str, *, using: str) -> bool:
