@@ -135,7 +135,7 @@ def _choices() -> str:
 def checked_patience(
     conflict: Conflict, wait: Duration | None, at_most: Duration | None, task: Any
 ) -> Patience | None:
-    """How long a debounced task waits; None if it is not debounced."""
+    """The waits of a debounced task; None if it is not debounced."""
     if conflict != DEBOUNCE:
         for name, value in (("wait", wait), ("at_most", at_most)):
             if value is not None:

@@ -76,7 +76,7 @@ class Held:
 
     @property
     def is_held(self) -> bool:
-        """Whether the lock is still ours. Once False, it stays so.
+        """True while the lock is ours. Once False, it stays so.
 
         False as soon as the lease has passed on the host's monotonic clock since the last renewal
         that succeeded was *sent*: nobody else can have the lock before.
@@ -191,7 +191,7 @@ def _leave_to_parent() -> None:
 
 
 class Wish(NamedTuple):
-    """What a caller asked for, checked; durations are seconds."""
+    """The wishes of a caller, checked; durations are seconds."""
 
     name: str
     lease: float

@@ -57,7 +57,7 @@ Post = Callable[[Callable[[], None]], None]
 
 
 class _Outlet(threading.local):
-    """What writes the lines of a thread; None: it writes them itself."""
+    """The writer of a thread's lines; None: it writes them itself."""
 
     post: Post | None = None
 

@@ -1,4 +1,4 @@
-"""What callers hand in is checked before anything is stored, and the error names it."""
+"""Input of callers is checked before anything is stored, and the error names it."""
 
 import math
 from datetime import date, datetime, timedelta, timezone

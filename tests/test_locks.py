@@ -1,4 +1,4 @@
-"""What the docstrings of ``lock`` and ``alock`` promise."""
+"""Promises of the docstrings of ``lock`` and ``alock``."""
 
 import os
 import signal
@@ -46,7 +46,7 @@ def take(name="report", **wishes):
 
 
 def taken_by_somebody_else():
-    """Whatever the clocks say: as after a jump of the database's clock."""
+    """Taken, and no clock is asked: as after a jump of the database's clock."""
     Lock.objects.update(term=row().term + 1, holder="somebody else")
 
 

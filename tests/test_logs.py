@@ -1,4 +1,4 @@
-"""What is logged: its way, its words, and how much of it."""
+"""Log lines: their way, their words, and how many."""
 
 import io
 import logging

@@ -42,7 +42,7 @@ class Ended(NamedTuple):
 
 
 class Finished(NamedTuple):
-    """What a finish did not write as asked, by id.
+    """Ends that a finish did not write as asked, by id.
 
     ``released`` rows had moved but were still ours; ``lost`` ones belong to somebody else now, or
     to nobody; ``locked`` ones were stepped over.
@@ -156,7 +156,7 @@ def _owned(dialect: Dialect, claims: Sequence[Claimed]) -> list[tuple[Any, ...]]
 
 
 def is_cancelled(claimed: Claimed, *, using: str) -> bool:
-    """Whether the run of ``claimed`` should stop: cancelled, or no longer ours. A plain read."""
+    """Tell if the run of ``claimed`` should stop: cancelled, or no longer ours. A plain read."""
     dialect = dialect_of(using)
     template = (
         "SELECT 1 FROM {task} WHERE id = %s AND claimed_by = %s"
@@ -180,7 +180,7 @@ _fence = attrgetter("id", "version", "worker_id")
 
 
 def _leaving(claimed: Claimed, outcome: Outcome) -> Leaving:
-    """What an outcome changes in its row: a table of values, one line an outcome."""
+    """The change of a row by an outcome: a table of values, one line an outcome."""
     key = Key._make(_fence(claimed))
     attempts, rescues, error = claimed.attempts, claimed.rescues, claimed.last_error
     # A run that is tried again is still the run of that time.

@@ -1,4 +1,4 @@
-"""Which rows a caller means: reads that mean the same on every database."""
+"""The rows that a caller means: reads that mean the same on every database."""
 
 import re
 from collections import defaultdict
@@ -32,7 +32,7 @@ def with_keys(keys: Collection[tuple[str, str]], *, using: str) -> list[Task]:
 
 
 class Planned(NamedTuple):
-    """What a handler's own row says."""
+    """The facts of a handler's own row."""
 
     schedule: str | None
     queue: str

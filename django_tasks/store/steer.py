@@ -1,4 +1,4 @@
-"""What clients do to a task besides adding it: cancel, pause, resume, move, requeue.
+"""Changes by clients besides adding: cancel, pause, resume, move, requeue.
 
 Each is a statement whose WHERE repeats what it relies on and whose row count is the answer, so it
 is right whatever a worker does to the row at the same time. Django's ORM serves: none of them is on
@@ -23,7 +23,7 @@ from django_tasks.times import for_django
 
 
 class Cancelled(NamedTuple):
-    """How many tasks a cancel removed, and how many go when their run ends."""
+    """The number of tasks that a cancel removed, and of those that go when their run ends."""
 
     gone: int
     going: int

@@ -30,7 +30,7 @@ class Peer(NamedTuple):
 
 
 class Registration(NamedTuple):
-    """What a worker says of itself. ``lease`` is seconds, empty ``queues`` means all."""
+    """A worker's facts about itself. ``lease`` is seconds, empty ``queues`` means all."""
 
     name: str
     lease: float
@@ -82,12 +82,12 @@ def read_clock(*, using: str) -> ClockReading:
 
 
 def share_a_clock(*, using: str) -> bool:
-    """Whether all workers read the same clock: nodes of a Galera cluster have one each."""
+    """Tell if all workers read the same clock: nodes of a Galera cluster have one each."""
     return not dialect_of(using).is_galera
 
 
 def doors(*, using: str) -> list[Door]:
-    """Where workers can be woken."""
+    """Doorbells at which workers can be woken."""
     rows = dialect_of(using).fetch("SELECT name, doorbell FROM {worker} WHERE doorbell <> ''")
     return [Door(*row) for row in rows]
 

@@ -1,4 +1,4 @@
-"""What to claim next, and how long to sleep when there is nothing."""
+"""The choice of the next claims, and the sleep when there is nothing."""
 
 from collections.abc import Callable
 from datetime import datetime, timedelta
@@ -77,7 +77,7 @@ class Claiming:
         self.nothing_due = False
 
     def has_had_enough(self) -> bool:
-        """Whether ``max_tasks`` have been claimed."""
+        """Tell if ``max_tasks`` have been claimed."""
         return self._left() <= 0
 
     def look_for_suspects(self) -> None:
@@ -224,7 +224,7 @@ class Claiming:
         return max(0, min(self._executor.room(self._config.batch_size), self._left()))
 
     def _left(self) -> int:
-        """How many more tasks may be claimed; what was given back unstarted does not count."""
+        """The number of tasks that may still be claimed; those given back do not count."""
         if self._config.max_tasks is None:
             return self._config.batch_size + self._config.threads
         started = self._claimed - self._finisher.counters["given back"]
@@ -237,7 +237,7 @@ class Claiming:
     # Lanes
 
     def _foreseen(self, soon: datetime) -> list[Lane]:
-        """What we have slept for: known without a look, so it starts a statement sooner. Once."""
+        """Lanes that we have slept for, once: known without a look, so a statement sooner."""
         if self._full:
             return []
         known, self._known_lanes = self._known_lanes, []

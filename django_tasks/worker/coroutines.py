@@ -103,7 +103,7 @@ class EventLoop:
 
 
 class Raised(NamedTuple):
-    """What a coroutine has raised, carried past asyncio.
+    """An exception of a coroutine, carried past asyncio.
 
     It would let SystemExit and KeyboardInterrupt end the loop, and make another error of a timeout
     or a cancellation, without a traceback.

@@ -93,7 +93,7 @@ Bad = Retry | Fail | Reschedule
 
 
 class Run(NamedTuple):
-    """What the steps of one run share. ``missed`` says what was done about times that passed."""
+    """Facts that all steps of a run share. ``missed``: what was done about times that passed."""
 
     claimed: Claimed
     handler: TaskHandler
@@ -104,12 +104,12 @@ class Run(NamedTuple):
 
     @property
     def policy(self) -> Policy:
-        """What its row says, and its handler where the row says nothing."""
+        """The policy of its row, and of its handler where the row has none."""
         return self.recurrence.policy if self.recurrence else policy_of(self.handler)
 
 
 class Standing(Protocol):
-    """What a run asks of its worker: who it is, whether it may start, and what time it is."""
+    """The side of a worker that a run asks: its id, its lease and its clock."""
 
     @property
     def worker_id(self) -> int: ...
@@ -138,7 +138,7 @@ class UnreadableSchedule(TaskException):
 
 
 class Refusals:
-    """How often in a row the end of an ``atomic`` run was refused, by row. For all threads."""
+    """Counts of refusals in a row of the end of an ``atomic`` run, by row. For all threads."""
 
     CAPACITY = 1000
 
@@ -258,7 +258,7 @@ class Runner:
             return self._ended(run, self._after_death(run, error))
 
     def _after_death(self, run: Run, death: ProcessDied) -> Outcome:
-        """What a run's own process has left behind: a failed attempt, or an end that is written.
+        """The outcome of a run whose own process died: a failed attempt, or an end that is written.
 
         Race: it died between the commit of an ``atomic`` run and its answer.
         """
@@ -296,7 +296,7 @@ class Runner:
         return run._replace(recurrence=recurrence)
 
     def _misfire(self, run: Run) -> Outcome | None:
-        """What becomes of a run that would start too late; None if it is to start."""
+        """The outcome of a run that would start too late; None if it is to start."""
         if run.recurrence is None and run.handler.misfire_grace_time is None:
             return None
         policy = run.policy
@@ -324,7 +324,7 @@ class Runner:
         return Fail(error_text(error))
 
     def _next(self, run: Run, **facts: Any) -> Reschedule | None:
-        """What the schedule says, if there is one and it is not over."""
+        """The next time by the schedule, if there is one and it is not over."""
         if run.recurrence is None:
             return None
         now = self._membership.clock.now()
@@ -336,7 +336,7 @@ class Runner:
         return replace(following.run, **facts)
 
     def _may_start(self, claimed: Claimed) -> bool:
-        """Whether the claim is this worker's: not of a life before, nor past its lease.
+        """Tell if the claim is this worker's: not of a life before, nor past its lease.
 
         In this order. Race: the worker joins again between the two questions. It is another one
         before its new lease begins, so a lease that is good was not that of a later life.

@@ -166,7 +166,7 @@ class Executor:
         self._in_hand -= count
 
     def room(self, most: int) -> int:
-        """How many more tasks would start soon: free threads, and a buffer by the pace so far.
+        """The number of tasks that would start soon: free threads, and a buffer by the pace so far.
 
         The buffer takes ``most`` at the most.
         """
@@ -180,7 +180,7 @@ class Executor:
         return max(0, self._size + allowance - unfinished)
 
     def is_stale(self) -> bool:
-        """Whether tasks wait in the buffer and no thread is getting to them."""
+        """Tell if tasks wait in the buffer and no thread is getting to them."""
         return bool(self._buffer) and ticks() - self._last_start > STALE_SECONDS
 
     def has_waiting(self) -> bool:
@@ -190,7 +190,7 @@ class Executor:
         return not self._in_hand
 
     def running(self) -> list[Running]:
-        """What runs now."""
+        """The runs under way."""
         return [running for running in self._running if running]
 
     # The threads

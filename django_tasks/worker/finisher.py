@@ -54,7 +54,7 @@ UNWRITABLE = "The end of this run could not be written: "
 
 
 class Strikes(NamedTuple):
-    """How often a single end was refused, and how many ends had been written at the last time.
+    """The refusals of a single end, and the number of ends written at the last one.
 
     Only refusals count that have an end written between them: of a database that refuses all of
     them, however often it comes and goes, each end has one strike a time at most.
@@ -145,7 +145,7 @@ class Finisher:
         return False
 
     def is_empty(self) -> bool:
-        """Whether every end is written."""
+        """Tell if every end is written."""
         return not (self._ends or self._lost)
 
     def unwritten(self) -> int:
@@ -272,7 +272,7 @@ class Finisher:
         return line_of(claimed, outcome, started, now, worker=worker, missed=missed)
 
     def runs(self) -> int:
-        """How many runs have ended, well or not; what was given back did not run."""
+        """The number of runs that have ended, well or not; a claim given back did not run."""
         return self.counters.total() - self.counters["given back"] - self.counters["missed"]
 
     def _drop(self, end: Ended, *, lost: bool) -> None:
@@ -292,7 +292,7 @@ class Finisher:
             self._doubtful.discard(claimed)
 
     def _is_news(self, claimed: Claimed, outcome: Outcome) -> bool:
-        """Whether it is worth a word that this end did not count."""
+        """Tell if it is worth a word that this end did not count."""
         return not isinstance(outcome, Unsettled | GiveBack) and claimed not in self._doubtful
 
     def _record_lost(self, now: datetime) -> None:
@@ -340,7 +340,7 @@ def _escaped(text: str) -> str:
 
 
 def _length(batch: Iterable[Ended]) -> int:
-    """How many characters the texts of a batch have."""
+    """The number of characters in the texts of a batch."""
     return sum(len(text or "") for end in batch for text in _texts(end))
 
 

@@ -59,7 +59,7 @@ LONGEST_PAUSE = 60.0
 
 
 class Trouble(NamedTuple):
-    """When to try a lane again, by the host's clock, and the pause that ends then, in seconds."""
+    """The next try of a lane, by the host's clock, and the pause that ends then, in seconds."""
 
     until: float
     pause: float
@@ -94,7 +94,7 @@ class Troubled:
 
 
 class Portions:
-    """How much of a lane is claimed at once. Used by the poller thread alone.
+    """The size of a claim, lane by lane. Used by the poller thread alone.
 
     Less where the server cuts the claim off, which takes longer than its bound: repeated at the
     same size it would never end. Of each lane by itself, or the claims of another one that go well
@@ -106,7 +106,7 @@ class Portions:
         self._known: dict[tuple[str, int, str], int] = {}
 
     def of(self, lane: Lane) -> int:
-        """How many tasks of ``lane`` may be claimed at once."""
+        """The number of tasks of ``lane`` that may be claimed at once."""
         return self._known.get(lane[:3], self._most)
 
     def halve(self, lane: Lane, tried: int) -> None:

@@ -151,7 +151,7 @@ class Membership:
         return self._judge_at - self.clock.monotonic()
 
     def is_valid(self) -> bool:
-        """Whether nobody can have taken this worker for dead yet.
+        """Tell if nobody can have taken this worker for dead yet.
 
         Once it is not, no task is started any more and claims are given up, *before* others take
         them: their patience cannot run out before ours.
@@ -206,7 +206,7 @@ class Membership:
         return [peer for peer in view.peers if peer.id != self.worker_id]
 
     def _end_of(self, peer: workers.Peer, view: View) -> float:
-        """When a peer will be dead unless it sends a heartbeat, by our monotonic clock."""
+        """The end of a peer's lease unless it sends a heartbeat, by our monotonic clock."""
         lease = max(peer.lease, self._config.lease)
         return view.seen[peer.id][1] + lease * (1 + CLOCK_DRIFT)  # its seconds may be longer
 
@@ -231,7 +231,7 @@ class Membership:
         return View(before.beats + 1, peers, seen, look, before.departures + gone, may_judge)
 
     def _last_beat(self, peer: workers.Peer, now: Look) -> float:
-        """When a peer whose count has moved sent that heartbeat, by our clock, or later.
+        """The time of a peer's heartbeat whose count has moved, by our clock, or later.
 
         It was after our last look, so the database's clock tells how long ago it was, if that has
         run evenly since: if not, or if workers may have read the clocks of different nodes, it
@@ -248,11 +248,11 @@ class Membership:
         return now.answered - age if 0 < age < between else now.answered
 
     def rank(self) -> int:
-        """How many living workers are older than this one."""
+        """The number of living workers that are older than this one."""
         return self._counted().rank
 
     def is_drawn(self, lot: float) -> bool:
-        """Whether a hint with this lot (from 0, below 1) is to wake this worker."""
+        """Tell if a hint with this lot (from 0, below 1) is to wake this worker."""
         counted = self._counted()
         living = max(1, len(counted.peers))
         return (counted.rank - int(lot * living)) % living < doorbell.FEWEST

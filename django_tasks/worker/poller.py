@@ -129,11 +129,11 @@ class Poller:
         return self._finisher.unwritten()
 
     def running(self) -> list[Claimed]:
-        """What runs now."""
+        """The claims that run."""
         return [claimed for claimed, _ in self._executor.running()]
 
     def runs(self) -> int:
-        """How many runs have ended, well or not."""
+        """The number of runs that have ended, well or not."""
         return self._finisher.runs()
 
     # For the thread that sends the heartbeats
@@ -236,7 +236,7 @@ class Poller:
     # Stopping
 
     def _has_nothing_more(self) -> bool:
-        """Whether a worker that was to stop by itself has come to that point."""
+        """Tell if a worker that was to stop by itself has come to that point."""
         idle = self._executor.is_idle() and self._finisher.is_empty()
         emptied = (
             self._config.until_empty and self._claiming.nothing_due and self._recurring.is_settled()

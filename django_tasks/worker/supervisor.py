@@ -1,4 +1,4 @@
-"""What ``starttask`` runs: the workers of one process, or child processes that it watches."""
+"""The processes of ``starttask``: one with its workers, or children that are watched."""
 
 import logging
 import multiprocessing
@@ -175,7 +175,7 @@ def _end_at_once(workers: list[Worker], code: int = 1) -> int:
 
 
 def fitting_processes(aliases: Iterable[str]) -> int:
-    """How many processes are worth their memory where nobody has said so.
+    """The number of processes that are worth their memory where nobody has said one.
 
     Measured (docs/benchmarks.rst): two drain a server's queue 1.5 to 1.8 times as fast as one; more
     gain little, unless handlers compute. Writers of SQLite wait for each other.

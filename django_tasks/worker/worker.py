@@ -91,7 +91,7 @@ class Worker:
         return [str(claimed) for claimed in self._poller.running()]
 
     def runs(self) -> int:
-        """How many runs have ended."""
+        """The number of runs that have ended."""
         return self._poller.runs()
 
     def abandon(self) -> None:

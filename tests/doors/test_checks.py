@@ -372,9 +372,7 @@ def test_w004_is_silent_with_read_committed_on_postgresql(
 
 # MySQL, MariaDB: W002
 
-on_mysql = pytest.mark.skipif(
-    VENDOR != "mysql", reason="W002 is about character sets of MariaDB and MySQL"
-)
+on_mysql = pytest.mark.skipif(VENDOR != "mysql", reason="W002 is about MariaDB and MySQL only")
 
 
 def run(statement: str) -> None:

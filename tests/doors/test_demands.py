@@ -1,4 +1,4 @@
-"""What a database must be, told by its settings: the sentence that says what is wrong."""
+"""Demands on a database, told by its settings: the sentence that says what is wrong."""
 
 from collections.abc import Callable
 from types import ModuleType

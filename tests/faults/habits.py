@@ -23,7 +23,7 @@ _EVERY = ("sqlite", "mariadb", "postgresql")
 
 @dataclass(frozen=True)
 class Habit:
-    """What a project does, and on which databases it can."""
+    """A habit of projects, and the databases on which it is possible."""
 
     about: str
     vendors: tuple[str, ...] = _EVERY
@@ -58,7 +58,7 @@ def possible(names: Collection[str], vendor: str) -> tuple[str, ...]:
 
 
 def on(name: str) -> bool:
-    """Whether a habit is in force in this process."""
+    """Tell if a habit is in force in this process."""
     return name in os.environ.get(HABITS, "").split(",")
 
 

@@ -19,7 +19,7 @@ def faketime() -> str:
 
 
 class DatabaseError(Exception):
-    """What the steward met."""
+    """An error that the steward met."""
 
 
 class Steward:

@@ -202,7 +202,7 @@ class World:
         )
 
     def goes_on(self, rounds: int) -> bool:
-        """Whether there is to be more: faults, until there were enough, or tasks."""
+        """Tell if there is to be more: faults, until there were enough, or tasks."""
         broken = [client for client in self.clients if client.poll() is not None]
         assert not broken, (self.directory / "clients.log").read_text()[-3000:]
         return self.faults < rounds or not self._all_clients_said("")

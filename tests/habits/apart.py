@@ -1,4 +1,4 @@
-"""What handlers do in a process of their own, by the word in ``biz_ext["does"]``."""
+"""Deeds of handlers in a process of their own, by the word in ``biz_ext["does"]``."""
 
 import atexit
 import json

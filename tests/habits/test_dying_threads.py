@@ -63,7 +63,7 @@ class Untidy:
 
 @pytest.fixture
 def executor() -> Iterator[list[Executor]]:
-    """What a test starts ends with it."""
+    """Executors that end with the test."""
     started: list[Executor] = []
     yield started
     for each in started:

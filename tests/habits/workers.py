@@ -48,7 +48,7 @@ class Held:
 
 
 def beats(*workers: Worker) -> list[int]:
-    """How many heartbeats each worker's row counts; -1 without a row."""
+    """The number of heartbeats that each worker's row counts; -1 without a row."""
     rows = dict(WorkerRow.objects.values_list("pk", "beats"))
     return [rows.get(ident(each), -1) for each in workers]
 

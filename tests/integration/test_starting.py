@@ -1,4 +1,4 @@
-"""How ``starttask`` starts, or says in one sentence why not."""
+"""Starts of ``starttask``, and the one sentence that says why not."""
 
 import json
 import os

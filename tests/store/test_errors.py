@@ -32,7 +32,7 @@ def kind(
 
 
 class Cause(Exception):
-    """What a driver raises."""
+    """An error as a driver raises it."""
 
     def __init__(self, *args: Any, **facts: Any) -> None:
         super().__init__(*args)

@@ -36,7 +36,7 @@ def passing(limit, most=100, worker=WORKER, now=NOW, code=CODE):
 
 
 def pass_gate(*args, **kwargs):
-    """What came through, without the receipt."""
+    """The passage, without the receipt."""
     return Plain(*gates.pass_gate(*args, **kwargs)[:2])
 
 

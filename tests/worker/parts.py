@@ -152,7 +152,7 @@ def added(biz_num: str = "1", biz_code: str = CODE, **fields: Any) -> Task:
 
 
 def claimed(worker_id: int, biz_code: str = CODE, limit: int = 1) -> list[Claimed]:
-    """What a worker gets when it claims from the lanes of one code."""
+    """Claims of a worker from the lanes of one code."""
     now = utc_now()
     claims: list[Claimed] = []
     for lane in lanes(using=USING):
@@ -184,7 +184,7 @@ def handler(function: Callable[..., Any], biz_code: str = CODE, **attributes: An
 
 @contextmanager
 def heard(signal: Signal) -> Iterator[list[dict[str, Any]]]:
-    """What is sent over a signal meanwhile, without the signal itself."""
+    """Messages sent over a signal meanwhile, without the signal itself."""
     messages: list[dict[str, Any]] = []
 
     def receive(sender: Any, signal: Signal, **facts: Any) -> None:

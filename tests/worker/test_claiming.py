@@ -1,4 +1,4 @@
-"""What a worker claims next, and how long it sleeps when there is nothing."""
+"""The next claims of a worker, and its sleep when there is nothing."""
 
 from datetime import datetime, timedelta
 from typing import Any
@@ -57,7 +57,7 @@ class Claimer:
         return self.claiming.claim(careful=careful)
 
     def keys(self) -> list[str]:
-        """What was claimed and waits, in its order."""
+        """Keys that were claimed and wait, in their order."""
         return [claimed.biz_num for claimed in self.hands.waiting]
 
     def finish(self) -> None:

@@ -45,7 +45,7 @@ def run(claim: Claimed, membership: Membership) -> Outcome:
 def outcome_of(
     register: Register, function: Callable[..., Any], biz_ext: Any = None, **attributes: Any
 ) -> Outcome:
-    """How the first run of a task ends whose handler is ``function``."""
+    """The outcome of the first run of a task whose handler is ``function``."""
     register(function, **attributes)
     membership = joined()
     added(biz_ext=biz_ext)

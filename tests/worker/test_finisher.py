@@ -1,4 +1,4 @@
-"""What a worker holds, and the ends it has still to write."""
+"""Claims that a worker holds, and the ends it has still to write."""
 
 from collections.abc import Callable, Sequence
 from datetime import datetime, timedelta, timezone
@@ -254,7 +254,7 @@ def test_a_database_error_passes_and_all_ends_are_kept(monkeypatch: pytest.Monke
 
 
 def contention() -> OperationalError:
-    """What the driver raises when somebody holds a row locked: surely nothing was written."""
+    """The driver's error when somebody holds a row locked: surely nothing was written."""
     error = OperationalError(1205, "database is locked")
     error.__cause__ = type("Cause", (Exception,), {"sqlstate": "55P03"})(1205, "is locked")
     return error
@@ -423,7 +423,7 @@ def test_after_a_bad_end_others_go_in_batches_again(monkeypatch: pytest.MonkeyPa
 
 
 def cut_off(monkeypatch: pytest.MonkeyPatch) -> OperationalError:
-    """What a driver raises when its server has ended a statement that took too long."""
+    """The driver's error when its server has ended a statement that took too long."""
     monkeypatch.setattr(errors, "judge_of", lambda using: PostgreSQL(connections[using]))
     error = OperationalError("canceling statement due to statement timeout")
     error.__cause__ = type("Cause", (Exception,), {"sqlstate": "57014"})()
@@ -431,7 +431,7 @@ def cut_off(monkeypatch: pytest.MonkeyPatch) -> OperationalError:
 
 
 def written_in(finisher: Finisher, cycles: int) -> int | None:
-    """How many cycles it took until all ends were written; None: more than ``cycles``."""
+    """The number of cycles until all ends were written; None: more than ``cycles``."""
     for cycle in range(1, cycles + 1):
         try:
             finisher.write(now(), careful=False)
@@ -493,7 +493,7 @@ def refusing_if(is_refused: Callable[[Sequence[Ended]], bool]) -> Any:
 
 
 def tries(finisher: Finisher, count: int) -> list[bool | None]:
-    """What so many cycles in a row got from ``write``; None: the error passed."""
+    """The answers of ``write`` in so many cycles; None: the error passed."""
     answers: list[bool | None] = []
     for _ in range(count):
         try:

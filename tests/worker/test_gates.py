@@ -1,4 +1,4 @@
-"""What a worker makes of limits: it neither spins nor hides other lanes, and comes in time."""
+"""A worker under limits: it neither spins nor hides other lanes, and comes in time."""
 
 from datetime import timedelta
 from typing import Any

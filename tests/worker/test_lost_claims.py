@@ -32,14 +32,20 @@ def waiting() -> list[tuple[str, int | None]]:
 # Claims that are nowhere
 
 
-def test_a_claim_that_is_found_nowhere_is_given_back_at_the_second_heartbeat(
-    register: Register, world: Ticks, caplog: pytest.LogCaptureFixture
-) -> None:
+def with_claims(register: Register, world: Ticks, numbers: str) -> Cycles:
+    """A poller that has claimed these tasks, none of which has begun."""
     register(lambda task: None)
-    for number in "12":
+    for number in numbers:
         added(number)
     cycles = Cycles(world)
     cycles.run()
+    return cycles
+
+
+def test_a_claim_that_is_found_nowhere_is_given_back_at_the_second_heartbeat(
+    register: Register, world: Ticks, caplog: pytest.LogCaptureFixture
+) -> None:
+    cycles = with_claims(register, world, "12")
     lost = cycles.hands.waiting.popleft()
     cycles.hands.size = 0
     cycles.beat()
@@ -58,10 +64,7 @@ def test_a_claim_that_is_found_nowhere_is_given_back_at_the_second_heartbeat(
 def test_a_claim_that_is_on_its_way_for_an_instant_is_not_lost(
     register: Register, world: Ticks, caplog: pytest.LogCaptureFixture
 ) -> None:
-    register(lambda task: None)
-    added()
-    cycles = Cycles(world)
-    cycles.run()
+    cycles = with_claims(register, world, "1")
     for _ in range(3):
         (on_its_way,) = cycles.hands.waiting
         cycles.hands.waiting.clear()
@@ -75,11 +78,7 @@ def test_a_claim_that_is_on_its_way_for_an_instant_is_not_lost(
 def test_what_waits_runs_or_has_ended_is_not_lost(
     register: Register, world: Ticks, caplog: pytest.LogCaptureFixture
 ) -> None:
-    register(lambda task: None)
-    for number in "123":
-        added(number)
-    cycles = Cycles(world)
-    cycles.run()
+    cycles = with_claims(register, world, "123")
     cycles.hands.begin(2)
     for _ in range(4):
         cycles.beat()

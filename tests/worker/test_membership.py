@@ -305,7 +305,7 @@ def test_the_first_heartbeat_after_an_outage_comes_while_the_rescuer_looks(
 
 @pytest.fixture
 def jumps(monkeypatch: pytest.MonkeyPatch) -> Ticks:
-    """How far the database's clock has jumped, besides going on as time does."""
+    """Seconds by which the database's clock has jumped, besides going on as time does."""
     roll_call, jumps = workers.roll_call, Ticks()
 
     def shifted(**kwargs: Any) -> Any:
@@ -433,7 +433,7 @@ def raising(*args: Any, **kwargs: Any) -> None:
 
 
 def test_a_database_that_hung_leaves_a_gap(world: Ticks, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What came in meanwhile was answered in any order: the others may have had no chance."""
+    """Heartbeats meanwhile were answered in any order: the others may have had no chance."""
     judge = joined(world)
     beating(judge, world, 2 * LEASE)
     roll_call = workers.roll_call
@@ -533,7 +533,7 @@ def judge(world: Ticks) -> Membership:
 
 
 def rescued(judge: Membership, world: Ticks) -> int:
-    """How many rows are freed once everybody was watched for a whole lease."""
+    """The number of rows freed once everybody was watched for a whole lease."""
     beat(judge)
     beating(judge, world, LEASE + 1)
     return rescue(judge)

@@ -13,7 +13,7 @@ from tests.waiting import DEADLINE, eventually
 
 @pytest.fixture
 def released() -> Iterator[Event]:
-    """What a line that hangs waits for."""
+    """The event that a hanging line waits for."""
     released = Event()
     yield released
     released.set()

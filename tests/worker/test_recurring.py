@@ -34,6 +34,22 @@ class Keep:
             raise OperationalError("server has gone away")
 
 
+@pytest.fixture
+def later(monkeypatch: pytest.MonkeyPatch) -> Ticks:
+    """Time that the test pushes forward."""
+    ticks = Ticks()
+    monkeypatch.setattr(module, "ticks", ticks)
+    return ticks
+
+
+@pytest.fixture
+def hanging() -> Keep:
+    """One that does not come to an end until it may."""
+    keep = Keep()
+    keep.may_end.clear()
+    return keep
+
+
 def recurring(keep: Callable[..., None]) -> Recurring:
     return Recurring(USING, Clock(ClockReading(utc_now(), ticks()), ticks), keep)
 
@@ -55,16 +71,14 @@ def test_rows_are_kept_once_for_the_handlers_there_are(register: Register) -> No
 
 
 def test_a_handler_that_is_registered_later_has_them_kept_again(
-    register: Register, monkeypatch: pytest.MonkeyPatch
+    register: Register, later: Ticks
 ) -> None:
-    world = Ticks()
-    monkeypatch.setattr(module, "ticks", world)
     keep = Keep()
     rows = recurring(keep)
     for number in range(1, 4):
         register(lambda task: None, f"job {number}")
         assert not rows.is_settled()
-        world.ahead += RETRY_SECONDS
+        later.ahead += RETRY_SECONDS
         rows.keep_up()
         eventually(rows.is_settled, "the rows are kept")
         at_rest(rows)
@@ -72,49 +86,39 @@ def test_a_handler_that_is_registered_later_has_them_kept_again(
 
 
 def test_one_that_is_registered_meanwhile_is_not_taken_for_kept(
-    register: Register, monkeypatch: pytest.MonkeyPatch
+    register: Register, later: Ticks, hanging: Keep
 ) -> None:
-    world = Ticks()
-    monkeypatch.setattr(module, "ticks", world)
-    keep = Keep()
-    keep.may_end.clear()
-    rows = recurring(keep)
+    rows = recurring(hanging)
     rows.keep_up()
-    eventually(lambda: keep.threads, "it is at work")
+    eventually(lambda: hanging.threads, "it is at work")
     register(lambda task: None)
-    keep.may_end.set()
+    hanging.may_end.set()
     at_rest(rows)
     assert not rows.is_settled()
-    world.ahead += RETRY_SECONDS
+    later.ahead += RETRY_SECONDS
     rows.keep_up()
     eventually(rows.is_settled, "the rows are kept")
     at_rest(rows)
 
 
 def test_a_trigger_that_hangs_holds_up_nobody_and_is_asked_once(
-    register: Register, monkeypatch: pytest.MonkeyPatch
+    register: Register, later: Ticks, hanging: Keep
 ) -> None:
-    world = Ticks()
-    monkeypatch.setattr(module, "ticks", world)
-    keep = Keep()
-    keep.may_end.clear()
-    rows = recurring(keep)
+    rows = recurring(hanging)
     for _ in range(10):
         rows.keep_up()  # returns
-        world.ahead += 2 * RETRY_SECONDS
-    eventually(lambda: keep.threads, "it is at work")
-    assert len(keep.threads) == 1
+        later.ahead += 2 * RETRY_SECONDS
+    eventually(lambda: hanging.threads, "it is at work")
+    assert len(hanging.threads) == 1
     assert not rows.is_settled()
-    keep.may_end.set()
+    hanging.may_end.set()
     at_rest(rows)
     assert rows.is_settled()
 
 
 def test_an_error_of_the_database_is_said_and_tried_again_in_a_while(
-    register: Register, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+    register: Register, later: Ticks, caplog: pytest.LogCaptureFixture
 ) -> None:
-    world = Ticks()
-    monkeypatch.setattr(module, "ticks", world)
     keep = Keep()
     keep.failures = 2
     rows = recurring(keep)
@@ -125,7 +129,7 @@ def test_an_error_of_the_database_is_said_and_tried_again_in_a_while(
     assert caplog.text.count("server has gone away") == 1
     for _ in range(2):
         assert not rows.is_settled()
-        world.ahead += 2 * RETRY_SECONDS
+        later.ahead += 2 * RETRY_SECONDS
         rows.keep_up()
         at_rest(rows)
     assert rows.is_settled()

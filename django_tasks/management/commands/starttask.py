@@ -258,7 +258,7 @@ def _missing_columns(connection: BaseDatabaseWrapper) -> list[str]:
 
 
 def _is_watching(is_reloading: bool) -> bool:
-    """Whether this process only watches over the one that runs the tasks, and reloads it."""
+    """Tell if this process only watches over the one that runs the tasks, and reloads it."""
     return is_reloading and os.environ.get(autoreload.DJANGO_AUTORELOAD_ENV) != "true"
 
 
