@@ -59,7 +59,7 @@ def _play(scenario: Scenario, world: World, size: Size) -> Verdict:
     world.wait_for_clients()
     _do_the_worst(scenario, world, min(scenario.rounds, size.rounds))
     world.await_clients()
-    settled = world.settle()
+    settled = world.settle(size.tasks)
     clocks.append(world.read_clock())
     world.stop_workers()
     verdict = check(world.history(clocks))

@@ -111,7 +111,7 @@ def verdict_of(world: World, scene: Scene, broken: str) -> Verdict:
     world.watch_rows()
     clocks = [world.read_clock()]
     scene(world, broken)
-    world.settle()
+    world.settle(0)
     clocks.append(world.read_clock())
     world.stop_workers()
     return check(world.history(clocks))

@@ -23,6 +23,8 @@ from tests.proxy import Proxy
 from tests.waiting import eventually
 
 SETTLE_SECONDS = 60.0
+# Tasks that four workers end in a second on two cores, at the very least: on SQLite.
+SLOWEST_PACE = 300.0
 
 _never = Event()
 
@@ -225,9 +227,9 @@ class World:
         for client in self.clients:
             assert client.wait(300) == 0, (self.directory / "clients.log").read_text()[-3000:]
 
-    def settle(self) -> bool:
-        """Resume everything and wait until all is done and the dead are gone."""
-        deadline = monotonic() + SETTLE_SECONDS
+    def settle(self, tasks: int) -> bool:
+        """Resume everything and wait until all ``tasks`` are done and the dead are gone."""
+        deadline = monotonic() + SETTLE_SECONDS + tasks / SLOWEST_PACE
         while monotonic() < deadline:
             alive = [worker for worker in self.workers if worker.is_alive()]
             # Counted each time: a supervisor may be about to replace a child that was killed.

@@ -7,7 +7,14 @@ import pytest
 from django.db import Error, OperationalError
 
 from django_tasks.worker import heartbeat as module
-from django_tasks.worker.heartbeat import AFTER_DEFECT, RETRY_SHARE, Heartbeat, Report
+from django_tasks.worker.heartbeat import (
+    AFTER_DEFECT,
+    RETRY_SHARE,
+    TURN_SECONDS,
+    Heartbeat,
+    Report,
+)
+from tests.vendor import ON_SQLITE
 from tests.waiting import DEADLINE, eventually
 from tests.worker.parts import USING, config
 
@@ -131,6 +138,56 @@ def test_an_error_of_the_database_is_tried_again_soon_on_a_new_connection(
     assert [scene.step() for _ in range(3)] == [LEASE * RETRY_SHARE] * 2 + [0.0]
     assert dropped == [USING] * 2
     assert scene.woken == 2
+
+
+LOCKED = "database is locked"
+
+
+@pytest.fixture
+def ticks(monkeypatch: pytest.MonkeyPatch) -> list[float]:
+    ticks = [100.0]
+    monkeypatch.setattr(module, "ticks", lambda: ticks[0])
+    return ticks
+
+
+def test_where_one_writes_at_a_time_it_asks_for_its_turn_again_and_again(
+    scene: Scene, dropped: list[str], monkeypatch: pytest.MonkeyPatch, ticks: list[float]
+) -> None:
+    monkeypatch.setattr(module, "is_contention", lambda using, error: LOCKED in str(error))
+    scene.heartbeat._has_one_writer = True
+    scene.step()
+    for _ in range(5):
+        scene.place.errors = [OperationalError(LOCKED)]
+        assert scene.step() == TURN_SECONDS / 2
+        ticks[0] += LEASE / 4  # it has joined: nothing else is left to it
+    assert dropped == []
+    scene.place.errors = [OperationalError("disk I/O error")]
+    assert scene.step() == LEASE * RETRY_SHARE
+    assert dropped == [USING]
+
+
+def test_before_it_has_joined_a_turn_that_does_not_come_is_an_outage(
+    scene: Scene,
+    monkeypatch: pytest.MonkeyPatch,
+    ticks: list[float],
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    monkeypatch.setattr(module, "is_contention", lambda using, error: True)
+    scene.heartbeat._has_one_writer = True
+    scene.place.errors = [OperationalError(LOCKED) for _ in range(2)]
+    assert scene.step() == TURN_SECONDS / 2
+    assert caplog.records == []
+    ticks[0] += LEASE * RETRY_SHARE
+    assert scene.step() > TURN_SECONDS / 2
+    (record,) = caplog.records
+    assert record.levelname == "ERROR"
+    assert LOCKED in record.getMessage()
+
+
+def test_its_waits_are_bounded_by_a_turn_or_by_a_part_of_the_lease() -> None:
+    bounds = Scene().heartbeat._bounds()
+    assert bounds.lock_wait == (TURN_SECONDS if ON_SQLITE else LEASE / 12)
+    assert bounds.statement == LEASE / 6
 
 
 def test_a_lease_that_ran_out_is_said_once_an_outage(
