@@ -148,6 +148,8 @@ class History:
     looks: list[tuple[float, frozenset[tuple[int, int]]]] = field(default_factory=list)
     # By process: when a receiver, a hook or a log handler of the project took its time.
     naps: dict[int, list[tuple[float, float]]] = field(default_factory=dict)
+    # By row and worker: when a process of its own was started for a run.
+    starts_apart: dict[tuple[int, int], list[tuple[float, float]]] = field(default_factory=dict)
     # What was seen at once to be wrong, by those who saw it.
     complaints: list[str] = field(default_factory=list)
     # When all workers were told to stop.
@@ -258,6 +260,9 @@ def _read(record: dict[str, Any], history: History) -> None:
             history.looks.append((at, frozenset((row, worker) for row, worker in record["rows"])))
         case "nap":
             history.naps.setdefault(record["pid"], []).append((record["from"], at))
+        case "apart":
+            claim = record["row"], record["worker"]
+            history.starts_apart.setdefault(claim, []).append((record["from"], at))
         case "complaint":
             history.complaints.append(record["text"])
         case "stopping":

@@ -91,8 +91,10 @@ def _holdings(history: History) -> Iterator[tuple[tuple[int, int], Span]]:
 
 
 def _busy(history: History) -> dict[tuple[int, int], list[Span]]:
-    """By row and worker, when it ran or when the worker tried to write an end of it."""
-    spans: dict[tuple[int, int], list[Span]] = {}
+    """By row and worker, when it ran, when the worker tried to write an end of it, and when a
+    process of its own was started for it: where two cores have ten to serve, that takes a while.
+    """
+    spans = {claim: list(starts) for claim, starts in history.starts_apart.items()}
     for run in history.runs:
         end = float("inf") if run.end is None else run.end
         spans.setdefault((run.id, run.worker), []).append((run.start, end))

@@ -150,6 +150,13 @@ def test_the_time_that_a_projects_hook_took_does_not_count():
     assert stuck(looks=looks(2, 14), runs=[a_run(2.1, 6.0)], naps={71: [(6.0, 12.0)]})
 
 
+def test_a_process_of_its_own_may_take_its_time_to_start():
+    starts = {(1, WORKER): [(2.0, 20.0)]}
+    assert not stuck(looks=looks(2, 24), starts_apart=starts)
+    assert stuck(looks=looks(2, 28), starts_apart=starts)
+    assert stuck(looks=looks(2, 24), starts_apart={(2, WORKER): [(2.0, 20.0)]})
+
+
 def test_a_worker_that_a_fault_was_in_the_way_of_may_hold_a_row():
     assert not stuck(Fault("outage", 6.0, 7.0, away=True), looks=looks(5, 13))
     assert not stuck(Fault("SIGSTOP", 6.0, 7.0, (PID,)), looks=looks(5, 13))
@@ -171,6 +178,7 @@ def test_journals_tell_of_looks_naps_complaints_and_the_end():
     records = [
         {"kind": "held", "at": 1.0, "rows": [[1, 7], [2, 8]]},
         {"kind": "nap", "at": 9.0, "from": 3.0, "pid": 70, "what": "log"},
+        {"kind": "apart", "at": 9.5, "from": 4.0, "row": 2, "worker": 8},
         {"kind": "complaint", "at": 10.0, "text": "a word"},
         {"kind": "fault", "at": 12.0, "from": 11.0, "name": "outage", "pids": [], "away": True},
         {"kind": "stopping", "at": 20.0},
@@ -179,6 +187,7 @@ def test_journals_tell_of_looks_naps_complaints_and_the_end():
 
     assert history.looks == [(1.0, frozenset({(1, 7), (2, 8)}))]
     assert history.naps == {70: [(3.0, 9.0)]}
+    assert history.starts_apart == {(2, 8): [(4.0, 9.5)]}
     assert history.faults == [Fault("outage", 11.0, 12.0, away=True)]
     assert history.stopped == 20.0
     assert [each.text for each in check(history).accusations] == ["a word"]

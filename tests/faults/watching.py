@@ -5,14 +5,14 @@ checker needs both. The wrappers observe and change nothing. Of an ``atomic`` ru
 own end, the rows of its effects tell.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from time import monotonic
 from typing import Any
 
 from django_tasks import signals
 from django_tasks.outcomes import Unsettled
 from django_tasks.store.finish import Ended
-from django_tasks.worker import finisher
+from django_tasks.worker import execution, finisher
 from django_tasks.worker.membership import Membership
 from django_tasks.worker.rescuer import Rescuer
 from tests.faults import journal
@@ -21,6 +21,7 @@ from tests.faults import journal
 def install() -> None:
     """Watch the workers of this process."""
     finisher.finish = _watched_finish(finisher.finish)
+    execution.run_apart = _watched_apart(execution.run_apart)
     Membership.beat = _watched_beat(Membership.beat)
     Membership.join = _watched_join(Membership.join)
     Rescuer.rescue_some = _watched_rescue(Rescuer.rescue_some)
@@ -60,6 +61,21 @@ def _journal_ends(ends: list[tuple[Ended, str]], error: str = "") -> None:
 def _name(outcome: Any) -> str:
     name = type(outcome).__name__
     return f"{name} {_name(outcome.otherwise)}" if isinstance(outcome, Unsettled) else name
+
+
+def _watched_apart(run_apart: Any) -> Any:
+    def watched(
+        claimed: Any, worker_id: int, name: str, may_start: Callable[[], bool], **kwargs: Any
+    ) -> Any:
+        since = monotonic()
+
+        def is_ready() -> bool:
+            journal.write("apart", row=claimed.id, worker=worker_id, **{"from": since})
+            return may_start()
+
+        return run_apart(claimed, worker_id, name, is_ready, **kwargs)
+
+    return watched
 
 
 def _watched_beat(beat: Any) -> Any:
