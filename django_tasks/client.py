@@ -3,17 +3,14 @@
 from collections.abc import Iterable, Iterator
 from datetime import datetime
 from functools import partial
-from threading import Lock
 
 from asgiref.sync import sync_to_async
 from django.db import connections, transaction
 
-from django_tasks import bell, forks, payload, signals
+from django_tasks import bell, payload, signals
 from django_tasks.backoff import Duration
-from django_tasks.clock import ClockReading
 from django_tasks.conf import options
 from django_tasks.exceptions import TaskExists, TaskTypeError, TaskValueError
-from django_tasks.hostclock import ticks
 from django_tasks.intake import (
     Conflict,
     ConflictOfMany,
@@ -26,14 +23,14 @@ from django_tasks.intake import (
     checked_match,
     checked_patience,
     checked_task,
-    read_alias,
-    write_alias,
 )
 from django_tasks.keys import BIZ_NUM_LENGTH, check_text
 from django_tasks.models import Task, TaskRun
 from django_tasks.registry import handler_for
-from django_tasks.store import hints, search, steer, workers
+from django_tasks.store import hints, search, steer
+from django_tasks.store.aliases import read_alias, write_alias
 from django_tasks.store.batches import batches
+from django_tasks.store.clock import now
 from django_tasks.store.debounce import Patience, debounce
 from django_tasks.store.dialects import dialect_of
 from django_tasks.store.steer import CancelResult
@@ -260,37 +257,6 @@ arun_task_now = sync_to_async(run_task_now)
 apause_task = sync_to_async(pause_task)
 aresume_task = sync_to_async(resume_task)
 arequeue_task = sync_to_async(requeue_task)
-
-
-# Time
-
-# How long one look at the database's clock serves the clients of a process. Long enough to cost
-# nothing, short enough that a host that was suspended is not wrong for long.
-CLOCK_SECONDS = 10.0
-
-_clocks: dict[str, ClockReading] = {}
-_clocks_lock = Lock()
-
-
-@forks.in_child
-def _renew_lock() -> None:
-    """Make a lock that no thread of the parent holds."""
-    global _clocks_lock
-    _clocks_lock = Lock()
-
-
-def now(using: str) -> datetime:
-    """The clock of the database ``using``, aware UTC, read again every ten seconds."""
-    with _clocks_lock:
-        reading = _clocks.get(using)
-    tick = ticks()
-    # A process that goes on in another place (CRIU) may find the host's clock set back.
-    if reading is None or not 0 <= tick - reading.monotonic <= CLOCK_SECONDS:
-        reading = workers.read_clock(using=using)
-        with _clocks_lock:
-            _clocks[using] = reading
-        tick = reading.monotonic
-    return reading.at(tick)
 
 
 # Storing and telling

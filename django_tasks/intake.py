@@ -4,13 +4,12 @@ from collections.abc import Callable
 from datetime import datetime, timedelta
 from typing import Any, Literal
 
-from django.db import connections, router
 from django.db.models import Q
 
 from django_tasks import payload
 from django_tasks.backoff import Duration, seconds
 from django_tasks.conf import options
-from django_tasks.exceptions import TaskTypeError, TaskValueError, UnknownDatabase
+from django_tasks.exceptions import TaskTypeError, TaskValueError
 from django_tasks.keys import (
     BIZ_CODE_LENGTH,
     BIZ_NUM_LENGTH,
@@ -169,23 +168,6 @@ def checked_batch_size(value: int) -> int:
     if not isinstance(value, int) or isinstance(value, bool) or not 1 <= value <= 1000:
         raise TaskValueError("batch_size", value, "must be a whole number from 1 to 1000")
     return value
-
-
-def write_alias(using: str | None) -> str:
-    """The database to write to: ``using``, or what the router says."""
-    return _known(router.db_for_write(Task) if using is None else using)
-
-
-def read_alias(using: str | None) -> str:
-    """The database to read from: ``using``, or what the router says."""
-    return _known(router.db_for_read(Task) if using is None else using)
-
-
-def _known(alias: str) -> str:
-    if alias not in connections:
-        choices = ", ".join(repr(name) for name in connections)
-        raise UnknownDatabase(f"using must be one of {choices}, not {alias!r}")
-    return alias
 
 
 def _check_id(task: Task, using: str) -> None:

@@ -31,9 +31,9 @@ from django_tasks.exceptions import (
     TaskValueError,
 )
 from django_tasks.hostclock import ticks
-from django_tasks.intake import write_alias
 from django_tasks.keys import LOCK_NAME_LENGTH, check_key
 from django_tasks.store import locks
+from django_tasks.store.aliases import write_alias
 from django_tasks.store.connection import close_connections
 from django_tasks.store.locks import Hold
 

@@ -32,6 +32,7 @@ from django_tasks.api import (
 )
 from django_tasks.models import Task
 from django_tasks.status import OWNED, UNOWNED, Status
+from django_tasks.store import clock
 from tests.conftest import DEADLINE
 from tests.factories import (
     CODE,
@@ -886,30 +887,28 @@ def test_the_clock_of_the_database_is_read_once_in_a_while(monkeypatch):
         return ClockReading(later(100 * len(looks)), ticks[0])
 
     ticks = [1000.0]
-    monkeypatch.setattr(client, "_clocks", {})
-    monkeypatch.setattr(client.workers, "read_clock", read_clock)
-    monkeypatch.setattr(client, "ticks", lambda: ticks[0])
+    monkeypatch.setattr(clock, "_readings", {})
+    monkeypatch.setattr(clock, "read_clock", read_clock)
+    monkeypatch.setattr(clock, "ticks", lambda: ticks[0])
 
-    assert client.now("default") == later(100)
+    assert clock.now("default") == later(100)
     ticks[0] += 9.5
-    assert client.now("default") == later(109.5)
+    assert clock.now("default") == later(109.5)
     ticks[0] += 1
-    assert client.now("default") == later(200)
+    assert clock.now("default") == later(200)
     ticks[0] -= 0.1  # set back, as where a process is moved to another host
-    assert client.now("default") == later(300)
+    assert clock.now("default") == later(300)
     assert looks == ["default"] * 3
 
 
 def test_each_database_has_its_clock(monkeypatch):
     from django_tasks.clock import ClockReading
 
-    monkeypatch.setattr(client, "_clocks", {})
+    monkeypatch.setattr(clock, "_readings", {})
     monkeypatch.setattr(
-        client.workers,
-        "read_clock",
-        lambda using: ClockReading(later(len(using)), client.ticks()),
+        clock, "read_clock", lambda using: ClockReading(later(len(using)), clock.ticks())
     )
 
-    assert abs(client.now("a") - later(1)) < timedelta(seconds=1)
-    assert abs(client.now("abcde") - later(5)) < timedelta(seconds=1)
-    assert abs(client.now("a") - later(1)) < timedelta(seconds=1)
+    assert abs(clock.now("a") - later(1)) < timedelta(seconds=1)
+    assert abs(clock.now("abcde") - later(5)) < timedelta(seconds=1)
+    assert abs(clock.now("a") - later(1)) < timedelta(seconds=1)

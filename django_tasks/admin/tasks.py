@@ -25,7 +25,7 @@ from django.utils.text import capfirst
 from django.utils.translation import gettext, ngettext_lazy
 from django.utils.translation import gettext_lazy as _
 
-from django_tasks import api, client
+from django_tasks import api
 from django_tasks.admin import lists
 from django_tasks.admin.lists import (
     SEARCH_HELP,
@@ -45,6 +45,7 @@ from django_tasks.intake import checked_task
 from django_tasks.models import Task, WorkerRow
 from django_tasks.registry import get_task_handlers
 from django_tasks.status import Status
+from django_tasks.store.clock import now
 
 if TYPE_CHECKING:
     TaskModelAdmin = admin.ModelAdmin[Task]
@@ -184,7 +185,7 @@ class TaskForm(TaskModelForm):
         super()._post_clean()  # type: ignore[misc]
         if not self.errors:
             try:
-                checked_task(self.instance, alias(), client.now)
+                checked_task(self.instance, alias(), now)
             except TaskValueError as error:
                 field = error.field if error.field in self.fields else None
                 self.add_error(field, capfirst(f"{error.problem}."))

@@ -10,9 +10,9 @@ from django.utils.html import format_html
 from django.utils.timesince import timesince
 from django.utils.translation import gettext, ngettext
 
-from django_tasks import client
 from django_tasks.admin.lists import alias
 from django_tasks.models import Pause
+from django_tasks.store.clock import now
 from django_tasks.times import aware
 
 LONG_CELL = 200  # characters of one cell of a list
@@ -66,7 +66,7 @@ def exact(value: datetime) -> str:
 
 def time_and_distance(value: datetime) -> str:
     local = formats.localize(to_current_timezone(value))
-    away = distance(aware("when", value), client.now(alias()))
+    away = distance(aware("when", value), now(alias()))
     return format_html('{}<br><span class="small quiet">{}</span>', local, away)
 
 

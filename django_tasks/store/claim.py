@@ -11,9 +11,9 @@ from datetime import datetime
 from typing import Any, NamedTuple
 
 from django_tasks.claimed import Claimed
-from django_tasks.status import Status
 from django_tasks.store.dialects import Dialect, dialect_of, marks
 from django_tasks.store.pauses import Scope
+from django_tasks.store.statuses import OWNED_SQL
 from django_tasks.store.transactions import write_transaction
 
 
@@ -210,9 +210,6 @@ def owned_ids(worker_id: int, *, using: str) -> set[int]:
     """
     template = f"SELECT id FROM {{task}} WHERE status IN {OWNED_SQL} AND claimed_by = %s"
     return {row[0] for row in dialect_of(using).fetch(template, [worker_id])}
-
-
-OWNED_SQL = f"({Status.RUNNING:d}, {Status.CANCELLING:d}, {Status.PAUSING:d})"
 
 
 def _claim_returning(

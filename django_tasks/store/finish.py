@@ -18,9 +18,9 @@ from django_tasks.outcomes import Again, Done, Fail, GiveBack, Outcome, Reschedu
 from django_tasks.status import Status
 from django_tasks.store import history
 from django_tasks.store.bounds import bounded_transaction
-from django_tasks.store.claim import OWNED_SQL
 from django_tasks.store.dialects import Dialect, dialect_of, flat, marks
 from django_tasks.store.leave import Key, Leaving, leave, remove, waiting
+from django_tasks.store.statuses import OWNED_SQL
 from django_tasks.store.transactions import write_transaction
 
 # How long to wait for a row that somebody is just writing, in seconds.

@@ -22,8 +22,8 @@ from django.db import DatabaseError, transaction
 from django_tasks.claimed import Claimed
 from django_tasks.hostclock import EPOCH
 from django_tasks.rates import Limit
-from django_tasks.store.claim import OWNED_SQL
 from django_tasks.store.dialects import Dialect, dialect_of
+from django_tasks.store.statuses import OWNED_SQL
 from django_tasks.store.transactions import is_contention, write_transaction
 
 # Whoever has the gate needs a few milliseconds.

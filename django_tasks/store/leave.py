@@ -8,11 +8,10 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Any, NamedTuple
 
-from django_tasks.status import FINISHABLE, Status
+from django_tasks.status import Status
 from django_tasks.store.batches import batches
 from django_tasks.store.dialects import Dialect, flat, marks
-
-FINISHABLE_SQL = f"({', '.join(str(int(status)) for status in FINISHABLE)})"
+from django_tasks.store.statuses import FINISHABLE_SQL
 
 
 class Key(NamedTuple):

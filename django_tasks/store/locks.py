@@ -27,8 +27,8 @@ from django.db.models.functions import Greatest
 from django_tasks.hostclock import EPOCH
 from django_tasks.models import Lock
 from django_tasks.store.bounds import bounded_transaction
+from django_tasks.store.clock import read_clock
 from django_tasks.store.transactions import retried
-from django_tasks.store.workers import read_clock
 
 NOBODY = ""
 MICROSECOND = timedelta(microseconds=1)

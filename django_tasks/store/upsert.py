@@ -17,8 +17,8 @@ from django.db import IntegrityError
 from django_tasks import payload
 from django_tasks.models import Task
 from django_tasks.status import Status
-from django_tasks.store.claim import OWNED_SQL
 from django_tasks.store.dialects import Dialect, dialect_of, marks
+from django_tasks.store.statuses import OWNED_SQL
 from django_tasks.store.transactions import answered_transaction, write_transaction
 from django_tasks.times import for_django
 

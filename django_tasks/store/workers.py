@@ -7,8 +7,8 @@ from typing import NamedTuple
 
 from django_tasks.clock import ClockReading
 from django_tasks.doorbell import Door
-from django_tasks.store.claim import OWNED_SQL
 from django_tasks.store.dialects import dialect_of, marks
+from django_tasks.store.statuses import OWNED_SQL
 
 
 class Peer(NamedTuple):
@@ -74,16 +74,6 @@ def roll_call(*, using: str) -> tuple[ClockReading, list[Peer]]:
         Peer(worker_id, beats, dialect.from_column(heartbeat), lease)
         for _, worker_id, beats, heartbeat, lease in rows
     ]
-
-
-def read_clock(*, using: str) -> ClockReading:
-    """The database's clock."""
-    return dialect_of(using).read_clock()
-
-
-def share_a_clock(*, using: str) -> bool:
-    """Tell if all workers read the same clock: nodes of a Galera cluster have one each."""
-    return not dialect_of(using).is_galera
 
 
 def doors(*, using: str) -> list[Door]:

@@ -10,6 +10,7 @@ from django_tasks import doorbell
 from django_tasks.clock import Clock, ClockReading
 from django_tasks.hostclock import ticks, utc_now
 from django_tasks.store import workers
+from django_tasks.store.clock import read_clock, share_a_clock
 from django_tasks.worker.config import WorkerConfig
 
 # Seconds to the second heartbeat. The next ones come at an age of four times as much each, until
@@ -102,7 +103,7 @@ class Membership:
     def join(self) -> int:
         """Enter the table of workers, anew if need be; returns the new worker id."""
         asked = self.clock.monotonic()
-        self.clock.set(workers.read_clock(using=self._config.using))
+        self.clock.set(read_clock(using=self._config.using))
         # Before the lease is valid: claims of the life before must never look like ours.
         self.worker_id = workers.register(
             self._registration, self.clock.now(), using=self._config.using
@@ -238,7 +239,7 @@ class Membership:
         counts from now.
         """
         before = self.view.look
-        if before is None or not workers.share_a_clock(using=self._config.using):
+        if before is None or not share_a_clock(using=self._config.using):
             return now.answered
         between = now.answered - before.answered
         doubt = now.took + before.took + CLOCK_DRIFT * between

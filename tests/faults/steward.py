@@ -39,11 +39,11 @@ def prepare() -> None:
 
 def clock() -> tuple[float, float, float]:
     """The database's clock, and CLOCK_MONOTONIC before and after it was read."""
-    from django_tasks.store import workers
+    from django_tasks.store.clock import read_clock
 
-    workers.read_clock(using="default")
+    read_clock(using="default")
     before = monotonic()
-    reading = workers.read_clock(using="default")
+    reading = read_clock(using="default")
     return before, reading.utc.timestamp(), monotonic()
 
 

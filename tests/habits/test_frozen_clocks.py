@@ -10,7 +10,6 @@ import pytest
 import time_machine
 from django.utils import timezone as django_timezone
 
-from django_tasks import client
 from django_tasks.api import (
     CancelResult,
     LockTaken,
@@ -26,7 +25,7 @@ from django_tasks.api import (
 )
 from django_tasks.doorbell import Door
 from django_tasks.models import Lock
-from django_tasks.store import hints, workers
+from django_tasks.store import clock, hints, workers
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -47,10 +46,10 @@ def frozen(request: pytest.FixtureRequest) -> Freeze:
 @pytest.fixture(autouse=True)
 def nothing_is_remembered() -> Iterator[None]:
     """Neither the clock nor the doorbells, of an earlier test or of this one."""
-    client._clocks.clear()
+    clock._readings.clear()
     hints._doors.clear()
     yield
-    client._clocks.clear()
+    clock._readings.clear()
     hints._doors.clear()
 
 
@@ -67,8 +66,8 @@ def is_about(moment: datetime, expected: datetime) -> bool:
 def test_after_a_frozen_test_the_clock_is_right_at_once(frozen: Freeze, moment: datetime) -> None:
     begin = datetime.now(timezone.utc)
     with frozen(moment):
-        assert is_about(client.now("default"), begin)
-    assert is_about(client.now("default"), begin)
+        assert is_about(clock.now("default"), begin)
+    assert is_about(clock.now("default"), begin)
 
 
 def test_inside_a_frozen_block_tasks_go_by_the_databases_clock(frozen: Freeze) -> None:

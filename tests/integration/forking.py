@@ -10,9 +10,10 @@ from concurrent.futures import ProcessPoolExecutor
 from time import monotonic
 from typing import Any
 
-from django_tasks import api, bell, client, registry, signals
+from django_tasks import api, bell, registry, signals
 from django_tasks.api import TaskHandler
 from django_tasks.running import RunningTask
+from django_tasks.store import clock
 from django_tasks.worker import embedded
 from tests.integration.handlers import Gated, Run, note
 from tests.waiting import DEADLINE, eventually
@@ -99,7 +100,7 @@ class Look(TaskHandler):
     def handle(self, task: RunningTask) -> None:
         api.start(threads=1)
         # As if other threads were in the middle of something.
-        locks = [embedded._lock, bell._lock, client._clocks_lock, registry._lock]
+        locks = [embedded._lock, bell._lock, clock._lock, registry._lock]
         locks += [signals.task_added.lock]
         for lock in locks:
             lock.acquire()
@@ -118,7 +119,7 @@ class Look(TaskHandler):
 
 
 def look_around(answers: Any) -> None:
-    free = [embedded._lock, bell._lock, client._clocks_lock, registry._lock]
+    free = [embedded._lock, bell._lock, clock._lock, registry._lock]
     free += [signals.task_added.lock]
     answers.send(
         {

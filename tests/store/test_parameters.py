@@ -20,6 +20,7 @@ from django_tasks.rates import as_limit
 from django_tasks.status import Status
 from django_tasks.store import (
     claim,
+    clock,
     debounce,
     finish,
     gates,
@@ -180,7 +181,7 @@ def adding(do: Caller, texts: Texts) -> None:
     do(hints.ring, NOW, lambda using: NOW, 1)
     do(hints.offer, 1)
     do(workers.doors)
-    do(workers.share_a_clock)
+    do(clock.share_a_clock)
 
 
 def looking(do: Caller, texts: Texts) -> None:
@@ -305,7 +306,7 @@ def working(do: Caller, texts: Texts) -> None:
     registration = Registration(texts.name, 30.0, 8, (texts.queue, texts.name))
     ids = [do(workers.register, registration, NOW) for _ in range(2)]
     assert do(workers.beat, ids[0], NOW, texts.name[:20], {texts.name: 1})
-    do(workers.read_clock)
+    do(clock.read_clock)
     _, peers = do(workers.roll_call)
     row(texts, status=Status.RUNNING, claimed_by=NOBODY)
     assert do(workers.orphaning_owners) == [NOBODY]
@@ -337,6 +338,9 @@ def public() -> set[str]:
             if is_public and value.__module__ == module.name and "using" in parameters(value):
                 found.add(f"{module.name.rpartition('.')[2]}.{name}")
     return found - {
+        "aliases.read_alias",
+        "aliases.write_alias",
+        "clock.now",
         "bounds.bounded_transaction",
         "connection.take_connection",
         "connection.keep_connection",

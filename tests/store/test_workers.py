@@ -7,7 +7,7 @@ from django.db import connection
 
 from django_tasks.models import WorkerRow
 from django_tasks.status import OWNED, Status
-from django_tasks.store import workers
+from django_tasks.store import clock, workers
 from django_tasks.store.workers import Peer, Registration
 from tests.factories import NOW, UTC, a_row, a_worker, in_utc, later
 
@@ -151,7 +151,7 @@ def test_the_databases_clock_is_utc_whatever_django_and_the_session_think(
 
     assert reading.utc.utcoffset() == timedelta(0)
     assert close_to_now(reading.utc)
-    assert close_to_now(workers.read_clock(using="default").utc)
+    assert close_to_now(clock.read_clock(using="default").utc)
 
 
 def test_the_sessions_time_zone_does_not_move_the_clock():
@@ -166,11 +166,11 @@ def test_the_sessions_time_zone_does_not_move_the_clock():
                 (before,) = cursor.fetchone()
             cursor.execute(statement[connection.vendor])
             try:
-                assert close_to_now(workers.read_clock(using="default").utc)
+                assert close_to_now(clock.read_clock(using="default").utc)
             finally:
                 if connection.vendor == "mysql":
                     cursor.execute("SET SESSION time_zone = %s", [before])
-    assert close_to_now(workers.read_clock(using="default").utc)
+    assert close_to_now(clock.read_clock(using="default").utc)
 
 
 @pytest.mark.parametrize("use_tz", [True, False])

@@ -15,6 +15,7 @@ from django_tasks.status import Status
 from django_tasks.store import rescue as rescue_store
 from django_tasks.store import workers
 from django_tasks.store.workers import Peer
+from django_tasks.worker import membership as membership_module
 from django_tasks.worker import rescuer as rescuer_module
 from django_tasks.worker.membership import Membership
 from django_tasks.worker.rescuer import Rescuer, give_back_strays
@@ -364,7 +365,7 @@ def test_a_jump_of_the_databases_clock_makes_nobody_dead_sooner(
 def test_clocks_of_several_nodes_are_not_compared(
     world: Ticks, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(workers, "share_a_clock", lambda **kwargs: False)
+    monkeypatch.setattr(membership_module, "share_a_clock", lambda **kwargs: False)
     judge, _ = watched(world)
     assert LEASE - 0.5 < judge.seconds_to_judge() < LEASE + 0.5
 

@@ -1,0 +1,47 @@
+"""The database's clock, read for callers of all kinds."""
+
+from datetime import datetime
+from threading import Lock
+
+from django_tasks import forks
+from django_tasks.clock import ClockReading
+from django_tasks.hostclock import ticks
+from django_tasks.store.dialects import dialect_of
+
+# How long one look at the database's clock serves the clients of a process. Long enough to cost
+# nothing, short enough that a host that was suspended is not wrong for long.
+CLOCK_SECONDS = 10.0
+
+_readings: dict[str, ClockReading] = {}
+_lock = Lock()
+
+
+@forks.in_child
+def _renew_lock() -> None:
+    """Make a lock that no thread of the parent holds."""
+    global _lock
+    _lock = Lock()
+
+
+def read_clock(*, using: str) -> ClockReading:
+    """Read the database's clock now."""
+    return dialect_of(using).read_clock()
+
+
+def share_a_clock(*, using: str) -> bool:
+    """Tell if all workers read the same clock: nodes of a Galera cluster have one each."""
+    return not dialect_of(using).is_galera
+
+
+def now(using: str) -> datetime:
+    """The clock of the database ``using``, aware UTC, read again every ten seconds."""
+    with _lock:
+        reading = _readings.get(using)
+    tick = ticks()
+    # A process that goes on in another place (CRIU) may find the host's clock set back.
+    if reading is None or not 0 <= tick - reading.monotonic <= CLOCK_SECONDS:
+        reading = read_clock(using=using)
+        with _lock:
+            _readings[using] = reading
+        tick = reading.monotonic
+    return reading.at(tick)

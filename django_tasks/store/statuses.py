@@ -1,0 +1,7 @@
+"""Groups of statuses as SQL, for statements that name them all."""
+
+from django_tasks.status import FINISHABLE, Status
+
+# A worker has the row in hand, whatever becomes of it.
+OWNED_SQL = f"({Status.RUNNING:d}, {Status.CANCELLING:d}, {Status.PAUSING:d})"
+FINISHABLE_SQL = f"({', '.join(str(int(status)) for status in FINISHABLE)})"
