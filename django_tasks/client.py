@@ -2,12 +2,10 @@
 
 from collections.abc import Iterable, Iterator
 from datetime import datetime
-from functools import partial
 
 from asgiref.sync import sync_to_async
-from django.db import connections, transaction
 
-from django_tasks import bell, payload, signals
+from django_tasks import payload, signals
 from django_tasks.backoff import Duration
 from django_tasks.conf import options
 from django_tasks.exceptions import TaskExists, TaskTypeError, TaskValueError
@@ -27,16 +25,16 @@ from django_tasks.intake import (
 from django_tasks.keys import BIZ_NUM_LENGTH, check_text
 from django_tasks.models import Task, TaskRun
 from django_tasks.registry import handler_for
-from django_tasks.store import hints, search, steer
+from django_tasks.store import clock, search, steer
 from django_tasks.store.aliases import read_alias, write_alias
 from django_tasks.store.batches import batches
-from django_tasks.store.clock import now
 from django_tasks.store.debounce import Patience, debounce
 from django_tasks.store.dialects import dialect_of
 from django_tasks.store.steer import CancelResult
 from django_tasks.store.transactions import retried, write_transaction
 from django_tasks.store.upsert import NewTask, OnConflict, upsert, upsert_one
 from django_tasks.times import aware, for_django
+from django_tasks.wakeup.wake import wake_workers
 
 DEFAULT_BATCH = 500
 
@@ -72,7 +70,7 @@ def add_task(
     if patience is not None:
         return _debounced(task, patience, alias)
     conflict = checked_conflict(on_conflict)
-    new = checked_task(task, alias, now)
+    new = checked_task(task, alias)
     stored, moved = _stored(new, conflict, using=alias)
     if moved:
         signals.task_added.send_robust(Task, task=stored, using=alias)
@@ -118,7 +116,7 @@ def cancel_task(biz_code: str, biz_num: str, *, using: str | None = None) -> Can
     """
     alias = write_alias(using)
     matching = checked_key(biz_code, biz_num)
-    done = steer.cancel(matching, now(alias), using=alias)
+    done = steer.cancel(matching, clock.now(alias), using=alias)
     result = CancelResult.NOT_FOUND
     if done.gone or done.going:
         result = CancelResult.CANCELLED if done.gone else CancelResult.CANCELLING
@@ -146,7 +144,7 @@ def delete_tasks(
     matching = checked_match(biz_code, biz_num, match)
     if dry_run:
         return Task._base_manager.using(alias).filter(matching).count()
-    done = steer.cancel(matching, now(alias), using=alias)
+    done = steer.cancel(matching, clock.now(alias), using=alias)
     if count := sum(done):
         facts = {"biz_code": biz_code, "biz_num": biz_num, "match": match, "count": count}
         signals.tasks_cancelled.send_robust(Task, **facts, using=alias)
@@ -207,14 +205,14 @@ def reschedule_task(
     """
     alias = write_alias(using)
     moment = aware("when", when)
-    done = steer.reschedule(checked_key(biz_code, biz_num), moment, now(alias), using=alias)
+    done = steer.reschedule(checked_key(biz_code, biz_num), moment, clock.now(alias), using=alias)
     return _changed(done, "rescheduled", biz_code, biz_num, alias, moment)
 
 
 def run_task_now(biz_code: str, biz_num: str, *, using: str | None = None) -> bool:
     """Make the task of a key due now, paused and FAILED ones too; False if there is none."""
     alias = write_alias(using)
-    moment = now(alias)
+    moment = clock.now(alias)
     done = steer.run_now(checked_key(biz_code, biz_num), moment, using=alias)
     return _changed(done, "due now", biz_code, biz_num, alias, moment)
 
@@ -225,14 +223,14 @@ def pause_task(biz_code: str, biz_num: str, *, using: str | None = None) -> bool
     False if that changed nothing: there is none, or it is paused, FAILED or being cancelled.
     """
     alias = write_alias(using)
-    done = steer.pause(checked_key(biz_code, biz_num), now(alias), using=alias)
+    done = steer.pause(checked_key(biz_code, biz_num), clock.now(alias), using=alias)
     return _changed(done, "paused", biz_code, biz_num, alias)
 
 
 def resume_task(biz_code: str, biz_num: str, *, using: str | None = None) -> bool:
     """Undo ``pause_task``; False if that changed nothing."""
     alias = write_alias(using)
-    moment = now(alias)
+    moment = clock.now(alias)
     done = steer.resume(checked_key(biz_code, biz_num), moment, using=alias)
     return _changed(done, "resumed", biz_code, biz_num, alias, moment)
 
@@ -240,7 +238,7 @@ def resume_task(biz_code: str, biz_num: str, *, using: str | None = None) -> boo
 def requeue_task(biz_code: str, biz_num: str, *, using: str | None = None) -> bool:
     """Give a FAILED task a fresh start, due now; False if there is no FAILED task of that key."""
     alias = write_alias(using)
-    moment = now(alias)
+    moment = clock.now(alias)
     done = steer.requeue(checked_key(biz_code, biz_num), moment, using=alias)
     return _changed(done, "requeued", biz_code, biz_num, alias, moment)
 
@@ -263,8 +261,8 @@ arequeue_task = sync_to_async(requeue_task)
 
 
 def _debounced(task: Task, patience: Patience, using: str) -> Task:
-    moment = now(using)
-    new = checked_task(task, using, now, when=moment + patience.wait)
+    moment = clock.now(using)
+    new = checked_task(task, using, when=moment + patience.wait)
     handler = handler_for(new.biz_code)
 
     def merged(waiting: str | None) -> str | None:
@@ -285,9 +283,9 @@ _store_debounced = retried(debounce)
 @retried
 def _stored(new: NewTask, conflict: OnConflict, *, using: str) -> tuple[Task, bool]:
     if conflict is not OnConflict.RAISE:
-        return upsert_one(new, conflict, now(using), using=using)
+        return upsert_one(new, conflict, clock.now(using), using=using)
     with write_transaction(using):
-        stored, moved = upsert_one(new, conflict, now(using), using=using)
+        stored, moved = upsert_one(new, conflict, clock.now(using), using=using)
         if not moved:
             raise _exists(new)
         return stored, moved
@@ -302,7 +300,7 @@ def _checked(tasks: Iterable[Task], using: str) -> Iterator[Item]:
         raise TaskTypeError("tasks", tasks, "must be an iterable of Tasks")
     for index, task in enumerate(tasks):
         try:
-            yield index, checked_task(task, using, now)
+            yield index, checked_task(task, using)
         except TaskValueError as error:
             error.index = index
             raise
@@ -317,7 +315,7 @@ def _store_all(
     stored: list[Task] = []
     heard = signals.task_added.has_listeners(Task)
     with write_transaction(using):
-        moment = now(using)
+        moment = clock.now(using)
         for batch in batches(items, batch_size, _long_texts):
             keys = upsert([new for _, new in batch], conflict, moment, using=using)
             moved |= keys
@@ -361,17 +359,3 @@ def _changed(
     if when is not None:
         wake_workers(when, using)
     return True
-
-
-def wake_workers(first: datetime, using: str, tasks: int = 1) -> None:
-    """Hint that so many are due from ``first`` on, to this process's workers and to others."""
-    connection = connections[using]
-    if connection.in_atomic_block or connection.get_autocommit():
-        transaction.on_commit(partial(_ring, first, tasks, using), using=using)
-    # else a transaction that the caller manages by hand: Django cannot tell when it commits
-    hints.notify(first, now, tasks, using=using)
-
-
-def _ring(first: datetime, tasks: int, using: str) -> None:
-    bell.ring(using)
-    hints.ring(first, now, tasks, using=using)

@@ -1,6 +1,5 @@
 """Checking what callers hand in, before anything is written."""
 
-from collections.abc import Callable
 from datetime import datetime, timedelta
 from typing import Any, Literal
 
@@ -25,7 +24,7 @@ from django_tasks.plans import as_plan
 from django_tasks.recurrence import first_time
 from django_tasks.registry import handler_for
 from django_tasks.schedules import Foreign
-from django_tasks.store import search
+from django_tasks.store import clock, search
 from django_tasks.store.debounce import Patience
 from django_tasks.store.upsert import NewTask, OnConflict
 from django_tasks.times import aware
@@ -36,19 +35,17 @@ ConflictOfMany = OnConflict | Literal["replace", "keep", "earliest", "raise"]
 Conflict = ConflictOfMany | Literal["debounce"]
 
 
-def checked_task(
-    task: Task, using: str, clock: Callable[[str], datetime], when: datetime | None = None
-) -> NewTask:
+def checked_task(task: Task, using: str, when: datetime | None = None) -> NewTask:
     """``task`` as it will be stored; TaskTypeError or TaskValueError names what is wrong.
 
-    ``clock`` tells the time of the database ``using``, for tasks that have a schedule; ``when`` is
-    the time of a task that says none.
+    ``when`` is the time of a task that says none. A schedule is counted from the clock of the
+    database ``using``.
     """
     _check_kind(task)
     code = check_code(task.biz_code)
     when, schedule = task.when or when, None
     if task.schedule is not None:
-        schedule, first = _checked_schedule(task, clock(using))
+        schedule, first = _checked_schedule(task, clock.now(using))
         when = when or first
     handler = handler_for(code)
     inherited = (handler.queue, handler.priority) if handler else (DEFAULT_QUEUE, 0)

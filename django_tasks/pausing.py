@@ -2,14 +2,14 @@
 
 from asgiref.sync import sync_to_async
 
-from django_tasks import client, signals
-from django_tasks.doorbell import MOST
+from django_tasks import signals
 from django_tasks.intake import check_code, check_queue
 from django_tasks.models import Pause
-from django_tasks.store import pauses
+from django_tasks.store import clock, pauses
 from django_tasks.store.aliases import read_alias, write_alias
-from django_tasks.store.clock import now
 from django_tasks.store.pauses import Scope
+from django_tasks.wakeup.doorbell import MOST_WOKEN
+from django_tasks.wakeup.wake import wake_workers
 
 
 def pause_tasks(*, biz_code: str = "", queue: str = "", using: str | None = None) -> bool:
@@ -23,7 +23,7 @@ def pause_tasks(*, biz_code: str = "", queue: str = "", using: str | None = None
     """
     alias = write_alias(using)
     scope = _scope(queue, biz_code)
-    changed = pauses.set_pause(scope, now(alias), using=alias)
+    changed = pauses.set_pause(scope, clock.now(alias), using=alias)
     if changed:
         signals.tasks_paused.send_robust(Pause, biz_code=biz_code, queue=queue, using=alias)
     return changed
@@ -41,7 +41,7 @@ def resume_tasks(*, biz_code: str = "", queue: str = "", using: str | None = Non
     if changed:
         signals.tasks_resumed.send_robust(Pause, biz_code=biz_code, queue=queue, using=alias)
         # Many may be due, and nobody has counted them.
-        client.wake_workers(now(alias), alias, MOST)
+        wake_workers(clock.now(alias), alias, MOST_WOKEN)
     return changed
 
 

@@ -11,8 +11,8 @@ from django.test.utils import CaptureQueriesContext
 from hypothesis import HealthCheck
 from hypothesis import settings as hypothesis_settings
 
-from django_tasks import client, registry
-from django_tasks.store import dialects
+from django_tasks import registry
+from django_tasks.store import clock, dialects
 from tests.factories import NOW
 from tests.worker import parts
 
@@ -51,7 +51,7 @@ def handlers() -> Iterator[Callable[..., None]]:
 @pytest.fixture
 def now(monkeypatch: pytest.MonkeyPatch) -> datetime:
     """The clients' clock, stopped."""
-    monkeypatch.setattr(client, "now", lambda using: NOW)
+    monkeypatch.setattr(clock, "now", lambda using: NOW)
     return NOW
 
 

@@ -9,7 +9,7 @@ from asgiref.sync import async_to_sync, iscoroutinefunction
 from django.db import DEFAULT_DB_ALIAS, connection, transaction
 from django.utils import timezone as django_timezone
 
-from django_tasks import api, bell, client, pausing, signals
+from django_tasks import api, client, pausing, signals
 from django_tasks.api import (
     CancelResult,
     OnConflict,
@@ -33,6 +33,7 @@ from django_tasks.api import (
 from django_tasks.models import Task
 from django_tasks.status import OWNED, UNOWNED, Status
 from django_tasks.store import clock
+from django_tasks.wakeup import local
 from tests.conftest import DEADLINE
 from tests.factories import (
     CODE,
@@ -78,9 +79,9 @@ def rings():
     """How often sleeping workers of this process were woken."""
     heard = []
     wake = lambda: heard.append(1)  # noqa: E731
-    bell.listen("default", wake)
+    local.listen("default", wake)
     yield heard
-    bell.stop_listening("default", wake)
+    local.stop_listening("default", wake)
 
 
 # add_task

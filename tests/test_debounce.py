@@ -6,13 +6,14 @@ from typing import Any
 
 import pytest
 
-from django_tasks import api, client, registry
+from django_tasks import api, registry
 from django_tasks.client import add_task, add_tasks, cancel_task
 from django_tasks.exceptions import TaskTypeError, TaskValueError
 from django_tasks.handlers import TaskHandler, task_handler
 from django_tasks.models import Task
 from django_tasks.outcomes import DONE, Again, GiveBack, Outcome, Reschedule, Retry
 from django_tasks.status import Status
+from django_tasks.store import clock as store_clock
 from django_tasks.store.claim import Claimer, claim, lanes
 from django_tasks.store.finish import Ended, finish
 from django_tasks.store.rescue import rescue
@@ -42,7 +43,7 @@ class Clock:
 @pytest.fixture
 def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
     clock = Clock()
-    monkeypatch.setattr(client, "now", clock)
+    monkeypatch.setattr(store_clock, "now", clock)
     return clock
 
 

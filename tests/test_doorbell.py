@@ -6,8 +6,9 @@ from threading import Event, Thread
 
 import pytest
 
-from django_tasks import doorbell
-from django_tasks.doorbell import Door, Doorbell
+from django_tasks.store.workers import Door
+from django_tasks.wakeup import doorbell
+from django_tasks.wakeup.doorbell import Doorbell
 
 HOST = socket.gethostname()
 ELSEWHERE = "elsewhere:1:ab"

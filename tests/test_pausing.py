@@ -6,9 +6,10 @@ import pytest
 from asgiref.sync import async_to_sync, iscoroutinefunction
 from django.db import transaction
 
-from django_tasks import api, bell, pausing, signals
+from django_tasks import api, pausing, signals
 from django_tasks.exceptions import TaskTypeError, TaskValueError, UnknownDatabase
 from django_tasks.models import Pause
+from django_tasks.wakeup import local
 from tests.factories import CODE, NOW, in_utc
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("now")]
@@ -92,7 +93,7 @@ def test_an_unknown_database_is_named(call):
 
 def test_workers_of_this_process_hear_of_the_end(django_capture_on_commit_callbacks):
     rung = []
-    bell.listen("default", ring := lambda: rung.append(1))
+    local.listen("default", ring := lambda: rung.append(1))
     try:
         with django_capture_on_commit_callbacks(execute=True):
             api.pause_tasks(biz_code=CODE)
@@ -102,7 +103,7 @@ def test_workers_of_this_process_hear_of_the_end(django_capture_on_commit_callba
             api.resume_tasks(biz_code=CODE)
         assert rung == [1]
     finally:
-        bell.stop_listening("default", ring)
+        local.stop_listening("default", ring)
 
 
 def test_the_twins_do_what_their_originals_do():

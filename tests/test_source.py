@@ -213,7 +213,7 @@ def test_only_the_dialects_and_the_checks_speak_to_a_cursor() -> None:
         for call in calls(name, "execute")
         if ast.unparse(call.func) == "cursor.execute"
     }
-    assert speaking == {"checks.py", "store/dialects.py", "store/hints.py"}
+    assert speaking == {"checks.py", "store/dialects.py", "wakeup/postgres.py"}
     for name in FILES:
         assert "executemany" not in attributes(name)
         for call in calls(name, "execute"):

@@ -9,7 +9,7 @@ from django_tasks.admin.lists import LimitedPaginator, OnlyShown, alias
 from django_tasks.admin.words import distance
 from django_tasks.hostclock import EPOCH
 from django_tasks.models import Lock
-from django_tasks.store.clock import now
+from django_tasks.store import clock
 
 
 @admin.register(Lock)
@@ -26,13 +26,13 @@ class LockAdmin(OnlyShown):
 
     @admin.display(description=_("held"), boolean=True)
     def held(self, lock: Lock) -> bool:
-        return bool(lock.holder) and _moment(lock.until) >= now(alias())
+        return bool(lock.holder) and _moment(lock.until) >= clock.now(alias())
 
     @admin.display(description=_("lease ends"))
     def end(self, lock: Lock) -> str:
         if not lock.holder:
             return self.get_empty_value_display()
-        return distance(_moment(lock.until), now(alias()))
+        return distance(_moment(lock.until), clock.now(alias()))
 
 
 def _moment(microseconds: int) -> datetime:

@@ -45,7 +45,6 @@ from django_tasks.intake import checked_task
 from django_tasks.models import Task, WorkerRow
 from django_tasks.registry import get_task_handlers
 from django_tasks.status import Status
-from django_tasks.store.clock import now
 
 if TYPE_CHECKING:
     TaskModelAdmin = admin.ModelAdmin[Task]
@@ -185,7 +184,7 @@ class TaskForm(TaskModelForm):
         super()._post_clean()  # type: ignore[misc]
         if not self.errors:
             try:
-                checked_task(self.instance, alias(), now)
+                checked_task(self.instance, alias())
             except TaskValueError as error:
                 field = error.field if error.field in self.fields else None
                 self.add_error(field, capfirst(f"{error.problem}."))

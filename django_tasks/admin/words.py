@@ -12,7 +12,7 @@ from django.utils.translation import gettext, ngettext
 
 from django_tasks.admin.lists import alias
 from django_tasks.models import Pause
-from django_tasks.store.clock import now
+from django_tasks.store import clock
 from django_tasks.times import aware
 
 LONG_CELL = 200  # characters of one cell of a list
@@ -66,7 +66,7 @@ def exact(value: datetime) -> str:
 
 def time_and_distance(value: datetime) -> str:
     local = formats.localize(to_current_timezone(value))
-    away = distance(aware("when", value), now(alias()))
+    away = distance(aware("when", value), clock.now(alias()))
     return format_html('{}<br><span class="small quiet">{}</span>', local, away)
 
 

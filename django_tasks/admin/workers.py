@@ -7,7 +7,7 @@ from django.utils.translation import gettext_lazy as _
 from django_tasks.admin.lists import OnlyShown, alias
 from django_tasks.admin.words import cell, distance
 from django_tasks.models import WorkerRow
-from django_tasks.store.clock import now
+from django_tasks.store import clock
 from django_tasks.times import aware
 
 
@@ -29,12 +29,12 @@ class WorkerAdmin(OnlyShown):
 
     @admin.display(description=_("alive"), boolean=True)
     def alive(self, worker: WorkerRow) -> bool:
-        silent = now(alias()) - aware("heartbeat", worker.heartbeat)
+        silent = clock.now(alias()) - aware("heartbeat", worker.heartbeat)
         return silent.total_seconds() <= worker.lease
 
     @admin.display(description=_("heartbeat"), ordering="heartbeat")
     def last_heartbeat(self, worker: WorkerRow) -> str:
-        return distance(aware("heartbeat", worker.heartbeat), now(alias()))
+        return distance(aware("heartbeat", worker.heartbeat), clock.now(alias()))
 
     @admin.display(description=_("queues"))
     def queue_names(self, worker: WorkerRow) -> str:

@@ -1,14 +1,31 @@
-"""The table of workers: who polls this database, and who is believed alive."""
+"""The table of workers: those that poll this database, and the signs of their lives."""
 
 import json
+import os
+import socket
 from collections.abc import Mapping
 from datetime import datetime, timedelta
 from typing import NamedTuple
 
 from django_tasks.clock import ClockReading
-from django_tasks.doorbell import Door
 from django_tasks.store.dialects import dialect_of, marks
 from django_tasks.store.statuses import OWNED_SQL
+
+LOOPBACK = ("127.", "[::1]", "localhost:")
+
+
+class Door(NamedTuple):
+    """The "host:port" at which a worker can be rung; its ``name`` begins with "host:pid:"."""
+
+    name: str
+    address: str
+
+    def can_be_reached(self) -> bool:
+        """Tell if it is another process's, and can be rung from here."""
+        host, pid, *_ = *self.name.split(":"), ""
+        here = host == socket.gethostname()
+        ours = here and pid == str(os.getpid())
+        return bool(self.address) and not ours and (here or not self.address.startswith(LOOPBACK))
 
 
 class Peer(NamedTuple):

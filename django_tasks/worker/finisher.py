@@ -28,10 +28,11 @@ from django_tasks.outcomes import (
     Unsettled,
 )
 from django_tasks.registry import terms_for
-from django_tasks.store import hints, history
+from django_tasks.store import history
 from django_tasks.store.batches import batches
 from django_tasks.store.errors import Kind, kind_of, was_cut_off
 from django_tasks.store.finish import Ended, finish
+from django_tasks.wakeup import wake
 from django_tasks.worker.config import WorkerConfig
 
 # Ends of atomic runs, which are in the database already.
@@ -141,7 +142,7 @@ class Finisher:
             self._record_lost(now)
         if self._offers:
             offers, self._offers = self._offers, 0
-            hints.offer(offers, using=self._using)
+            wake.offer(offers, using=self._using)
         return False
 
     def is_empty(self) -> bool:

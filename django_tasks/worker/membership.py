@@ -6,11 +6,11 @@ from math import inf
 from types import MappingProxyType
 from typing import NamedTuple
 
-from django_tasks import doorbell
 from django_tasks.clock import Clock, ClockReading
 from django_tasks.hostclock import ticks, utc_now
 from django_tasks.store import workers
 from django_tasks.store.clock import read_clock, share_a_clock
+from django_tasks.wakeup.doorbell import FEWEST_WOKEN
 from django_tasks.worker.config import WorkerConfig
 
 # Seconds to the second heartbeat. The next ones come at an age of four times as much each, until
@@ -256,4 +256,4 @@ class Membership:
         """Tell if a hint with this lot (from 0, below 1) is to wake this worker."""
         counted = self._counted()
         living = max(1, len(counted.peers))
-        return (counted.rank - int(lot * living)) % living < doorbell.FEWEST
+        return (counted.rank - int(lot * living)) % living < FEWEST_WOKEN

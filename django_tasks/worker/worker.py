@@ -6,7 +6,7 @@ from threading import Event, Thread
 from django.db import Error
 from django.dispatch import Signal
 
-from django_tasks import bell, logs, signals
+from django_tasks import logs, signals
 from django_tasks.hostclock import ticks
 from django_tasks.store.connection import (
     close_connections,
@@ -15,11 +15,12 @@ from django_tasks.store.connection import (
 )
 from django_tasks.store.errors import Kind, kind_of
 from django_tasks.store.rescue import forgive
+from django_tasks.wakeup import local
+from django_tasks.wakeup.listening import ListenerThread
 from django_tasks.worker.config import WorkerConfig
 from django_tasks.worker.coroutines import EventLoop
 from django_tasks.worker.execution import Runner
 from django_tasks.worker.executor import Executor
-from django_tasks.worker.hearing import Hearing
 from django_tasks.worker.heartbeat import Heartbeat
 from django_tasks.worker.membership import Membership
 from django_tasks.worker.notifier import Notifier
@@ -56,7 +57,7 @@ class Worker:
             config, self._membership, self._poller, self._woken.set, self._notifier.post
         )
         self._outage = Outage(config.using)
-        self._hearing = Hearing(
+        self._listener = ListenerThread(
             config.using, config.doorbell, self._woken.set, self._membership.is_drawn
         )
         self._thread = Thread(target=self._main, name=f"django_tasks-{config.using}", daemon=True)
@@ -133,9 +134,9 @@ class Worker:
     def _main(self) -> None:
         logs.send_through(self._notifier.post)
         self._notifier.start()
-        bell.listen(self.config.using, self._woken.set)
+        local.listen(self.config.using, self._woken.set)
         try:
-            self._membership.can_be_rung_at(self._hearing.open())
+            self._membership.can_be_rung_at(self._listener.open())
             take_connection(self.config.using, self.config.poller_bounds)
             self._heartbeat.start()
             if self._joined():
@@ -148,8 +149,8 @@ class Worker:
             self._ended()
 
     def _close(self) -> None:
-        bell.stop_listening(self.config.using, self._woken.set)
-        self._hearing.stop()
+        local.stop_listening(self.config.using, self._woken.set)
+        self._listener.stop()
         self._executor.close()
         self._executor.join()
         # Its row goes last, and only if nothing is left that others must rescue.
@@ -173,7 +174,7 @@ class Worker:
     def _run(self) -> None:
         self._tell(signals.worker_started)
         self._executor.start()
-        self._hearing.start()
+        self._listener.start()
         while not self._poller.finished:
             self._woken.wait(self._cycle())
             self._woken.clear()

@@ -22,11 +22,12 @@ from django.urls import reverse
 from django.utils import timezone, translation
 from django.utils.formats import get_format, reset_format_cache
 
-from django_tasks import api, client, signals
+from django_tasks import api, signals
 from django_tasks.admin import lists, tasks
 from django_tasks.handlers import task_handler
 from django_tasks.models import Lock, Task
 from django_tasks.status import Status
+from django_tasks.store import clock
 from django_tasks.store.dialects import EPOCH
 from django_tasks.times import for_django
 from tests.conftest import DEADLINE
@@ -554,9 +555,9 @@ def test_a_key_that_somebody_adds_meanwhile_is_not_overwritten(
 ) -> None:
     checked = tasks.checked_task
 
-    def check_and_be_overtaken(task: Task, using: str, clock: Any) -> Any:
+    def check_and_be_overtaken(task: Task, using: str) -> Any:
         a_row("42", version=7)
-        return checked(task, using, clock)
+        return checked(task, using)
 
     monkeypatch.setattr(tasks, "checked_task", check_and_be_overtaken)
     response = boss.post(reverse(ADD), NEW)
@@ -807,11 +808,11 @@ def test_of_two_people_who_save_at_once_one_is_refused(
     mine, theirs = (opened(boss, task) | {"queue": queue} for queue in ("mine", "theirs"))
     other, checked, saves = logged_in(User.objects.get()), tasks.checked_task, []
 
-    def let_them_save_too(task: Task, using: str, clock: Any) -> Any:
+    def let_them_save_too(task: Task, using: str) -> Any:
         # Here the versions have been compared, and nothing has been written.
         if not saves:
             saves.append(elsewhere(save, other, task, theirs))
-        return checked(task, using, clock)
+        return checked(task, using)
 
     monkeypatch.setattr(tasks, "checked_task", let_them_save_too)
     assert save(boss, task, mine).status_code == 302
@@ -997,7 +998,7 @@ def test_everything_happens_on_the_database_that_holds_the_tasks(
     boss: Client, task_database: str, queries: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     clocks = []
-    monkeypatch.setattr(client, "now", lambda using: clocks.append(using) or NOW)
+    monkeypatch.setattr(clock, "now", lambda using: clocks.append(using) or NOW)
     a_worker("web-1:4711")
     with queries() as elsewhere:
         boss.post(reverse(ADD), NEW)

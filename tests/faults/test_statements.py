@@ -12,12 +12,12 @@ import pytest
 from django.contrib.auth.models import Group
 from django.db import Error, transaction
 
-from django_tasks import api, client
+from django_tasks import api
 from django_tasks.models import Gate, Pause, Task, TaskRun, WorkerRow
 from django_tasks.outcomes import Done, Fail, GiveBack, Outcome, Reschedule, Retry
 from django_tasks.rates import as_limit
 from django_tasks.status import Status
-from django_tasks.store import workers
+from django_tasks.store import clock, workers
 from django_tasks.store.claim import Claimer, claim, claim_alone
 from django_tasks.store.finish import Ended, finish, finish_inside
 from django_tasks.store.gates import add_gate, pass_gate
@@ -226,7 +226,7 @@ REFUSE_TO_REPEAT = {"add raise new", "add raise cancelling"}
 
 @pytest.fixture(autouse=True)
 def stopped_clock(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(client, "now", lambda using: NOW)
+    monkeypatch.setattr(clock, "now", lambda using: NOW)
 
 
 @pytest.fixture

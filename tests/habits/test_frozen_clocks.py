@@ -23,9 +23,10 @@ from django_tasks.api import (
     reschedule_task,
     run_task_now,
 )
-from django_tasks.doorbell import Door
 from django_tasks.models import Lock
-from django_tasks.store import clock, hints, workers
+from django_tasks.store import clock, workers
+from django_tasks.store.workers import Door
+from django_tasks.wakeup import postgres, wake
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -47,10 +48,10 @@ def frozen(request: pytest.FixtureRequest) -> Freeze:
 def nothing_is_remembered() -> Iterator[None]:
     """Neither the clock nor the doorbells, of an earlier test or of this one."""
     clock._readings.clear()
-    hints._doors.clear()
+    wake._doors.clear()
     yield
     clock._readings.clear()
-    hints._doors.clear()
+    wake._doors.clear()
 
 
 def a_task(biz_num: str = "1", **fields: Any) -> Task:
@@ -150,12 +151,12 @@ def django_or_aware(moment: datetime) -> datetime:
 def test_doorbells_that_were_read_in_a_frozen_block_are_not_kept(
     frozen: Freeze, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    if hints.are_sent("default"):
+    if postgres.are_sent("default"):
         return  # nobody rings there
-    monkeypatch.setattr(hints, "NO_DOORS_SECONDS", 0.0)
+    monkeypatch.setattr(wake, "NO_DOORS_SECONDS", 0.0)
     with frozen(FAR_AHEAD):
-        assert hints._known_doors("default") == []
+        assert wake._known_doors("default") == []
     now = datetime.now(timezone.utc)
     registration = workers.Registration("elsewhere:1:ab", 30.0, 8, doorbell="10.0.0.5:5")
     workers.register(registration, now, using="default")
-    assert hints._known_doors("default") == [Door("elsewhere:1:ab", "10.0.0.5:5")]
+    assert wake._known_doors("default") == [Door("elsewhere:1:ab", "10.0.0.5:5")]

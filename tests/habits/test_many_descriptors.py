@@ -10,10 +10,10 @@ from threading import Event
 
 import pytest
 
-from django_tasks import doorbell
 from django_tasks.api import Task, add_task
-from django_tasks.doorbell import Door
-from django_tasks.worker.hearing import Hearing
+from django_tasks.store.workers import Door
+from django_tasks.wakeup import doorbell
+from django_tasks.wakeup.listening import ListenerThread
 from django_tasks.worker.os_signals import Notes
 from tests.waiting import DEADLINE
 
@@ -38,9 +38,9 @@ def many_descriptors() -> Iterator[None]:
 
 def test_a_worker_is_woken_by_whoever_adds(caplog: pytest.LogCaptureFixture) -> None:
     woken = Event()
-    hearing = Hearing("default", "127.0.0.1", woken.set, lambda lot: True)
-    address = hearing.open()
-    hearing.start()
+    listener = ListenerThread("default", "127.0.0.1", woken.set, lambda lot: True)
+    address = listener.open()
+    listener.start()
     try:
         if address:
             doorbell.ring([Door(f"{socket.gethostname()}:1:ab", address)], 1)
@@ -51,7 +51,7 @@ def test_a_worker_is_woken_by_whoever_adds(caplog: pytest.LogCaptureFixture) -> 
             add_task(Task(biz_code="job", biz_num="1", when=now))
         assert woken.wait(DEADLINE)
     finally:
-        hearing.stop()
+        listener.stop()
     assert "No hints" not in caplog.text
 
 

@@ -9,7 +9,6 @@ import pytest
 from django.db import OperationalError, connections
 from django.db.backends.signals import connection_created
 
-from django_tasks.store import hints
 from django_tasks.store.connection import (
     close_connections,
     drop_connection,
@@ -17,6 +16,7 @@ from django_tasks.store.connection import (
     take_connection,
 )
 from django_tasks.store.dialects import Bounds
+from django_tasks.wakeup import postgres
 from tests.conftest import Elsewhere
 from tests.habits.conftest import another_way
 from tests.vendor import VENDOR
@@ -184,7 +184,7 @@ def test_a_session_of_a_worker_may_be_idle(elsewhere: Elsewhere) -> None:
 @pytest.mark.usefixtures("impatient")
 def test_the_session_that_listens_may_be_idle(elsewhere: Elsewhere) -> None:
     heard = Event()
-    listener = hints.Listener("default", lambda lot: True)
+    listener = postgres.Listener("default", lambda lot: True)
     listening = elsewhere(listener.listen, heard.set)
     try:
         assert heard.wait(DEADLINE)

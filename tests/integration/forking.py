@@ -10,10 +10,11 @@ from concurrent.futures import ProcessPoolExecutor
 from time import monotonic
 from typing import Any
 
-from django_tasks import api, bell, registry, signals
+from django_tasks import api, registry, signals
 from django_tasks.api import TaskHandler
 from django_tasks.running import RunningTask
 from django_tasks.store import clock
+from django_tasks.wakeup import local
 from django_tasks.worker import embedded
 from tests.integration.handlers import Gated, Run, note
 from tests.waiting import DEADLINE, eventually
@@ -100,7 +101,7 @@ class Look(TaskHandler):
     def handle(self, task: RunningTask) -> None:
         api.start(threads=1)
         # As if other threads were in the middle of something.
-        locks = [embedded._lock, bell._lock, clock._lock, registry._lock]
+        locks = [embedded._lock, local._lock, clock._lock, registry._lock]
         locks += [signals.task_added.lock]
         for lock in locks:
             lock.acquire()
@@ -119,7 +120,7 @@ class Look(TaskHandler):
 
 
 def look_around(answers: Any) -> None:
-    free = [embedded._lock, bell._lock, clock._lock, registry._lock]
+    free = [embedded._lock, local._lock, clock._lock, registry._lock]
     free += [signals.task_added.lock]
     answers.send(
         {
@@ -128,7 +129,7 @@ def look_around(answers: Any) -> None:
             "wakeup": signal.set_wakeup_fd(-1),
             "blocked": [int(number) for number in signal.pthread_sigmask(signal.SIG_BLOCK, ())],
             "workers": len(embedded._workers),
-            "listeners": len(bell._listeners),
+            "listeners": len(local._listeners),
             "threads": [
                 each.name for each in threading.enumerate() if "django_tasks-" in each.name
             ][1:],

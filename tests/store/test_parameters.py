@@ -24,7 +24,6 @@ from django_tasks.store import (
     debounce,
     finish,
     gates,
-    hints,
     history,
     locks,
     pauses,
@@ -176,10 +175,6 @@ def adding(do: Caller, texts: Texts) -> None:
     patience = debounce.Patience(timedelta(seconds=1), timedelta(seconds=2))
     for _ in range(2):
         do(debounce.debounce, new(texts), patience, lambda waiting: waiting, NOW)
-    do(hints.notify, NOW, lambda using: NOW, 1)
-    hints._doors.clear()
-    do(hints.ring, NOW, lambda using: NOW, 1)
-    do(hints.offer, 1)
     do(workers.doors)
     do(clock.share_a_clock)
 
@@ -353,7 +348,6 @@ def public() -> set[str]:
         "transactions.is_contention",
         "transactions.write_transaction",
         "transactions.answered_transaction",
-        "hints.are_sent",
     }
 
 

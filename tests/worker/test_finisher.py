@@ -601,7 +601,7 @@ def test_what_was_given_back_is_offered_to_other_workers_once_it_is_written(
         assert status(0) is status(1) is Status.PENDING
         offers.append(tasks)
 
-    monkeypatch.setattr(module.hints, "offer", offer)
+    monkeypatch.setattr(module.wake, "offer", offer)
     finisher, claims = holding(2)
     finisher.give_back(claims)
     assert not offers

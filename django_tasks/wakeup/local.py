@@ -1,4 +1,4 @@
-"""A doorbell inside one process: whoever adds a task rings it, and sleeping pollers wake up.
+"""A doorbell inside one process: an added task rings it, and sleeping pollers wake up.
 
 It carries nothing and promises nothing: a poller that missed it finds the task at its next poll.
 """

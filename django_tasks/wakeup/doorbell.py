@@ -1,38 +1,21 @@
 """A doorbell between processes: a datagram of one byte tells a sleeping worker to look now.
 
 It carries nothing and promises nothing. One that is lost, or that a network drops, costs the time
-until the worker's next poll; one too many costs a look. So nobody needs to be trusted who rings.
+until the worker's next poll; one too many costs a look. So a sender needs no trust.
 """
 
-import os
 import random
 import socket
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from typing import NamedTuple
 
 from django_tasks.selfpipe import SelfPipe
+from django_tasks.store.workers import Door
 
-# However often somebody rings, a worker looks no more often than this for it.
+# The shortest time between two looks of a worker, however often it is rung.
 PAUSE_SECONDS = 0.002
-# So many workers are woken: a single one might just have become busy.
-FEWEST, MOST = 2, 16
-
-LOOPBACK = ("127.", "[::1]", "localhost:")
-
-
-class Door(NamedTuple):
-    """Where a worker can be rung at: at "host:port"; its ``name`` begins with "host:pid:"."""
-
-    name: str
-    address: str
-
-    def can_be_reached(self) -> bool:
-        """From this process; and it is another one, for here there is a quicker way."""
-        host, pid, *_ = *self.name.split(":"), ""
-        here = host == socket.gethostname()
-        ours = here and pid == str(os.getpid())
-        return bool(self.address) and not ours and (here or not self.address.startswith(LOOPBACK))
+# The number of workers that are woken: a single one might just have become busy.
+FEWEST_WOKEN, MOST_WOKEN = 2, 16
 
 
 class Doorbell:
@@ -75,8 +58,8 @@ class Doorbell:
 
 
 def ring(doors: Sequence[Door], tasks: int) -> None:
-    """Wake workers of other processes for so many ``tasks``. Never waits, never raises."""
-    count = min(MOST, max(FEWEST, tasks))
+    """Wake workers of other processes for this number of ``tasks``. Never waits, never raises."""
+    count = min(MOST_WOKEN, max(FEWEST_WOKEN, tasks))
     for door in random.sample(doors, count) if len(doors) > count else doors:
         with suppress(OSError, ValueError, OverflowError):
             _send(*door.address.rpartition(":")[::2])

@@ -8,27 +8,27 @@ from types import SimpleNamespace
 import pytest
 from django.db import connections
 
-from django_tasks import doorbell
 from django_tasks.client import add_task, add_tasks
-from django_tasks.doorbell import Door
 from django_tasks.models import Task, WorkerRow
-from django_tasks.store import hints, workers
-from django_tasks.worker import hearing as module
-from django_tasks.worker.hearing import Hearing
+from django_tasks.store import workers
+from django_tasks.store.workers import Door
+from django_tasks.wakeup import doorbell, postgres, wake
+from django_tasks.wakeup import listening as module
+from django_tasks.wakeup.listening import ListenerThread
 from tests.waiting import DEADLINE, eventually
 from tests.worker.parts import CODE, USING, joined
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
-SENDS_HINTS = hints.are_sent(USING)
+SENDS_HINTS = postgres.are_sent(USING)
 BESIDE = "elsewhere:1:ab"
 
 
 @pytest.fixture(autouse=True)
 def fresh():
-    hints._doors.clear()
+    wake._doors.clear()
     yield
-    hints._doors.clear()
+    wake._doors.clear()
 
 
 @pytest.fixture
@@ -51,15 +51,15 @@ def a_task(number="1", seconds=0.0):
     return Task(biz_code=CODE, biz_num=number, when=when)
 
 
-def a_hearing(wake=lambda: None, host="127.0.0.1", is_drawn=lambda lot: True):
-    return Hearing(USING, host, wake, is_drawn)
+def a_listener(wake=lambda: None, host="127.0.0.1", is_drawn=lambda lot: True):
+    return ListenerThread(USING, host, wake, is_drawn)
 
 
-def test_a_hearing_worker_is_woken_by_whoever_adds():
+def test_a_listener_worker_is_woken_by_whoever_adds():
     woken = Event()
-    hearing = a_hearing(woken.set)
-    address = hearing.open()
-    hearing.start()
+    listener = a_listener(woken.set)
+    address = listener.open()
+    listener.start()
     try:
         if SENDS_HINTS:
             assert address == ""
@@ -68,14 +68,14 @@ def test_a_hearing_worker_is_woken_by_whoever_adds():
             doorbell.ring([Door(BESIDE, address)], 1)
         assert woken.wait(20)
     finally:
-        hearing.stop()
+        listener.stop()
 
 
 def test_a_worker_that_was_never_started_leaves_nothing_open():
-    hearing = a_hearing()
-    hearing.open()
-    hearing.stop()
-    hearing.stop()
+    listener = a_listener()
+    listener.open()
+    listener.stop()
+    listener.stop()
 
 
 class Ear:
@@ -102,20 +102,20 @@ class Ear:
 @pytest.fixture
 def ear(monkeypatch):
     ear = Ear()
-    monkeypatch.setattr(hints, "are_sent", lambda using: True)
-    monkeypatch.setattr(hints, "Listener", lambda *args: ear)
+    monkeypatch.setattr(postgres, "are_sent", lambda using: True)
+    monkeypatch.setattr(postgres, "Listener", lambda *args: ear)
     yield ear
     ear.go_on.set()
 
 
 def test_a_worker_that_stops_does_not_wait_for_a_connection_that_hangs(ear, monkeypatch):
     monkeypatch.setattr(module, "STOP_SECONDS", 0.05)
-    hearing = a_hearing()
-    hearing.open()
-    hearing.start()
+    listener = a_listener()
+    listener.open()
+    listener.start()
     assert ear.listens.acquire(timeout=DEADLINE)
     begin = monotonic()
-    hearing.stop()
+    listener.stop()
     assert monotonic() - begin < DEADLINE / 2
     assert not ear.closed.is_set(), "closed under the thread that uses it"
     ear.go_on.set()
@@ -128,13 +128,13 @@ def test_hints_that_are_missed_are_told_of_once_and_once_when_they_are_back(
     monkeypatch.setattr(module, "RETRY_SECONDS", 0.001)
     ear.errors = [OSError("no route"), OSError("no route"), OSError("no route")]
     woken = Event()
-    hearing = a_hearing(woken.set)
-    hearing.open()
+    listener = a_listener(woken.set)
+    listener.open()
     with caplog.at_level("INFO", "django_tasks"):
-        hearing.start()
+        listener.start()
         assert woken.wait(DEADLINE)
         ear.go_on.set()
-        hearing.stop()
+        listener.stop()
     assert [(record.levelname, record.getMessage()) for record in caplog.records] == [
         ("WARNING", "No hints from default (OSError: no route); polling goes on"),
         ("INFO", "Hints from default are back"),
@@ -145,13 +145,13 @@ def test_hints_that_are_missed_are_told_of_once_and_once_when_they_are_back(
 def test_psycopg_2_hands_no_hints_over(monkeypatch):
     """It has no class of connections by that name."""
     monkeypatch.setattr(type(connections[USING]), "Database", SimpleNamespace())
-    assert not hints.are_sent(USING)
+    assert not postgres.are_sent(USING)
 
 
 @pytest.mark.skipif(SENDS_HINTS, reason="the database sends hints")
 def test_without_an_address_there_is_no_doorbell(caplog):
-    assert a_hearing(host="").open() == ""
-    assert a_hearing(host="192.0.2.1").open() == ""
+    assert a_listener(host="").open() == ""
+    assert a_listener(host="192.0.2.1").open() == ""
     assert "No doorbell at 192.0.2.1" in caplog.text
 
 
@@ -191,13 +191,13 @@ def test_the_list_of_doorbells_serves_for_a_while(rung, django_assert_num_querie
     add_task(a_task())
     with django_assert_num_queries(0):
         now = datetime.now(timezone.utc)
-        hints.ring(now, lambda using: now, 1, using=USING)
+        wake._ring(now, 1, USING)
     assert len(rung) == 2
 
 
 @pytest.mark.skipif(SENDS_HINTS, reason="the database sends hints")
 def test_the_first_worker_is_rung_at_soon_after_it_has_come(rung, monkeypatch):
-    monkeypatch.setattr(hints, "NO_DOORS_SECONDS", 0.0)
+    monkeypatch.setattr(wake, "NO_DOORS_SECONDS", 0.0)
     add_task(a_task())
     door = a_worker()
     add_task(a_task("2"))
@@ -212,9 +212,9 @@ def test_a_single_task_wakes_the_drawn_and_many_wake_all():
         lots.append(lot)
         return False
 
-    hearing = a_hearing(woken.set, is_drawn=not_us)
-    hearing.open()
-    hearing.start()
+    listener = a_listener(woken.set, is_drawn=not_us)
+    listener.open()
+    listener.start()
     try:
         assert woken.wait(20)  # once, for what was added before it listened
         woken.clear()
@@ -224,4 +224,4 @@ def test_a_single_task_wakes_the_drawn_and_many_wake_all():
         add_tasks([a_task("2"), a_task("3")])
         assert woken.wait(20)
     finally:
-        hearing.stop()
+        listener.stop()
