@@ -5,7 +5,7 @@ Import it where models may be imported, not in a settings file or an app's ``__i
 
 from typing import Any
 
-from django_tasks import demands
+from django_tasks import requirements
 from django_tasks.client import (
     aadd_task,
     aadd_tasks,
@@ -59,10 +59,10 @@ from django_tasks.pausing import (
 )
 from django_tasks.registry import get_task_handlers, register_task_handler
 from django_tasks.running import RunningTask
-from django_tasks.status import Status
 from django_tasks.store.aliases import write_alias
 from django_tasks.store.steer import CancelResult
 from django_tasks.store.upsert import OnConflict
+from django_tasks.values.status import Status
 from django_tasks.worker import embedded
 from django_tasks.worker.config import worker_config
 
@@ -144,7 +144,7 @@ def start(*, using: str | None = None, **wishes: Any) -> None:
     database on which no worker can work: through psycopg 2, or with AUTOCOMMIT off.
     """
     config = worker_config(write_alias(using), **wishes)
-    if problem := demands.refusal(config.using):
+    if problem := requirements.refusal(config.using):
         raise CannotStart(problem)
     embedded.start_worker(config)
 

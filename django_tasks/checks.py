@@ -37,7 +37,7 @@ from django.db import connections, router
 from django.db.backends.base.base import BaseDatabaseWrapper
 from django.db.models import Field, JSONField
 
-from django_tasks import conf, demands, handler_checks, installation, registry
+from django_tasks import conf, handler_checks, installation, registry, requirements
 from django_tasks.fields import KeyField
 from django_tasks.models import Task
 
@@ -198,7 +198,7 @@ def _lacking(options: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _autocommit(alias: str, connection: BaseDatabaseWrapper) -> Iterator[CheckMessage]:
-    if problem := demands.autocommit_problem(alias):
+    if problem := requirements.autocommit_problem(alias):
         yield _error(
             "E005",
             problem,
@@ -208,7 +208,7 @@ def _autocommit(alias: str, connection: BaseDatabaseWrapper) -> Iterator[CheckMe
 
 
 def _driver(alias: str, connection: BaseDatabaseWrapper) -> Iterator[CheckMessage]:
-    if problem := demands.driver_problem(alias):
+    if problem := requirements.driver_problem(alias):
         yield _error("E006", problem)
 
 

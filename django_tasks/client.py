@@ -5,7 +5,7 @@ from datetime import datetime
 
 from asgiref.sync import sync_to_async
 
-from django_tasks import payload, signals
+from django_tasks import signals
 from django_tasks.backoff import Duration
 from django_tasks.conf import options
 from django_tasks.exceptions import TaskExists, TaskTypeError, TaskValueError
@@ -22,7 +22,6 @@ from django_tasks.intake import (
     checked_patience,
     checked_task,
 )
-from django_tasks.keys import BIZ_NUM_LENGTH, check_text
 from django_tasks.models import Task, TaskRun
 from django_tasks.registry import handler_for
 from django_tasks.store import clock, search, steer
@@ -33,7 +32,9 @@ from django_tasks.store.dialects import dialect_of
 from django_tasks.store.steer import CancelResult
 from django_tasks.store.transactions import retried, write_transaction
 from django_tasks.store.upsert import NewTask, OnConflict, upsert, upsert_one
-from django_tasks.times import aware, for_django
+from django_tasks.timezones import aware, for_django
+from django_tasks.values import payload
+from django_tasks.values.keys import BIZ_NUM_LENGTH, check_text
 from django_tasks.wakeup.wake import wake_workers
 
 DEFAULT_BATCH = 500

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import NamedTuple
 
-from django_tasks.hostclock import ticks
+from django_tasks.host.clocks import ticks
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,7 +16,7 @@ from django.core.signals import setting_changed
 
 from django_tasks.backoff import seconds
 from django_tasks.exceptions import TaskException, shortened
-from django_tasks.history import KINDS
+from django_tasks.values.runs import KINDS
 
 
 class ConfigurationError(TaskException, ImproperlyConfigured):

@@ -8,10 +8,10 @@ from typing import Any, ClassVar, NamedTuple
 from django_tasks.backoff import Backoff, Duration, Exponential, as_backoff, seconds
 from django_tasks.conf import options
 from django_tasks.exceptions import HandlerError, RetryLater, shortened
-from django_tasks.history import History
 from django_tasks.plans import OnMisfire
-from django_tasks.rates import Limit, as_limit
 from django_tasks.running import RunningTask
+from django_tasks.values.limits import Limit, as_limit
+from django_tasks.values.runs import History
 
 
 class Stop:

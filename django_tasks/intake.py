@@ -5,11 +5,20 @@ from typing import Any, Literal
 
 from django.db.models import Q
 
-from django_tasks import payload
 from django_tasks.backoff import Duration, seconds
 from django_tasks.conf import options
 from django_tasks.exceptions import TaskTypeError, TaskValueError
-from django_tasks.keys import (
+from django_tasks.models import Task
+from django_tasks.plans import as_plan
+from django_tasks.recurrence import first_time
+from django_tasks.registry import handler_for
+from django_tasks.schedules import Foreign
+from django_tasks.store import clock, search
+from django_tasks.store.debounce import Patience
+from django_tasks.store.upsert import NewTask, OnConflict
+from django_tasks.timezones import aware
+from django_tasks.values import payload
+from django_tasks.values.keys import (
     BIZ_CODE_LENGTH,
     BIZ_NUM_LENGTH,
     DEFAULT_QUEUE,
@@ -19,15 +28,6 @@ from django_tasks.keys import (
     check_priority,
     check_text,
 )
-from django_tasks.models import Task
-from django_tasks.plans import as_plan
-from django_tasks.recurrence import first_time
-from django_tasks.registry import handler_for
-from django_tasks.schedules import Foreign
-from django_tasks.store import clock, search
-from django_tasks.store.debounce import Patience
-from django_tasks.store.upsert import NewTask, OnConflict
-from django_tasks.times import aware
 
 Match = Literal["exact", "prefix", "contains"]
 DEBOUNCE = "debounce"

@@ -21,7 +21,7 @@ from weakref import WeakSet
 from asgiref.sync import sync_to_async
 from django.db import connections
 
-from django_tasks import forks, logs
+from django_tasks import logs
 from django_tasks.backoff import Duration, seconds
 from django_tasks.exceptions import (
     LockInTransaction,
@@ -30,12 +30,13 @@ from django_tasks.exceptions import (
     TaskTypeError,
     TaskValueError,
 )
-from django_tasks.hostclock import ticks
-from django_tasks.keys import LOCK_NAME_LENGTH, check_key
+from django_tasks.host import forks
+from django_tasks.host.clocks import ticks
 from django_tasks.store import locks
 from django_tasks.store.aliases import write_alias
 from django_tasks.store.connection import close_connections
 from django_tasks.store.locks import Hold
+from django_tasks.values.keys import LOCK_NAME_LENGTH, check_key
 
 DEFAULT_LEASE = 30.0
 LEASES = 1.0, 86_400.0  # seconds

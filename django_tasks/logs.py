@@ -20,8 +20,9 @@ from time import time
 from types import CodeType, TracebackType
 from typing import Any, Literal
 
-from django_tasks import forks, sensitive, signals
-from django_tasks.hostclock import ticks
+from django_tasks import redaction, signals
+from django_tasks.host import forks
+from django_tasks.host.clocks import ticks
 from django_tasks.running import RunningTask
 
 logger = logging.getLogger("django_tasks")
@@ -351,7 +352,7 @@ def shares_one_thread(using: str) -> None:
 
 
 def unfit_database(sentence: str) -> None:
-    """Tell in a ``sentence`` of ``demands`` what will not go well."""
+    """Tell in a ``sentence`` of ``requirements`` what will not go well."""
     _say(logging.WARNING, "%s", sentence)
 
 
@@ -754,7 +755,7 @@ class _InShort:
     def __str__(self) -> str:
         kind, text = type(self._error).__name__, str(self._error)
         text = text.strip().split("\n")[0].replace("\0", "\\0")
-        text = sensitive.beginning(text, LONGEST_REASON)
+        text = redaction.redacted_head(text, LONGEST_REASON)
         return f"{kind}: {text}" if text else kind
 
 

@@ -15,9 +15,9 @@ from django.utils.translation import gettext_lazy as _
 
 from django_tasks.fields import KeyField
 from django_tasks.guarded import GuardedModel, GuardedQuerySet
-from django_tasks.keys import BIZ_CODE_LENGTH, BIZ_NUM_LENGTH, LOCK_NAME_LENGTH, QUEUE_LENGTH
-from django_tasks.status import RunOutcome, Status
-from django_tasks.times import aware
+from django_tasks.timezones import aware
+from django_tasks.values.keys import BIZ_CODE_LENGTH, BIZ_NUM_LENGTH, LOCK_NAME_LENGTH, QUEUE_LENGTH
+from django_tasks.values.status import RunOutcome, Status
 
 
 class Task(GuardedModel):

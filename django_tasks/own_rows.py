@@ -12,7 +12,6 @@ from django.dispatch import Signal
 
 from django_tasks import logs, signals
 from django_tasks.handlers import TaskHandler
-from django_tasks.keys import SCHEDULE_NUM
 from django_tasks.models import Task
 from django_tasks.recurrence import first_time, text_of
 from django_tasks.registry import get_task_handlers
@@ -21,6 +20,7 @@ from django_tasks.store import search, steer
 from django_tasks.store.search import Planned
 from django_tasks.store.steer import CancelResult
 from django_tasks.store.upsert import NewTask, OnConflict, upsert_one
+from django_tasks.values.keys import SCHEDULE_NUM
 
 
 def keep(now: datetime, *, using: str) -> None:

@@ -7,14 +7,14 @@ from random import uniform
 from typing import Any, NamedTuple
 
 from django_tasks.backoff import seconds
-from django_tasks.claimed import Claimed
 from django_tasks.conf import options
 from django_tasks.exceptions import TaskException, TaskValueError
 from django_tasks.handlers import TaskHandler, attempts_allowed, time_limit
-from django_tasks.keys import SCHEDULE_NUM
-from django_tasks.outcomes import Reschedule
 from django_tasks.plans import Policy, as_plan
 from django_tasks.schedules import Foreign, Schedule, as_schedule, missed
+from django_tasks.values.claimed import Claimed
+from django_tasks.values.keys import SCHEDULE_NUM
+from django_tasks.values.outcomes import Reschedule
 
 TRIGGER = "trigger "
 _read = lru_cache(maxsize=1024)(as_plan)

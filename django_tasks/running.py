@@ -6,10 +6,10 @@ from typing import Any
 
 from asgiref.sync import sync_to_async
 
-from django_tasks import payload
-from django_tasks.claimed import Claimed
 from django_tasks.clock import Tick
-from django_tasks.times import for_django
+from django_tasks.timezones import for_django
+from django_tasks.values import payload
+from django_tasks.values.claimed import Claimed
 
 _UNREAD: Any = object()
 

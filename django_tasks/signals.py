@@ -44,7 +44,7 @@ from typing import Any
 
 from django.dispatch import Signal
 
-from django_tasks import forks
+from django_tasks.host import forks
 
 task_added = Signal()
 task_cancelled = Signal()

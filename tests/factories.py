@@ -6,13 +6,13 @@ from typing import Any
 
 from django.db.models import QuerySet
 
-from django_tasks.claimed import Claimed
-from django_tasks.history import Line
 from django_tasks.models import Task, TaskRun, WorkerRow
-from django_tasks.status import OWNED, Status
 from django_tasks.store.claim import Claimer, Lane, claim
 from django_tasks.store.upsert import NewTask
-from django_tasks.times import for_django
+from django_tasks.timezones import for_django
+from django_tasks.values.claimed import Claimed
+from django_tasks.values.runs import Line
+from django_tasks.values.status import OWNED, Status
 
 UTC = timezone.utc
 NOW = datetime(2030, 5, 17, 12, 30, 15, 123456, tzinfo=UTC)

@@ -31,8 +31,8 @@ from django_tasks.api import (
     run_task_now,
 )
 from django_tasks.models import Task
-from django_tasks.status import OWNED, UNOWNED, Status
 from django_tasks.store import clock
+from django_tasks.values.status import OWNED, UNOWNED, Status
 from django_tasks.wakeup import local
 from tests.conftest import DEADLINE
 from tests.factories import (

@@ -11,13 +11,13 @@ from django_tasks.client import add_task, add_tasks, cancel_task
 from django_tasks.exceptions import TaskTypeError, TaskValueError
 from django_tasks.handlers import TaskHandler, task_handler
 from django_tasks.models import Task
-from django_tasks.outcomes import DONE, Again, GiveBack, Outcome, Reschedule, Retry
-from django_tasks.status import Status
 from django_tasks.store import clock as store_clock
 from django_tasks.store.claim import Claimer, claim, lanes
 from django_tasks.store.finish import Ended, finish
 from django_tasks.store.rescue import rescue
-from django_tasks.times import for_django
+from django_tasks.timezones import for_django
+from django_tasks.values.outcomes import DONE, Again, GiveBack, Outcome, Reschedule, Retry
+from django_tasks.values.status import Status
 from tests.conftest import NOW, Elsewhere
 from tests.factories import table
 from tests.waiting import DEADLINE

@@ -4,7 +4,7 @@ import os
 
 import pytest
 
-from django_tasks import forks
+from django_tasks.host import forks
 
 
 @pytest.mark.parametrize("error", [RuntimeError, SystemExit])

@@ -8,12 +8,12 @@ from asgiref.sync import async_to_sync
 from hypothesis import assume, example, given
 from hypothesis import strategies as st
 
-from django_tasks import payload
-from django_tasks.claimed import Claimed
 from django_tasks.clock import ClockReading, Tick
 from django_tasks.exceptions import TaskTypeError, TaskValueError
 from django_tasks.models import Task
 from django_tasks.running import RunningTask
+from django_tasks.values import payload
+from django_tasks.values.claimed import Claimed
 from tests.factories import NOW, a_task
 from tests.vendor import VENDOR
 

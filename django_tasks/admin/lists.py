@@ -13,7 +13,7 @@ from django.utils.functional import cached_property
 from django.utils.translation import gettext_lazy as _
 
 from django_tasks.models import Task
-from django_tasks.status import Status
+from django_tasks.values.status import Status
 
 if TYPE_CHECKING:
     ModelAdminOfAny = admin.ModelAdmin[Any]

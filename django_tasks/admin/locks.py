@@ -7,7 +7,7 @@ from django.utils.translation import gettext_lazy as _
 
 from django_tasks.admin.lists import LimitedPaginator, OnlyShown, alias
 from django_tasks.admin.words import distance
-from django_tasks.hostclock import EPOCH
+from django_tasks.host.clocks import EPOCH
 from django_tasks.models import Lock
 from django_tasks.store import clock
 

@@ -44,7 +44,7 @@ from django_tasks.exceptions import TaskException, TaskExists, TaskValueError
 from django_tasks.intake import checked_task
 from django_tasks.models import Task, WorkerRow
 from django_tasks.registry import get_task_handlers
-from django_tasks.status import Status
+from django_tasks.values.status import Status
 
 if TYPE_CHECKING:
     TaskModelAdmin = admin.ModelAdmin[Task]

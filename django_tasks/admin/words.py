@@ -13,7 +13,7 @@ from django.utils.translation import gettext, ngettext
 from django_tasks.admin.lists import alias
 from django_tasks.models import Pause
 from django_tasks.store import clock
-from django_tasks.times import aware
+from django_tasks.timezones import aware
 
 LONG_CELL = 200  # characters of one cell of a list
 

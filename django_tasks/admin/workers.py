@@ -8,7 +8,7 @@ from django_tasks.admin.lists import OnlyShown, alias
 from django_tasks.admin.words import cell, distance
 from django_tasks.models import WorkerRow
 from django_tasks.store import clock
-from django_tasks.times import aware
+from django_tasks.timezones import aware
 
 
 @admin.register(WorkerRow)

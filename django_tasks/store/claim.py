@@ -10,11 +10,11 @@ from collections.abc import Collection, Iterable
 from datetime import datetime
 from typing import Any, NamedTuple
 
-from django_tasks.claimed import Claimed
 from django_tasks.store.dialects import Dialect, dialect_of, marks
 from django_tasks.store.pauses import Scope
 from django_tasks.store.statuses import OWNED_SQL
 from django_tasks.store.transactions import write_transaction
+from django_tasks.values.claimed import Claimed
 
 
 # What a claim reads of each row: not what all rows of its lane have in common, which each driver

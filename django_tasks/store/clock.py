@@ -3,9 +3,9 @@
 from datetime import datetime
 from threading import Lock
 
-from django_tasks import forks
 from django_tasks.clock import ClockReading
-from django_tasks.hostclock import ticks
+from django_tasks.host import forks
+from django_tasks.host.clocks import ticks
 from django_tasks.store.dialects import dialect_of
 
 # How long one look at the database's clock serves the clients of a process. Long enough to cost

@@ -10,12 +10,12 @@ from datetime import datetime, timedelta
 from typing import NamedTuple
 
 from django_tasks.models import Task
-from django_tasks.status import OWNED, Status
 from django_tasks.store import search
 from django_tasks.store.dialects import Dialect, dialect_of
 from django_tasks.store.leave import expect_count
 from django_tasks.store.transactions import write_transaction
 from django_tasks.store.upsert import NewTask, OnConflict, upsert
+from django_tasks.values.status import OWNED, Status
 
 
 class Patience(NamedTuple):

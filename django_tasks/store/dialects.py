@@ -19,9 +19,9 @@ from django.db.backends.base.base import BaseDatabaseWrapper
 from django.utils import timezone as django_timezone
 
 from django_tasks.clock import ClockReading
-from django_tasks.hostclock import EPOCH, ticks, utc_now
+from django_tasks.host.clocks import EPOCH, ticks, utc_now
 from django_tasks.models import Gate, Pause, Task, TaskRun, WorkerRow
-from django_tasks.times import for_django, storable
+from django_tasks.timezones import for_django, storable
 
 Params = Sequence[Any]
 

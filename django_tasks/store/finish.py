@@ -11,17 +11,26 @@ from datetime import datetime
 from operator import attrgetter
 from typing import Any, NamedTuple
 
-from django_tasks.claimed import Claimed
 from django_tasks.exceptions import ClaimLost
-from django_tasks.history import Line
-from django_tasks.outcomes import Again, Done, Fail, GiveBack, Outcome, Reschedule, Retry, Unsettled
-from django_tasks.status import Status
 from django_tasks.store import history
 from django_tasks.store.bounds import bounded_transaction
 from django_tasks.store.dialects import Dialect, dialect_of, flat, marks
 from django_tasks.store.leave import Key, Leaving, leave, remove, waiting
 from django_tasks.store.statuses import OWNED_SQL
 from django_tasks.store.transactions import write_transaction
+from django_tasks.values.claimed import Claimed
+from django_tasks.values.outcomes import (
+    Again,
+    Done,
+    Fail,
+    GiveBack,
+    Outcome,
+    Reschedule,
+    Retry,
+    Unsettled,
+)
+from django_tasks.values.runs import Line
+from django_tasks.values.status import Status
 
 # How long to wait for a row that somebody is just writing, in seconds.
 LONGEST_WAIT = 5.0

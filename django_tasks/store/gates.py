@@ -19,12 +19,12 @@ from typing import NamedTuple
 
 from django.db import DatabaseError, transaction
 
-from django_tasks.claimed import Claimed
-from django_tasks.hostclock import EPOCH
-from django_tasks.rates import Limit
+from django_tasks.host.clocks import EPOCH
 from django_tasks.store.dialects import Dialect, dialect_of
 from django_tasks.store.statuses import OWNED_SQL
 from django_tasks.store.transactions import is_contention, write_transaction
+from django_tasks.values.claimed import Claimed
+from django_tasks.values.limits import Limit
 
 # Whoever has the gate needs a few milliseconds.
 PASSING_SECONDS = 0.05

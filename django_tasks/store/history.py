@@ -11,10 +11,10 @@ from typing import Any
 
 from django.db import DatabaseError
 
-from django_tasks.history import Line
 from django_tasks.store.batches import batches
 from django_tasks.store.dialects import Dialect, dialect_of, flat, marks
 from django_tasks.store.transactions import is_contention, write_transaction
+from django_tasks.values.runs import Line
 
 # How many lines one statement reads, writes or deletes, at most.
 AT_ONCE = 1000

@@ -8,10 +8,10 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Any, NamedTuple
 
-from django_tasks.status import Status
 from django_tasks.store.batches import batches
 from django_tasks.store.dialects import Dialect, flat, marks
 from django_tasks.store.statuses import FINISHABLE_SQL
+from django_tasks.values.status import Status
 
 
 class Key(NamedTuple):

@@ -24,7 +24,7 @@ from typing import NamedTuple
 from django.db.models import BigIntegerField, F, Q, QuerySet, Value
 from django.db.models.functions import Greatest
 
-from django_tasks.hostclock import EPOCH
+from django_tasks.host.clocks import EPOCH
 from django_tasks.models import Lock
 from django_tasks.store.bounds import bounded_transaction
 from django_tasks.store.clock import read_clock

@@ -11,14 +11,14 @@ from typing import NamedTuple
 
 from django.utils.translation import gettext_lazy as _
 
-from django_tasks.history import Line
-from django_tasks.status import Status
 from django_tasks.store import history
 from django_tasks.store.claim import SUSPICIOUS_RESCUES, owned_ids
 from django_tasks.store.dialects import Dialect, dialect_of, flat, marks
 from django_tasks.store.leave import Key, Leaving, leave, remove, waiting
 from django_tasks.store.statuses import OWNED_SQL
 from django_tasks.store.transactions import write_transaction
+from django_tasks.values.runs import Line
+from django_tasks.values.status import Status
 
 DIED_ALONE = _("The worker process died while it ran this task alone.")
 

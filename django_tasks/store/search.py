@@ -10,8 +10,8 @@ from django.db.models.functions import StrIndex
 from django.db.models.lookups import Exact, GreaterThan
 
 from django_tasks.models import Task
-from django_tasks.status import Status
 from django_tasks.store.dialects import dialect_of
+from django_tasks.values.status import Status
 
 
 def key(biz_code: str, biz_num: str) -> Q:

@@ -15,11 +15,11 @@ from typing import Any, NamedTuple
 from django.db.models import Case, F, Q, SmallIntegerField, TextField, Value, When
 
 from django_tasks.models import Task
-from django_tasks.status import OWNED, UNOWNED, Status
 from django_tasks.store.dialects import dialect_of
 from django_tasks.store.search import Planned
 from django_tasks.store.transactions import retried, write_transaction
-from django_tasks.times import for_django
+from django_tasks.timezones import for_django
+from django_tasks.values.status import OWNED, UNOWNED, Status
 
 
 class Cancelled(NamedTuple):

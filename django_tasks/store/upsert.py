@@ -14,13 +14,13 @@ from typing import Any, NamedTuple
 
 from django.db import IntegrityError
 
-from django_tasks import payload
 from django_tasks.models import Task
-from django_tasks.status import Status
 from django_tasks.store.dialects import Dialect, dialect_of, marks
 from django_tasks.store.statuses import OWNED_SQL
 from django_tasks.store.transactions import answered_transaction, write_transaction
-from django_tasks.times import for_django
+from django_tasks.timezones import for_django
+from django_tasks.values import payload
+from django_tasks.values.status import Status
 
 
 class OnConflict(str, Enum):

@@ -9,7 +9,7 @@ import socket
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 
-from django_tasks.selfpipe import SelfPipe
+from django_tasks.host.self_pipe import SelfPipe
 from django_tasks.store.workers import Door
 
 # The shortest time between two looks of a worker, however often it is rung.

@@ -6,7 +6,7 @@ It carries nothing and promises nothing: a poller that missed it finds the task 
 from collections.abc import Callable
 from threading import Lock
 
-from django_tasks import forks
+from django_tasks.host import forks
 
 _listeners: dict[str, list[Callable[[], None]]] = {}
 _lock = Lock()

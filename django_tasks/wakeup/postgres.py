@@ -9,7 +9,7 @@ from typing import Any
 
 from django.db import connections
 
-from django_tasks.selfpipe import SelfPipe
+from django_tasks.host.self_pipe import SelfPipe
 from django_tasks.store.dialects import dialect_of
 from django_tasks.wakeup.doorbell import PAUSE_SECONDS
 

@@ -12,9 +12,9 @@ from math import inf
 
 from django.db import Error, connections, transaction
 
-from django_tasks import forks
 from django_tasks.conf import options
-from django_tasks.hostclock import ticks
+from django_tasks.host import forks
+from django_tasks.host.clocks import ticks
 from django_tasks.store import clock, workers
 from django_tasks.store.dialects import dialect_of
 from django_tasks.store.workers import Door

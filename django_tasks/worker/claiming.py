@@ -6,12 +6,12 @@ from functools import partial
 from math import inf
 from random import uniform
 
-from django_tasks.claimed import Claimed
 from django_tasks.store import claim as store
 from django_tasks.store.claim import Claimer, Lane
 from django_tasks.store.connection import drop_connection
 from django_tasks.store.errors import Kind, kind_of, was_cut_off
 from django_tasks.store.finish import Ended
+from django_tasks.values.claimed import Claimed
 from django_tasks.worker.config import WorkerConfig
 from django_tasks.worker.executor import Executor
 from django_tasks.worker.finisher import Finisher

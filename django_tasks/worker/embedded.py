@@ -4,7 +4,8 @@ import atexit
 from functools import cache
 from threading import Lock
 
-from django_tasks import demands, forks, logs
+from django_tasks import logs, requirements
+from django_tasks.host import forks
 from django_tasks.worker import isolated, surroundings
 from django_tasks.worker.config import WorkerConfig
 from django_tasks.worker.worker import Worker, stop_all
@@ -42,7 +43,7 @@ def start_worker(config: WorkerConfig) -> None:
             return
         if surroundings.shares_one_thread():
             logs.shares_one_thread(config.using)
-        if problem := demands.memory_problem(config.using):
+        if problem := requirements.memory_problem(config.using):
             logs.unfit_database(problem)
         worker = Worker(config)
         _workers.append(worker)

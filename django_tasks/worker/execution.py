@@ -19,9 +19,8 @@ from django.db import (
     transaction,
 )
 
-from django_tasks import logs, sensitive, signals
+from django_tasks import logs, redaction, signals
 from django_tasks.backoff import Exponential, seconds
-from django_tasks.claimed import Claimed
 from django_tasks.clock import Clock, Tick
 from django_tasks.conf import options
 from django_tasks.exceptions import (
@@ -40,21 +39,7 @@ from django_tasks.handlers import (
     retry_delay,
     time_limit,
 )
-from django_tasks.history import keeps, line_of
-from django_tasks.hostclock import ticks
-from django_tasks.outcomes import (
-    DONE,
-    Again,
-    Done,
-    Fail,
-    GiveBack,
-    Lost,
-    Outcome,
-    Reschedule,
-    Retry,
-    Settled,
-    Unsettled,
-)
+from django_tasks.host.clocks import ticks
 from django_tasks.plans import Policy
 from django_tasks.recurrence import (
     Recurrence,
@@ -70,7 +55,22 @@ from django_tasks.running import RunningTask
 from django_tasks.store.errors import Kind, kind_of
 from django_tasks.store.finish import Ended, await_claim, finish_inside, is_cancelled, is_ours
 from django_tasks.store.transactions import write_transaction
-from django_tasks.times import aware
+from django_tasks.timezones import aware
+from django_tasks.values.claimed import Claimed
+from django_tasks.values.outcomes import (
+    DONE,
+    Again,
+    Done,
+    Fail,
+    GiveBack,
+    Lost,
+    Outcome,
+    Reschedule,
+    Retry,
+    Settled,
+    Unsettled,
+)
+from django_tasks.values.runs import keeps, line_of
 from django_tasks.worker.coroutines import EventLoop
 from django_tasks.worker.isolation import NoProcess, NotRun, ProcessDied, run_apart
 from django_tasks.worker.suspects import is_suspect
@@ -541,7 +541,7 @@ def error_text(error: BaseException) -> str:
     except BaseException:  # noqa: BLE001 - an exception's own methods, which it calls, may raise
         text = f"{type(error).__name__} (its traceback cannot be formatted)"
     text = text.encode("utf-8", "replace").decode().replace("\0", "\\0")
-    return sensitive.ending(text, ERROR_LENGTH)
+    return redaction.redacted_tail(text, ERROR_LENGTH)
 
 
 def _traceback(error: BaseException) -> str:

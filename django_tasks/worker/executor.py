@@ -18,11 +18,11 @@ from django.db import Error
 from django.db.backends.base.base import BaseDatabaseWrapper
 
 from django_tasks import logs
-from django_tasks.claimed import Claimed
-from django_tasks.hostclock import ticks
-from django_tasks.outcomes import GiveBack
+from django_tasks.host.clocks import ticks
 from django_tasks.store.connection import close_connections, own_connections
 from django_tasks.store.finish import Ended
+from django_tasks.values.claimed import Claimed
+from django_tasks.values.outcomes import GiveBack
 
 # How much work may wait in the buffer: enough to bridge the poller's next cycle, little enough
 # that another worker could not have done it sooner.

@@ -11,10 +11,14 @@ from datetime import datetime
 from typing import Literal, NamedTuple
 
 from django_tasks import logs, signals
-from django_tasks.claimed import Claimed
-from django_tasks.history import Line, keeps, line_of
-from django_tasks.hostclock import ticks
-from django_tasks.outcomes import (
+from django_tasks.host.clocks import ticks
+from django_tasks.registry import terms_for
+from django_tasks.store import history
+from django_tasks.store.batches import batches
+from django_tasks.store.errors import Kind, kind_of, was_cut_off
+from django_tasks.store.finish import Ended, finish
+from django_tasks.values.claimed import Claimed
+from django_tasks.values.outcomes import (
     LOST,
     Again,
     Done,
@@ -27,11 +31,7 @@ from django_tasks.outcomes import (
     Settled,
     Unsettled,
 )
-from django_tasks.registry import terms_for
-from django_tasks.store import history
-from django_tasks.store.batches import batches
-from django_tasks.store.errors import Kind, kind_of, was_cut_off
-from django_tasks.store.finish import Ended, finish
+from django_tasks.values.runs import Line, keeps, line_of
 from django_tasks.wakeup import wake
 from django_tasks.worker.config import WorkerConfig
 

@@ -12,7 +12,7 @@ import threading
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from django_tasks.worker.os_signals import Notes
+from django_tasks.host.stop_signals import Notes
 
 READY = "ready"
 NOT_NOW = "not now"

@@ -21,12 +21,12 @@ from typing import Any
 from django.conf import ENVIRONMENT_VARIABLE, settings
 from django.db import connections
 
-from django_tasks.claimed import Claimed
 from django_tasks.exceptions import TaskException
-from django_tasks.hostclock import ticks
-from django_tasks.outcomes import GiveBack
-from django_tasks.selfpipe import readable
+from django_tasks.host.clocks import ticks
+from django_tasks.host.self_pipe import readable
 from django_tasks.store.finish import Ended
+from django_tasks.values.claimed import Claimed
+from django_tasks.values.outcomes import GiveBack
 from django_tasks.worker.isolated import NOT_NOW, READY, Seat
 from django_tasks.worker.wire import claim_to_text, end_of_text
 

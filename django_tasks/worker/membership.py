@@ -7,7 +7,7 @@ from types import MappingProxyType
 from typing import NamedTuple
 
 from django_tasks.clock import Clock, ClockReading
-from django_tasks.hostclock import ticks, utc_now
+from django_tasks.host.clocks import ticks, utc_now
 from django_tasks.store import workers
 from django_tasks.store.clock import read_clock, share_a_clock
 from django_tasks.wakeup.doorbell import FEWEST_WOKEN

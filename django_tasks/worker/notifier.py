@@ -10,7 +10,7 @@ from typing import Any
 from django.dispatch import Signal
 
 from django_tasks import logs, signals
-from django_tasks.hostclock import ticks
+from django_tasks.host.clocks import ticks
 from django_tasks.store.connection import close_connections
 from django_tasks.worker.threads import LastingThread
 

@@ -4,7 +4,7 @@ from random import uniform
 from typing import Any
 
 from django_tasks import logs
-from django_tasks.hostclock import ticks
+from django_tasks.host.clocks import ticks
 
 FIRST_DELAY = 0.1
 # A try costs what a poll costs; what is waited here is added to every outage.

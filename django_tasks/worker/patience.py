@@ -5,7 +5,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from threading import Thread
 
-from django_tasks.hostclock import ticks
+from django_tasks.host.clocks import ticks
 
 # How long a line may take until the thread that says it goes on, in seconds.
 LONGEST_WAIT = 1.0

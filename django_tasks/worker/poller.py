@@ -8,15 +8,15 @@ from collections.abc import Callable
 from random import uniform
 
 from django_tasks import logs, signals
-from django_tasks.claimed import Claimed
 from django_tasks.clock import Tick
-from django_tasks.hostclock import ticks
-from django_tasks.outcomes import GiveBack
+from django_tasks.host.clocks import ticks
 from django_tasks.recurrence import timeout_of
 from django_tasks.registry import handler_for, terms_for
 from django_tasks.running import RunningTask
 from django_tasks.store.connection import keep_connection
 from django_tasks.store.finish import Ended, finish, is_cancelled
+from django_tasks.values.claimed import Claimed
+from django_tasks.values.outcomes import GiveBack
 from django_tasks.worker import stuck
 from django_tasks.worker.claiming import Claiming
 from django_tasks.worker.config import WorkerConfig

@@ -11,7 +11,7 @@ from django.db import Error
 
 from django_tasks import logs, own_rows, registry
 from django_tasks.clock import Clock
-from django_tasks.hostclock import ticks
+from django_tasks.host.clocks import ticks
 from django_tasks.store.connection import close_connections, take_connection
 from django_tasks.store.dialects import Bounds
 

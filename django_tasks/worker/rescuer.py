@@ -5,8 +5,6 @@ from collections.abc import Callable, Sequence
 from datetime import datetime
 
 from django_tasks import logs, signals
-from django_tasks.history import Line, keeps
-from django_tasks.outcomes import Died, Fail
 from django_tasks.recurrence import attempts_of
 from django_tasks.registry import terms_for
 from django_tasks.store import rescue as store
@@ -14,6 +12,8 @@ from django_tasks.store import workers
 from django_tasks.store.connection import drop_connection
 from django_tasks.store.errors import Kind, kind_of
 from django_tasks.store.rescue import Orphan
+from django_tasks.values.outcomes import Died, Fail
+from django_tasks.values.runs import Line, keeps
 from django_tasks.worker.membership import Membership
 
 # How many dead workers one piece fences, or frees the rows of. Each is a statement or more.

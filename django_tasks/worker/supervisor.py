@@ -13,12 +13,12 @@ from multiprocessing.context import ForkProcess
 from django.db import connections
 
 from django_tasks import logs
-from django_tasks.hostclock import ticks
+from django_tasks.host.clocks import ticks
+from django_tasks.host.stop_signals import Notes, held_back
 from django_tasks.store.dialects import has_one_writer
 from django_tasks.worker.config import WorkerConfig
 from django_tasks.worker.limits import Limits
 from django_tasks.worker.log_queues import UNREAD, is_log_unread
-from django_tasks.worker.os_signals import Notes, held_back
 from django_tasks.worker.patience import PatientLog
 from django_tasks.worker.surroundings import shares_one_thread
 from django_tasks.worker.worker import Worker, stop_all

@@ -9,9 +9,9 @@ from collections.abc import Iterable
 from datetime import datetime
 from functools import partial
 
-from django_tasks.claimed import Claimed
 from django_tasks.store import claim as store
 from django_tasks.store.claim import SUSPICIOUS_RESCUES, Claimer, Lane
+from django_tasks.values.claimed import Claimed
 from django_tasks.worker.finisher import Finisher
 from django_tasks.worker.gates import Gates
 

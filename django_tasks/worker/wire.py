@@ -8,11 +8,11 @@ from dataclasses import fields
 from datetime import datetime
 from typing import Any
 
-from django_tasks import outcomes
-from django_tasks.claimed import Claimed
-from django_tasks.history import Line
-from django_tasks.outcomes import Outcome
 from django_tasks.store.finish import Ended
+from django_tasks.values import outcomes
+from django_tasks.values.claimed import Claimed
+from django_tasks.values.outcomes import Outcome
+from django_tasks.values.runs import Line
 
 _TIME = "time"
 _OUTCOMES: dict[str, type[Any]] = {

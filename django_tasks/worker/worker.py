@@ -7,7 +7,7 @@ from django.db import Error
 from django.dispatch import Signal
 
 from django_tasks import logs, signals
-from django_tasks.hostclock import ticks
+from django_tasks.host.clocks import ticks
 from django_tasks.store.connection import (
     close_connections,
     drop_connection,

@@ -12,7 +12,7 @@ from django.db.backends.base.base import BaseDatabaseWrapper
 from django.db.utils import ConnectionHandler
 from django.test import Client
 
-from django_tasks import checks, demands
+from django_tasks import checks, requirements
 from tests.vendor import leave_out
 
 Staff = Callable[..., Client]
@@ -60,7 +60,7 @@ def databases(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
         for alias in settings:
             _skip_without_driver(handler, alias)
         monkeypatch.setattr(checks, "connections", handler)
-        monkeypatch.setattr(demands, "connections", handler)
+        monkeypatch.setattr(requirements, "connections", handler)
 
     return see
 

@@ -26,10 +26,10 @@ from django_tasks import api, signals
 from django_tasks.admin import lists, tasks
 from django_tasks.handlers import task_handler
 from django_tasks.models import Lock, Task
-from django_tasks.status import Status
 from django_tasks.store import clock
 from django_tasks.store.dialects import EPOCH
-from django_tasks.times import for_django
+from django_tasks.timezones import for_django
+from django_tasks.values.status import Status
 from tests.conftest import DEADLINE
 from tests.doors.conftest import Staff, logged_in
 from tests.factories import (

@@ -16,7 +16,7 @@ from django.urls import URLPattern, URLResolver, reverse
 
 from django_tasks.admin import tasks
 from django_tasks.models import Lock, Pause, Task, TaskRun, WorkerRow
-from django_tasks.status import Status
+from django_tasks.values.status import Status
 from tests.doors.conftest import Staff, logged_in
 from tests.doors.test_admin import (
     ADD,

@@ -14,15 +14,15 @@ from django.db import Error, transaction
 
 from django_tasks import api
 from django_tasks.models import Gate, Pause, Task, TaskRun, WorkerRow
-from django_tasks.outcomes import Done, Fail, GiveBack, Outcome, Reschedule, Retry
-from django_tasks.rates import as_limit
-from django_tasks.status import Status
 from django_tasks.store import clock, workers
 from django_tasks.store.claim import Claimer, claim, claim_alone
 from django_tasks.store.finish import Ended, finish, finish_inside
 from django_tasks.store.gates import add_gate, pass_gate
 from django_tasks.store.rescue import give_back_strays, rescue
 from django_tasks.store.transactions import write_transaction
+from django_tasks.values.limits import as_limit
+from django_tasks.values.outcomes import Done, Fail, GiveBack, Outcome, Reschedule, Retry
+from django_tasks.values.status import Status
 from tests.factories import (
     CODE,
     NOW,

@@ -10,8 +10,8 @@ from time import monotonic
 from typing import Any
 
 from django_tasks import signals
-from django_tasks.outcomes import Unsettled
 from django_tasks.store.finish import Ended
+from django_tasks.values.outcomes import Unsettled
 from django_tasks.worker import execution, finisher
 from django_tasks.worker.membership import Membership
 from django_tasks.worker.rescuer import Rescuer

@@ -23,13 +23,13 @@ from django.db import OperationalError, connections
 from django.test import override_settings
 
 from django_tasks import signals
-from django_tasks.claimed import Claimed
-from django_tasks.hostclock import utc_now
+from django_tasks.host.clocks import utc_now
 from django_tasks.models import Task
-from django_tasks.outcomes import Again, Done, Fail, GiveBack, Settled, Unsettled
-from django_tasks.status import Status
 from django_tasks.store.claim import Claimer, claim_alone, lanes
 from django_tasks.store.finish import Ended
+from django_tasks.values.claimed import Claimed
+from django_tasks.values.outcomes import Again, Done, Fail, GiveBack, Settled, Unsettled
+from django_tasks.values.status import Status
 from django_tasks.worker import execution, isolation
 from django_tasks.worker.isolation import NoProcess, NotRun, ProcessDied, run_apart
 from tests.conftest import Elsewhere

@@ -12,9 +12,9 @@ import pytest
 from django.db import connection, connections
 
 from django_tasks.models import Task, TaskRun, WorkerRow
-from django_tasks.status import Status
 from django_tasks.store.connection import take_connection
 from django_tasks.store.dialects import Bounds
+from django_tasks.values.status import Status
 from django_tasks.worker import execution
 from django_tasks.worker.config import WorkerConfig
 from django_tasks.worker.heartbeat import TURN_SECONDS

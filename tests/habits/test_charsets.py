@@ -7,9 +7,9 @@ import pytest
 from django.db import DataError, connection
 
 from django_tasks.models import Task, TaskRun
-from django_tasks.status import Status
 from django_tasks.store import finish as finishing
 from django_tasks.store.finish import Ended
+from django_tasks.values.status import Status
 from django_tasks.worker import finisher
 from tests.habits.workers import Start, ident
 from tests.vendor import VENDOR

@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from django_tasks import signals
-from django_tasks.claimed import Claimed
-from django_tasks.outcomes import Done, Fail
 from django_tasks.store.finish import Ended
+from django_tasks.values.claimed import Claimed
+from django_tasks.values.outcomes import Done, Fail
 from django_tasks.worker import executor as module
 from django_tasks.worker.executor import Executor
 from django_tasks.worker.heartbeat import Heartbeat

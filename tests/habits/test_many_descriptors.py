@@ -11,10 +11,10 @@ from threading import Event
 import pytest
 
 from django_tasks.api import Task, add_task
+from django_tasks.host.stop_signals import Notes
 from django_tasks.store.workers import Door
 from django_tasks.wakeup import doorbell
 from django_tasks.wakeup.listening import ListenerThread
-from django_tasks.worker.os_signals import Notes
 from tests.waiting import DEADLINE
 
 pytestmark = pytest.mark.django_db(transaction=True)

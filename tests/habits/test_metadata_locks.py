@@ -10,7 +10,7 @@ from django.db import connection, transaction
 from django.db.models import Model
 
 from django_tasks.models import Task, TaskRun, WorkerRow
-from django_tasks.status import Status
+from django_tasks.values.status import Status
 from tests.conftest import Elsewhere
 from tests.habits.workers import Held, Start, ident, wait_for_beats, wait_for_judgement
 from tests.vendor import ON_SQLITE, VENDOR

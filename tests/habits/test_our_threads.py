@@ -15,7 +15,7 @@ from django.dispatch import Signal
 from django.test import override_settings
 from django.views import debug
 
-from django_tasks import sensitive, signals
+from django_tasks import redaction, signals
 from django_tasks.client import (
     add_task,
     cancel_task,
@@ -23,12 +23,12 @@ from django_tasks.client import (
     reschedule_task,
 )
 from django_tasks.handlers import FUNCTION_ATTRIBUTES, TaskHandler
-from django_tasks.keys import SCHEDULE_NUM
 from django_tasks.models import Task, WorkerRow
 from django_tasks.pausing import pause_tasks, resume_tasks
 from django_tasks.schedules.foreign import Foreign
-from django_tasks.status import Status
 from django_tasks.store import claim as claims
+from django_tasks.values.keys import SCHEDULE_NUM
+from django_tasks.values.status import Status
 from tests.factories import a_row, a_worker, table
 from tests.habits.workers import HEARTBEAT, POLLER, Start, ident, wait_for_beats
 from tests.waiting import DEADLINE, eventually
@@ -287,7 +287,7 @@ def fail_for_once(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def forget_what_is_hidden() -> None:
     """As a process that has not formatted an error yet."""
-    sensitive._secrets.cache_clear()
+    redaction._secrets.cache_clear()
     debug.get_default_exception_reporter_filter.cache_clear()
 
 

@@ -10,10 +10,10 @@ import pytest
 from django.dispatch import Signal
 
 from django_tasks import signals
+from django_tasks.host.stop_signals import Notes
 from django_tasks.models import WorkerRow
-from django_tasks.status import Status
+from django_tasks.values.status import Status
 from django_tasks.worker import supervisor
-from django_tasks.worker.os_signals import Notes
 from tests.factories import a_row, a_worker, table
 from tests.habits.workers import Held, Start, ident, wait_for_beats, wait_for_judgement
 from tests.waiting import DEADLINE, eventually

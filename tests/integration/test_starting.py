@@ -204,7 +204,7 @@ def test_a_database_on_which_no_worker_can_work_is_refused(
     transactional_db: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     starttask._refuse_unfit_databases([worker_config("default")])
-    monkeypatch.setattr("django_tasks.demands.driver_problem", lambda using: "Not with it.")
+    monkeypatch.setattr("django_tasks.requirements.driver_problem", lambda using: "Not with it.")
     with pytest.raises(CommandError, match=r"^Not with it\.$"):
         call_command("starttask", until_empty=True)
     with pytest.raises(CannotStart, match=r"^Not with it\.$"):
@@ -221,7 +221,7 @@ def test_a_database_in_memory_is_warned_of(
 ) -> None:
     handlers(handler(lambda task: None))
     monkeypatch.setattr(
-        "django_tasks.demands.memory_problem", lambda using: f"{using!r} is in memory."
+        "django_tasks.requirements.memory_problem", lambda using: f"{using!r} is in memory."
     )
     if by == "starttask":
         call_command("starttask", until_empty=True, processes=1)

@@ -15,7 +15,7 @@ from django.utils import timezone as django_timezone
 
 from django_tasks.client import add_task, add_tasks, cancel_task, get_task, pause_task, resume_task
 from django_tasks.models import Task
-from django_tasks.status import Status
+from django_tasks.values.status import Status
 from tests.integration.conftest import Start, url_of
 from tests.integration.process import Journal
 from tests.integration.tasks import add, count, needs_a_server, row, rows, workers

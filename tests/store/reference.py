@@ -6,7 +6,7 @@ seconds, payloads any value.
 
 from dataclasses import dataclass, field, replace
 
-from django_tasks.status import Status
+from django_tasks.values.status import Status
 
 PENDING, RUNNING, FAILED, PAUSED, CANCELLING, PAUSING = Status
 OWNED = {RUNNING, CANCELLING, PAUSING}

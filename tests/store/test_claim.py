@@ -5,9 +5,7 @@ import random
 import pytest
 from django.db import connection
 
-from django_tasks import payload
 from django_tasks.models import Task
-from django_tasks.status import OWNED, Status
 from django_tasks.store.claim import (
     Claimer,
     Lane,
@@ -18,6 +16,8 @@ from django_tasks.store.claim import (
     owned_ids,
 )
 from django_tasks.store.upsert import OnConflict, upsert_one
+from django_tasks.values import payload
+from django_tasks.values.status import OWNED, Status
 from tests.factories import (
     CODE,
     NOW,
@@ -294,7 +294,7 @@ def test_a_row_that_was_added_again_meanwhile_is_claimed_as_it_is_now_or_not_at_
 def test_a_row_that_went_away_meanwhile_is_left_out_of_the_claim(changes):
     a_row("gone", when=later(-2))
     a_row("there", when=later(-1))
-    from django_tasks.times import for_django
+    from django_tasks.timezones import for_django
 
     changes = {
         name: for_django(value) if name == "when" else value for name, value in changes.items()

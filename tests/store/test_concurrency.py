@@ -12,13 +12,13 @@ from django.db import DatabaseError, connection, transaction
 from django_tasks import api
 from django_tasks.api import add_task, add_tasks, cancel_task
 from django_tasks.models import Task
-from django_tasks.outcomes import Done, Fail, GiveBack, Reschedule, Retry
-from django_tasks.status import Status
 from django_tasks.store.claim import Claimer, claim, claim_alone, owned_ids
 from django_tasks.store.dialects import Bounds, dialect_of
 from django_tasks.store.finish import Ended, Finished, finish
 from django_tasks.store.rescue import give_back_strays, rescue
 from django_tasks.store.transactions import is_contention
+from django_tasks.values.outcomes import Done, Fail, GiveBack, Reschedule, Retry
+from django_tasks.values.status import Status
 from tests.conftest import DEADLINE
 from tests.factories import (
     CODE,

@@ -5,7 +5,11 @@ from django.db import transaction
 
 from django_tasks.exceptions import ClaimLost
 from django_tasks.models import Task
-from django_tasks.outcomes import (
+from django_tasks.store.claim import Claimer, claim
+from django_tasks.store.finish import Ended, Finished, finish, finish_inside, is_cancelled
+from django_tasks.store.upsert import OnConflict, upsert_one
+from django_tasks.timezones import for_django
+from django_tasks.values.outcomes import (
     Again,
     Done,
     Fail,
@@ -16,11 +20,7 @@ from django_tasks.outcomes import (
     Settled,
     Unsettled,
 )
-from django_tasks.status import OWNED, UNOWNED, Status
-from django_tasks.store.claim import Claimer, claim
-from django_tasks.store.finish import Ended, Finished, finish, finish_inside, is_cancelled
-from django_tasks.store.upsert import OnConflict, upsert_one
-from django_tasks.times import for_django
+from django_tasks.values.status import OWNED, UNOWNED, Status
 from tests.factories import (
     NOW,
     WORKER,

@@ -9,9 +9,6 @@ from django.db import OperationalError, transaction
 from django.db.models import F
 
 from django_tasks.models import Gate, Task
-from django_tasks.outcomes import Done, GiveBack
-from django_tasks.rates import as_limit
-from django_tasks.status import OWNED, Status
 from django_tasks.store import gates
 from django_tasks.store.claim import Claimer, claim, claim_alone
 from django_tasks.store.dialects import has_one_writer
@@ -19,6 +16,9 @@ from django_tasks.store.finish import Ended, finish
 from django_tasks.store.gates import PASSING_SECONDS, refund
 from django_tasks.store.pauses import Scope, set_pause
 from django_tasks.store.rescue import rescue
+from django_tasks.values.limits import as_limit
+from django_tasks.values.outcomes import Done, GiveBack
+from django_tasks.values.status import OWNED, Status
 from tests.factories import CODE, NOW, WORKER, a_lane, a_row, later, rows, table
 from tests.store.test_plans import check_plan, plan_of
 

@@ -9,9 +9,11 @@ from django.db import OperationalError, connection, transaction
 
 from django_tasks import api
 from django_tasks.exceptions import ClaimLost
-from django_tasks.history import keeps
 from django_tasks.models import TaskRun
-from django_tasks.outcomes import (
+from django_tasks.store import history
+from django_tasks.store.dialects import Dialect
+from django_tasks.store.finish import Ended, finish, finish_inside
+from django_tasks.values.outcomes import (
     DONE,
     LOST,
     Again,
@@ -25,10 +27,8 @@ from django_tasks.outcomes import (
     Settled,
     Unsettled,
 )
-from django_tasks.status import RunOutcome, Status
-from django_tasks.store import history
-from django_tasks.store.dialects import Dialect
-from django_tasks.store.finish import Ended, finish, finish_inside
+from django_tasks.values.runs import keeps
+from django_tasks.values.status import RunOutcome, Status
 from tests.conftest import DEADLINE, Elsewhere
 from tests.factories import NOW, a_claim, a_line, a_run, a_task, in_utc, later, table
 from tests.vendor import ON_SQLITE

@@ -15,9 +15,6 @@ from django.db import connection
 
 from django_tasks import api, store
 from django_tasks.models import Gate, Lock, Pause, Task, TaskRun, WorkerRow
-from django_tasks.outcomes import Again, Done, Fail, GiveBack, Reschedule, Retry, Unsettled
-from django_tasks.rates import as_limit
-from django_tasks.status import Status
 from django_tasks.store import (
     claim,
     clock,
@@ -38,6 +35,9 @@ from django_tasks.store.finish import Ended
 from django_tasks.store.pauses import Scope
 from django_tasks.store.upsert import OnConflict
 from django_tasks.store.workers import Peer, Registration
+from django_tasks.values.limits import as_limit
+from django_tasks.values.outcomes import Again, Done, Fail, GiveBack, Reschedule, Retry, Unsettled
+from django_tasks.values.status import Status
 from tests.factories import (
     NOW,
     WORKER,

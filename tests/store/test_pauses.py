@@ -2,9 +2,9 @@
 
 import pytest
 
-from django_tasks.status import Status
 from django_tasks.store.claim import Claimer, claim, claim_alone, look
 from django_tasks.store.pauses import Scope, pauses, set_pause, unset_pause
+from django_tasks.values.status import Status
 from tests.factories import CODE, NOW, WORKER, a_lane, a_row, in_utc, later, rows, state
 from tests.store.test_plans import rows_read
 

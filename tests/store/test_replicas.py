@@ -2,8 +2,8 @@
 
 import pytest
 
-from django_tasks.status import OWNED
 from django_tasks.store.rescue import rescue
+from django_tasks.values.status import OWNED
 from tests.factories import NOW, a_row, a_worker, state
 
 pytestmark = pytest.mark.django_db

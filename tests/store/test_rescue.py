@@ -3,10 +3,10 @@
 import pytest
 
 from django_tasks.models import Task, TaskRun
-from django_tasks.outcomes import Done
-from django_tasks.status import OWNED, UNOWNED, Status
 from django_tasks.store.finish import Ended, finish
 from django_tasks.store.rescue import ROWS_AT_ONCE, forgive, give_back_strays, rescue
+from django_tasks.values.outcomes import Done
+from django_tasks.values.status import OWNED, UNOWNED, Status
 from tests.factories import NOW, WORKER, a_claim, a_line, a_row, in_utc, later, rows, state, the_row
 
 pytestmark = pytest.mark.django_db

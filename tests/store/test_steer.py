@@ -5,8 +5,8 @@ from django.db.models import Q
 from django.db.models.signals import pre_delete
 
 from django_tasks.models import Task
-from django_tasks.status import OWNED, UNOWNED, Status
 from django_tasks.store import search, steer
+from django_tasks.values.status import OWNED, UNOWNED, Status
 from tests.factories import CODE, NOW, WORKER, a_row, in_utc, later, rows, state, the_row
 
 pytestmark = pytest.mark.django_db

@@ -9,7 +9,6 @@ from django.db import connection, connections
 
 from django_tasks import api
 from django_tasks.models import Task
-from django_tasks.outcomes import Again, Outcome, Reschedule, Retry
 from django_tasks.store import search, steer
 from django_tasks.store.claim import Claimer, claim
 from django_tasks.store.debounce import Patience, debounce
@@ -17,6 +16,7 @@ from django_tasks.store.dialects import dialect_of
 from django_tasks.store.finish import Ended, finish
 from django_tasks.store.search import Planned
 from django_tasks.store.upsert import OnConflict, upsert, upsert_one
+from django_tasks.values.outcomes import Again, Outcome, Reschedule, Retry
 from tests.factories import CODE, UTC, a_claim, a_lane, a_new, a_row, in_utc, the_row
 
 pytestmark = pytest.mark.django_db

@@ -7,13 +7,13 @@ import pytest
 
 from django_tasks import api
 from django_tasks.models import Task
-from django_tasks.outcomes import Again, Done, Fail, GiveBack, Outcome, Reschedule, Retry
-from django_tasks.status import Status
 from django_tasks.store import search, steer
 from django_tasks.store.claim import Claimer, claim
 from django_tasks.store.finish import Ended, await_claim, finish
 from django_tasks.store.rescue import give_back_strays, rescue
 from django_tasks.store.upsert import OnConflict, upsert, upsert_one
+from django_tasks.values.outcomes import Again, Done, Fail, GiveBack, Outcome, Reschedule, Retry
+from django_tasks.values.status import Status
 from tests.factories import (
     CODE,
     NOW,

@@ -6,9 +6,9 @@ import pytest
 from django.db import connection
 
 from django_tasks.models import WorkerRow
-from django_tasks.status import OWNED, Status
 from django_tasks.store import clock, workers
 from django_tasks.store.workers import Peer, Registration
+from django_tasks.values.status import OWNED, Status
 from tests.factories import NOW, UTC, a_row, a_worker, in_utc, later
 
 pytestmark = pytest.mark.django_db

@@ -8,16 +8,16 @@ from typing import Any
 
 from django.dispatch import Signal
 
-from django_tasks import hostclock
-from django_tasks.claimed import Claimed
 from django_tasks.client import add_task
 from django_tasks.handlers import TaskHandler
-from django_tasks.hostclock import ticks, utc_now
+from django_tasks.host import clocks
+from django_tasks.host.clocks import ticks, utc_now
 from django_tasks.models import Task, WorkerRow
-from django_tasks.outcomes import GiveBack
 from django_tasks.store.claim import Claimer, claim, lanes
 from django_tasks.store.finish import Ended
-from django_tasks.times import for_django
+from django_tasks.timezones import for_django
+from django_tasks.values.claimed import Claimed
+from django_tasks.values.outcomes import GiveBack
 from django_tasks.worker.config import WorkerConfig
 from django_tasks.worker.coroutines import EventLoop
 from django_tasks.worker.execution import Runner
@@ -47,10 +47,10 @@ class Ticks:
         self.ahead = 0.0
 
     def __call__(self) -> float:
-        return hostclock.ticks() + self.ahead
+        return clocks.ticks() + self.ahead
 
 
-def joined(ticks: Callable[[], float] = hostclock.ticks, **wishes: Any) -> Membership:
+def joined(ticks: Callable[[], float] = clocks.ticks, **wishes: Any) -> Membership:
     """A worker's membership, entered into the table of workers."""
     membership = Membership(config(**wishes), ticks)
     membership.join()

@@ -13,7 +13,7 @@ import pytest
 
 from django_tasks import client
 from django_tasks.handlers import TaskHandler
-from django_tasks.outcomes import Done, Fail, Outcome, Reschedule, Retry
+from django_tasks.values.outcomes import Done, Fail, Outcome, Reschedule, Retry
 from django_tasks.worker.coroutines import EventLoop
 from tests.conftest import Elsewhere
 from tests.waiting import DEADLINE

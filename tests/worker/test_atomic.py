@@ -10,14 +10,14 @@ from django.contrib.auth.models import Group
 from django.db import DatabaseError, OperationalError, connections, transaction
 
 from django_tasks import signals
-from django_tasks.claimed import Claimed
 from django_tasks.client import add_task, cancel_task, pause_task
 from django_tasks.models import Task, WorkerRow
-from django_tasks.outcomes import Done, Fail, Lost, Outcome, Retry, Settled, Unsettled
-from django_tasks.status import Status
 from django_tasks.store import rescue
 from django_tasks.store.dialects import dialect_of
 from django_tasks.store.finish import Ended, finish
+from django_tasks.values.claimed import Claimed
+from django_tasks.values.outcomes import Done, Fail, Lost, Outcome, Retry, Settled, Unsettled
+from django_tasks.values.status import Status
 from django_tasks.worker.membership import Membership
 from tests.conftest import Elsewhere
 from tests.factories import table

@@ -15,9 +15,9 @@ from django.contrib.auth.models import Group
 
 from django_tasks import api, signals
 from django_tasks.client import add_tasks, cancel_task
-from django_tasks.keys import SCHEDULE_NUM
 from django_tasks.models import Task, WorkerRow
-from django_tasks.status import Status
+from django_tasks.values.keys import SCHEDULE_NUM
+from django_tasks.values.status import Status
 from django_tasks.worker import embedded
 from django_tasks.worker.worker import Worker
 from tests.vendor import ON_SQLITE

@@ -10,10 +10,10 @@ from django.test import override_settings
 from django.utils import timezone as django_timezone
 
 from django_tasks import signals
-from django_tasks.claimed import Claimed
 from django_tasks.client import cancel_task
-from django_tasks.outcomes import Again, Done, Fail, GiveBack, Outcome, Reschedule, Retry
 from django_tasks.store.finish import Ended, finish
+from django_tasks.values.claimed import Claimed
+from django_tasks.values.outcomes import Again, Done, Fail, GiveBack, Outcome, Reschedule, Retry
 from django_tasks.worker import execution
 from django_tasks.worker.execution import ERROR_LENGTH
 from django_tasks.worker.isolation import NoProcess, NotRun

@@ -10,9 +10,9 @@ import pytest
 from django.core.exceptions import ImproperlyConfigured
 from django.db import OperationalError, connections
 
-from django_tasks.claimed import Claimed
-from django_tasks.outcomes import Done, GiveBack
 from django_tasks.store.finish import Ended
+from django_tasks.values.claimed import Claimed
+from django_tasks.values.outcomes import Done, GiveBack
 from django_tasks.worker import executor as module
 from django_tasks.worker.executor import Executor
 from tests.waiting import DEADLINE, eventually

@@ -8,11 +8,15 @@ import pytest
 from django.db import DatabaseError, DataError, IntegrityError, OperationalError, connections
 
 from django_tasks import signals
-from django_tasks.claimed import Claimed
 from django_tasks.client import add_task, cancel_task, pause_task
-from django_tasks.history import line_of
 from django_tasks.models import Task, WorkerRow
-from django_tasks.outcomes import (
+from django_tasks.store import claim as claims_of
+from django_tasks.store import errors, history, rescue
+from django_tasks.store.claim import Claimer
+from django_tasks.store.dialects import PostgreSQL
+from django_tasks.store.finish import Ended, finish
+from django_tasks.values.claimed import Claimed
+from django_tasks.values.outcomes import (
     Again,
     Done,
     Fail,
@@ -24,12 +28,8 @@ from django_tasks.outcomes import (
     Settled,
     Unsettled,
 )
-from django_tasks.status import Status
-from django_tasks.store import claim as claims_of
-from django_tasks.store import errors, history, rescue
-from django_tasks.store.claim import Claimer
-from django_tasks.store.dialects import PostgreSQL
-from django_tasks.store.finish import Ended, finish
+from django_tasks.values.runs import line_of
+from django_tasks.values.status import Status
 from django_tasks.worker import finisher as module
 from django_tasks.worker.finisher import Finisher
 from tests.factories import NOW, WORKER, a_lane, rows

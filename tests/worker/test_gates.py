@@ -8,7 +8,7 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
 from django_tasks.models import Task
-from django_tasks.status import OWNED, Status
+from django_tasks.values.status import OWNED, Status
 from tests.factories import table
 from tests.worker.conftest import Register
 from tests.worker.parts import CODE, Ticks, added, ago, ahead, joined

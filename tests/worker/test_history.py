@@ -11,8 +11,8 @@ from django.test import override_settings
 from django_tasks import signals
 from django_tasks.client import get_runs
 from django_tasks.models import Task, TaskRun
-from django_tasks.status import RunOutcome
 from django_tasks.store import history
+from django_tasks.values.status import RunOutcome
 from django_tasks.worker import finisher
 from django_tasks.worker.poller import Poller
 from django_tasks.worker.pruner import INTERVAL

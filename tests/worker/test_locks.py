@@ -13,8 +13,8 @@ from django.db import OperationalError, connections, transaction
 from django_tasks import api
 from django_tasks.client import add_task
 from django_tasks.models import Task, WorkerRow
-from django_tasks.status import Status
 from django_tasks.store import claim as claims
+from django_tasks.values.status import Status
 from django_tasks.worker.executor import Executor
 from django_tasks.worker.poller import Poller
 from tests.factories import table

@@ -8,10 +8,10 @@ import pytest
 from django.db import OperationalError
 
 from django_tasks import signals
-from django_tasks.claimed import Claimed
 from django_tasks.models import Task
-from django_tasks.status import Status
 from django_tasks.store.finish import Ended
+from django_tasks.values.claimed import Claimed
+from django_tasks.values.status import Status
 from django_tasks.worker.executor import Executor
 from django_tasks.worker.heartbeat import Heartbeat, Report
 from django_tasks.worker.poller import Poller

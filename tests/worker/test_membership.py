@@ -11,10 +11,10 @@ from django.db import DatabaseError, DataError, OperationalError
 from django_tasks import signals
 from django_tasks.client import cancel_task, get_runs, pause_task
 from django_tasks.models import Task, WorkerRow
-from django_tasks.status import Status
 from django_tasks.store import rescue as rescue_store
 from django_tasks.store import workers
 from django_tasks.store.workers import Peer
+from django_tasks.values.status import Status
 from django_tasks.worker import membership as membership_module
 from django_tasks.worker import rescuer as rescuer_module
 from django_tasks.worker.membership import Membership

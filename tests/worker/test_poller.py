@@ -10,8 +10,8 @@ from django.test.utils import CaptureQueriesContext
 from django_tasks import signals
 from django_tasks.client import cancel_task
 from django_tasks.models import Task, WorkerRow
-from django_tasks.status import Status
 from django_tasks.store import claim as claim_store
+from django_tasks.values.status import Status
 from django_tasks.worker.heartbeat import Heartbeat
 from django_tasks.worker.poller import LONGEST_SLEEP, TIDY_EVERY, UNSURE_BEATS, Poller
 from tests.factories import table

@@ -9,7 +9,7 @@ import pytest
 from django.db import OperationalError
 
 from django_tasks.clock import Clock, ClockReading
-from django_tasks.hostclock import ticks, utc_now
+from django_tasks.host.clocks import ticks, utc_now
 from django_tasks.worker import recurring as module
 from django_tasks.worker.recurring import RETRY_SECONDS, Recurring
 from tests.waiting import DEADLINE, eventually

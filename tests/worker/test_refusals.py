@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 from django.db import OperationalError, connections
 
-from django_tasks.outcomes import Settled
-from django_tasks.status import Status
 from django_tasks.store.finish import Ended, finish
+from django_tasks.values.outcomes import Settled
+from django_tasks.values.status import Status
 from django_tasks.worker import execution
 from django_tasks.worker.execution import (
     LONGEST_AFTER_REFUSAL,

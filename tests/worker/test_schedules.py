@@ -12,13 +12,13 @@ from django_tasks import own_rows, registry, signals
 from django_tasks.client import add_task, cancel_task, pause_task, reschedule_task
 from django_tasks.exceptions import RetryLater, TaskValueError
 from django_tasks.handlers import Stop, task_handler
-from django_tasks.keys import SCHEDULE_NUM
 from django_tasks.models import Task
-from django_tasks.outcomes import Again, Done, Fail, GiveBack, Outcome, Reschedule, Retry
 from django_tasks.schedules import At, Every
-from django_tasks.status import Status
 from django_tasks.store.finish import Ended, finish
-from django_tasks.times import aware
+from django_tasks.timezones import aware
+from django_tasks.values.keys import SCHEDULE_NUM
+from django_tasks.values.outcomes import Again, Done, Fail, GiveBack, Outcome, Reschedule, Retry
+from django_tasks.values.status import Status
 from django_tasks.worker.membership import Membership
 from tests.factories import table
 from tests.worker.conftest import Register

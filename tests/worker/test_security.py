@@ -10,14 +10,15 @@ from typing import Any
 import pytest
 from django.utils import module_loading
 
-from django_tasks import payload, registry
+from django_tasks import registry
 from django_tasks.exceptions import TaskTypeError
 from django_tasks.handlers import TaskHandler
-from django_tasks.masking import MASK
 from django_tasks.models import Task
-from django_tasks.outcomes import Done
-from django_tasks.status import Status
+from django_tasks.redaction import MASK
 from django_tasks.store.finish import Ended, finish
+from django_tasks.values import payload
+from django_tasks.values.outcomes import Done
+from django_tasks.values.status import Status
 from django_tasks.worker import finisher as finisher_module
 from django_tasks.worker.claiming import Claiming
 from django_tasks.worker.coroutines import EventLoop

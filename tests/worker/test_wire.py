@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from django_tasks import outcomes
-from django_tasks.claimed import Claimed
-from django_tasks.history import Line
 from django_tasks.store.finish import Ended
+from django_tasks.values import outcomes
+from django_tasks.values.claimed import Claimed
+from django_tasks.values.runs import Line
 from django_tasks.worker import wire
 
 times = st.datetimes(timezones=st.just(timezone.utc))

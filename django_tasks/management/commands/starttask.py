@@ -15,7 +15,7 @@ from django.db.backends.base.base import BaseDatabaseWrapper
 from django.utils import autoreload
 
 import django_tasks
-from django_tasks import conf, demands, installation, logs, registry
+from django_tasks import conf, installation, logs, registry, requirements
 from django_tasks.models import Task
 from django_tasks.worker.config import WorkerConfig, worker_config
 from django_tasks.worker.embedded import start_worker, wait_for_workers
@@ -212,9 +212,9 @@ def _refuse_missing_handlers(config: WorkerConfig) -> None:
 
 def _refuse_unfit_databases(configs: list[WorkerConfig]) -> None:
     for config in configs:
-        if problem := demands.refusal(config.using):
+        if problem := requirements.refusal(config.using):
             raise CommandError(problem)
-        if problem := demands.memory_problem(config.using):
+        if problem := requirements.memory_problem(config.using):
             logs.unfit_database(problem)
 
 

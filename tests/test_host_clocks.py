@@ -9,7 +9,7 @@ import freezegun
 import pytest
 import time_machine
 
-from django_tasks import hostclock
+from django_tasks.host import clocks
 
 LONG_AGO = datetime(2001, 2, 3, 4, 5, 6, tzinfo=timezone.utc)
 SOON = timedelta(seconds=20)
@@ -23,7 +23,7 @@ FREEZERS = {
 
 def fresh() -> ModuleType:
     """The module as it is when this very moment imports it first."""
-    spec = importlib.util.find_spec("django_tasks.hostclock")
+    spec = importlib.util.find_spec("django_tasks.host.clocks")
     assert spec is not None
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
@@ -34,10 +34,10 @@ def fresh() -> ModuleType:
 @pytest.mark.parametrize("freezer", FREEZERS)
 @pytest.mark.parametrize("imported", ["before", "while"])
 def test_a_frozen_clock_is_not_the_hosts(freezer: str, imported: str) -> None:
-    before, begin = datetime.now(timezone.utc), hostclock.ticks()
+    before, begin = datetime.now(timezone.utc), clocks.ticks()
     with FREEZERS[freezer](LONG_AGO):
         assert datetime.now(timezone.utc) == LONG_AGO
-        module = hostclock if imported == "before" else fresh()
+        module = clocks if imported == "before" else fresh()
         utc, ticks = module.utc_now(), module.ticks()
     assert type(utc) is REAL
     assert utc.tzinfo is timezone.utc
@@ -48,7 +48,7 @@ def test_a_frozen_clock_is_not_the_hosts(freezer: str, imported: str) -> None:
 
 def test_the_time_of_day_is_as_fine_as_the_hosts() -> None:
     before = datetime.now(timezone.utc)
-    utc = hostclock.utc_now()
+    utc = clocks.utc_now()
     assert before <= utc + timedelta(microseconds=1)
     assert utc <= datetime.now(timezone.utc) + timedelta(microseconds=1)
 

@@ -15,9 +15,8 @@ from django.views.debug import get_default_exception_reporter_filter
 from hypothesis import given
 from hypothesis import strategies as st
 
-from django_tasks import logs, registry, sensitive
-from django_tasks.masking import ANYWHERE, MASK, SHORTEST, masked
-from django_tasks.sensitive import without_secrets
+from django_tasks import logs, redaction, registry
+from django_tasks.redaction import ANYWHERE, MASK, SHORTEST, masked, without_secrets
 
 PASSWORDS = [
     "s3cret",
@@ -196,7 +195,7 @@ def test_a_megabyte_made_to_be_slow_takes_no_longer_than_its_length(piece: str, 
 @pytest.fixture(autouse=True)
 def new_secrets() -> Iterator[None]:
     yield
-    sensitive._secrets.cache_clear()
+    redaction._secrets.cache_clear()
 
 
 @pytest.mark.parametrize(
@@ -223,7 +222,7 @@ def test_the_passwords_of_all_databases_are_masked(monkeypatch: pytest.MonkeyPat
         "empty": {"PASSWORD": ""},
     }
     monkeypatch.setattr(settings._wrapped, "DATABASES", databases)
-    sensitive._secrets.cache_clear()
+    redaction._secrets.cache_clear()
     text = without_secrets("customer hunter2xyz correct-horse battery")
     assert text == f"customer {MASK} {MASK} {MASK}"
 
@@ -231,7 +230,7 @@ def test_the_passwords_of_all_databases_are_masked(monkeypatch: pytest.MonkeyPat
 def test_reading_the_settings_warns_of_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     """Django 6.1 warns of EMAIL_HOST_PASSWORD, and of others later; warnings are errors here."""
     monkeypatch.setattr(settings._wrapped, "EMAIL_HOST_PASSWORD", "hunter2xyz", raising=False)
-    sensitive._secrets.cache_clear()
+    redaction._secrets.cache_clear()
     assert without_secrets("hunter2xyz") == MASK
 
 
@@ -304,17 +303,17 @@ def test_a_cut_never_leaves_a_part_of_a_secret(settings: Any) -> None:
     for place in range(99_790, 100_010, 13):
         filler = f"token='{'x' * (place - 8)}'"
         for text in (
-            sensitive.beginning(filler + secret + "y" * 99_000, 300),
-            sensitive.ending("y" * 99_000 + secret + filler, 300),
+            redaction.redacted_head(filler + secret + "y" * 99_000, 300),
+            redaction.redacted_tail("y" * 99_000 + secret + filler, 300),
         ):
             assert "hunter" not in text
             assert len(text) <= 300
 
 
 def test_an_excerpt_of_a_short_text_is_the_text() -> None:
-    assert sensitive.beginning("abcdef", 6) == sensitive.ending("abcdef", 6) == "abcdef"
-    assert sensitive.beginning("abcdefg", 6) == "abcde…"
-    assert sensitive.ending("abcdefg", 6) == "…cdefg"
+    assert redaction.redacted_head("abcdef", 6) == redaction.redacted_tail("abcdef", 6) == "abcdef"
+    assert redaction.redacted_head("abcdefg", 6) == "abcde…"
+    assert redaction.redacted_tail("abcdefg", 6) == "…cdefg"
 
 
 # The log, and problems at the start

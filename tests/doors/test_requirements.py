@@ -6,12 +6,12 @@ from typing import Any
 
 import pytest
 
-from django_tasks import demands
+from django_tasks import requirements
 
 SQLITE = {"ENGINE": "django.db.backends.sqlite3", "NAME": "tasks.sqlite3"}
 MARIADB = {"ENGINE": "django.db.backends.mysql", "NAME": "tasks", "HOST": "db.invalid"}
 POSTGRESQL = {"ENGINE": "django.db.backends.postgresql", "NAME": "tasks", "HOST": "db.invalid"}
-ASKED = (demands.driver_problem, demands.autocommit_problem, demands.memory_problem)
+ASKED = (requirements.driver_problem, requirements.autocommit_problem, requirements.memory_problem)
 
 Databases = Callable[..., None]
 
@@ -26,21 +26,21 @@ def test_an_ordinary_database_has_no_problem_and_nobody_connects(
 
 def test_psycopg2_is_refused(databases: Databases, monkeypatch: pytest.MonkeyPatch) -> None:
     databases(tasks=POSTGRESQL)
-    monkeypatch.setattr(demands.connections["tasks"], "Database", ModuleType("psycopg2"))
-    assert "needs psycopg 3" in str(demands.driver_problem("tasks"))
+    monkeypatch.setattr(requirements.connections["tasks"], "Database", ModuleType("psycopg2"))
+    assert "needs psycopg 3" in str(requirements.driver_problem("tasks"))
 
 
 def test_so_is_a_database_that_commits_nothing(databases: Databases) -> None:
     databases(tasks=POSTGRESQL | {"AUTOCOMMIT": False})
     assert "AUTOCOMMIT is False for the database 'tasks'" in str(
-        demands.autocommit_problem("tasks")
+        requirements.autocommit_problem("tasks")
     )
 
 
 @pytest.mark.parametrize("name", [":memory:", "file:memorydb_x?mode=memory&cache=shared"])
 def test_a_database_in_memory_is_named_with_the_cure(name: str, databases: Databases) -> None:
     databases(tasks=SQLITE | {"NAME": name})
-    problem = str(demands.memory_problem("tasks"))
+    problem = str(requirements.memory_problem("tasks"))
     assert "'tasks' is in memory" in problem
     assert '"TEST": {"NAME": ' in problem
 
@@ -58,11 +58,11 @@ def test_on_none_of_these_a_worker_starts(
     settings, sentence = PROBLEMS[problem]
     databases(tasks=settings)
     if problem == "a driver":
-        monkeypatch.setattr(demands.connections["tasks"], "Database", ModuleType("psycopg2"))
-    assert sentence in str(demands.refusal("tasks"))
+        monkeypatch.setattr(requirements.connections["tasks"], "Database", ModuleType("psycopg2"))
+    assert sentence in str(requirements.refusal("tasks"))
 
 
 @pytest.mark.parametrize("engine", [SQLITE, MARIADB, POSTGRESQL])
 def test_on_an_ordinary_one_it_does(engine: dict[str, Any], databases: Databases) -> None:
     databases(tasks=engine)
-    assert demands.refusal("tasks") is None
+    assert requirements.refusal("tasks") is None

@@ -5,7 +5,7 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
-from django_tasks.times import aware, for_django, storable
+from django_tasks.timezones import aware, for_django, storable
 
 BERLIN = ZoneInfo("Europe/Berlin")
 

@@ -6,8 +6,8 @@ from collections.abc import Callable
 
 import pytest
 
-from django_tasks.worker import os_signals
-from django_tasks.worker.os_signals import STOPS, Notes
+from django_tasks.host import stop_signals
+from django_tasks.host.stop_signals import STOPS, Notes
 from tests.waiting import DEADLINE
 
 
@@ -24,7 +24,7 @@ class Ticks:
 @pytest.fixture
 def ticks(monkeypatch: pytest.MonkeyPatch) -> Ticks:
     ticks = Ticks()
-    monkeypatch.setattr(os_signals, "ticks", ticks)
+    monkeypatch.setattr(stop_signals, "ticks", ticks)
     return ticks
 
 

@@ -3,8 +3,8 @@
 from datetime import datetime
 from typing import Literal, NamedTuple, get_args
 
-from django_tasks.claimed import Claimed
-from django_tasks.outcomes import DONE, Again, GiveBack, Outcome, Settled, Told
+from django_tasks.values.claimed import Claimed
+from django_tasks.values.outcomes import DONE, Again, GiveBack, Outcome, Settled, Told
 
 History = Literal["all", "problems", "none"]
 KINDS: tuple[str, ...] = get_args(History)

@@ -3,7 +3,7 @@
 from datetime import datetime
 from typing import NamedTuple
 
-from django_tasks.status import Status
+from django_tasks.values.status import Status
 
 
 class Claimed(NamedTuple):

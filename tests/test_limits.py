@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from django_tasks.exceptions import TaskTypeError, TaskValueError
-from django_tasks.rates import MOST, PERIODS, SECOND, Limit, Rate, as_limit
+from django_tasks.values.limits import MOST, PERIODS, SECOND, Limit, Rate, as_limit
 
 EPOCH = 1_900_000_000 * SECOND
 

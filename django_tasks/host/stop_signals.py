@@ -8,9 +8,9 @@ from contextlib import contextmanager, suppress
 from types import FrameType
 from typing import Any
 
-from django_tasks import forks
-from django_tasks.hostclock import ticks
-from django_tasks.selfpipe import readable
+from django_tasks.host import forks
+from django_tasks.host.clocks import ticks
+from django_tasks.host.self_pipe import readable
 
 STOPS = (signal.SIGTERM, signal.SIGINT)
 

@@ -7,7 +7,7 @@ from time import monotonic
 
 import pytest
 
-from django_tasks.selfpipe import SelfPipe, readable
+from django_tasks.host.self_pipe import SelfPipe, readable
 from tests.waiting import DEADLINE
 
 

@@ -1,0 +1,1 @@
+"""Values that client, store and worker hand to each other. Frozen; they know no database."""
