@@ -7,7 +7,7 @@ from django.db import connection
 from benchmarks import statements
 from benchmarks.journal import recorder
 from django_tasks.api import TaskHandler
-from django_tasks.running import RunningTask
+from django_tasks.handlers.running_task import RunningTask
 
 record = recorder()
 statements.watch()

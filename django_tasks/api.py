@@ -46,7 +46,9 @@ from django_tasks.exceptions import (
     TaskValueError,
     UnknownDatabase,
 )
-from django_tasks.handlers import Stop, TaskHandler, task_handler
+from django_tasks.handlers.base import Stop, TaskHandler, task_handler
+from django_tasks.handlers.registry import get_task_handlers, register_task_handler
+from django_tasks.handlers.running_task import RunningTask
 from django_tasks.locks import Held, alock, lock
 from django_tasks.models import Pause, Task, TaskRun
 from django_tasks.pausing import (
@@ -57,8 +59,6 @@ from django_tasks.pausing import (
     paused,
     resume_tasks,
 )
-from django_tasks.registry import get_task_handlers, register_task_handler
-from django_tasks.running import RunningTask
 from django_tasks.store.aliases import write_alias
 from django_tasks.store.steer import CancelResult
 from django_tasks.store.upsert import OnConflict

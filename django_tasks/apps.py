@@ -10,7 +10,8 @@ class DjangoTasksConfig(AppConfig):
 
     def ready(self) -> None:
         # Inside, because these need the models.
-        from django_tasks import checks, logs, registry
+        from django_tasks import checks, logs
+        from django_tasks.handlers import registry
 
         checks.register()
         logs.connect()

@@ -37,8 +37,9 @@ from django.db import connections, router
 from django.db.backends.base.base import BaseDatabaseWrapper
 from django.db.models import Field, JSONField
 
-from django_tasks import conf, handler_checks, installation, registry, requirements
+from django_tasks import conf, installation, requirements
 from django_tasks.fields import KeyField
+from django_tasks.handlers import near_names, registry
 from django_tasks.models import Task
 
 TAG = "django_tasks"
@@ -64,7 +65,7 @@ def register() -> None:
     """Tell Django about the checks below. Twice is nothing."""
     for check in (check_installation, check_handlers, check_settings, check_databases):
         checks.register(check, TAG)
-    checks.register(handler_checks.check_names, TAG)
+    checks.register(near_names.check_names, TAG)
     checks.register(check_atomic_handlers, TAG, deploy=True)
     # Without our tag: Django 6.1's ``--tag`` gives every database to the checks that have it.
     checks.register(check_connections, Tags.database)

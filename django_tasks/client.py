@@ -9,6 +9,7 @@ from django_tasks import signals
 from django_tasks.backoff import Duration
 from django_tasks.conf import options
 from django_tasks.exceptions import TaskExists, TaskTypeError, TaskValueError
+from django_tasks.handlers.registry import handler_for
 from django_tasks.intake import (
     Conflict,
     ConflictOfMany,
@@ -23,7 +24,6 @@ from django_tasks.intake import (
     checked_task,
 )
 from django_tasks.models import Task, TaskRun
-from django_tasks.registry import handler_for
 from django_tasks.store import clock, search, steer
 from django_tasks.store.aliases import read_alias, write_alias
 from django_tasks.store.batches import batches

@@ -8,11 +8,11 @@ from django.db.models import Q
 from django_tasks.backoff import Duration, seconds
 from django_tasks.conf import options
 from django_tasks.exceptions import TaskTypeError, TaskValueError
+from django_tasks.handlers.recurrence import first_time
+from django_tasks.handlers.registry import handler_for
 from django_tasks.models import Task
-from django_tasks.plans import as_plan
-from django_tasks.recurrence import first_time
-from django_tasks.registry import handler_for
 from django_tasks.schedules import Foreign
+from django_tasks.schedules.policies import as_plan
 from django_tasks.store import clock, search
 from django_tasks.store.debounce import Patience
 from django_tasks.store.upsert import NewTask, OnConflict

@@ -21,9 +21,9 @@ from types import CodeType, TracebackType
 from typing import Any, Literal
 
 from django_tasks import redaction, signals
+from django_tasks.handlers.running_task import RunningTask
 from django_tasks.host import forks
 from django_tasks.host.clocks import ticks
-from django_tasks.running import RunningTask
 
 logger = logging.getLogger("django_tasks")
 

@@ -11,10 +11,10 @@ from django.db.models import Q
 from django.dispatch import Signal
 
 from django_tasks import logs, signals
-from django_tasks.handlers import TaskHandler
+from django_tasks.handlers.base import TaskHandler
+from django_tasks.handlers.recurrence import first_time, text_of
+from django_tasks.handlers.registry import get_task_handlers
 from django_tasks.models import Task
-from django_tasks.recurrence import first_time, text_of
-from django_tasks.registry import get_task_handlers
 from django_tasks.schedules import as_schedule
 from django_tasks.store import search, steer
 from django_tasks.store.search import Planned

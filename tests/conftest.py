@@ -11,7 +11,7 @@ from django.test.utils import CaptureQueriesContext
 from hypothesis import HealthCheck
 from hypothesis import settings as hypothesis_settings
 
-from django_tasks import registry
+from django_tasks.handlers import registry
 from django_tasks.store import clock, dialects
 from tests.factories import NOW
 from tests.worker import parts

@@ -6,10 +6,11 @@ from typing import Any
 
 import pytest
 
-from django_tasks import api, registry
+from django_tasks import api
 from django_tasks.client import add_task, add_tasks, cancel_task
 from django_tasks.exceptions import TaskTypeError, TaskValueError
-from django_tasks.handlers import TaskHandler, task_handler
+from django_tasks.handlers import registry
+from django_tasks.handlers.base import TaskHandler, task_handler
 from django_tasks.models import Task
 from django_tasks.store import clock as store_clock
 from django_tasks.store.claim import Claimer, claim, lanes

@@ -5,7 +5,7 @@ from datetime import timedelta
 import pytest
 
 from django_tasks.api import HandlerError, TaskHandler, task_handler
-from django_tasks.handlers import attempts_allowed, has_own, is_async, retry_delay, time_limit
+from django_tasks.handlers.base import attempts_allowed, has_own, is_async, retry_delay, time_limit
 
 
 class Plain(TaskHandler):

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from django_tasks.clock import ClockReading, Tick
 from django_tasks.exceptions import TaskTypeError, TaskValueError
+from django_tasks.handlers.running_task import RunningTask
 from django_tasks.models import Task
-from django_tasks.running import RunningTask
 from django_tasks.values import payload
 from django_tasks.values.claimed import Claimed
 from tests.factories import NOW, a_task

@@ -15,7 +15,8 @@ from django.views.debug import get_default_exception_reporter_filter
 from hypothesis import given
 from hypothesis import strategies as st
 
-from django_tasks import logs, redaction, registry
+from django_tasks import logs, redaction
+from django_tasks.handlers import registry
 from django_tasks.redaction import ANYWHERE, MASK, SHORTEST, masked, without_secrets
 
 PASSWORDS = [

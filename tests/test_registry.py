@@ -11,7 +11,6 @@ from unittest.mock import Mock
 
 import pytest
 
-from django_tasks import registry
 from django_tasks.api import (
     HandlerError,
     TaskException,
@@ -20,7 +19,8 @@ from django_tasks.api import (
     register_task_handler,
     task_handler,
 )
-from django_tasks.registry import handler_for, load, problems, revision
+from django_tasks.handlers import registry
+from django_tasks.handlers.registry import handler_for, load, problems, revision
 from tests.waiting import DEADLINE
 
 pytestmark = pytest.mark.usefixtures("handlers")

@@ -13,7 +13,7 @@ from django_tasks.schedules.every import Every
 from django_tasks.schedules.foreign import Foreign
 from django_tasks.schedules.missed import missed
 from django_tasks.schedules.text import parse
-from django_tasks.schedules.walls import Fold, Gap
+from django_tasks.schedules.wall_clock import Fold, Gap
 
 __all__ = [
     "AllOf",

@@ -7,9 +7,9 @@ from datetime import datetime, timezone
 from itertools import islice
 
 from django_tasks.exceptions import TaskException
-from django_tasks.plans import as_plan
 from django_tasks.schedules import Schedule
-from django_tasks.schedules.checks import utc, whole, zone
+from django_tasks.schedules.arguments import utc, whole, zone
+from django_tasks.schedules.policies import as_plan
 
 MOST = 1000
 

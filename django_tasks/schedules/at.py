@@ -5,8 +5,8 @@ from datetime import datetime
 from typing import TYPE_CHECKING
 
 from django_tasks.exceptions import TaskValueError
+from django_tasks.schedules.arguments import UTC, moment
 from django_tasks.schedules.base import Asked, Options, Schedule
-from django_tasks.schedules.checks import UTC, moment
 
 if TYPE_CHECKING:
     from typing import Unpack

@@ -7,8 +7,8 @@ from functools import lru_cache
 from typing import NamedTuple, TypedDict
 
 from django_tasks.exceptions import TaskValueError
-from django_tasks.schedules.checks import LATEST, TICK, UTC, duration, moment, utc, whole
-from django_tasks.schedules.words import said
+from django_tasks.schedules.arguments import LATEST, TICK, UTC, duration, moment, utc, whole
+from django_tasks.schedules.durations import format_duration
 
 # A schedule is a short text in a row, and reading it takes a stack frame a level.
 LONGEST = 1000
@@ -79,7 +79,7 @@ class Schedule:
         if self.end is not None:
             words.append(f"until {self.end.isoformat()}")
         if self.jitter:
-            words.append(f"jitter {said(self.jitter)}")
+            words.append(f"jitter {format_duration(self.jitter)}")
         if self.count is not None:
             words.append(f"count {self.count}")
         return " ".join(words)
@@ -188,7 +188,9 @@ class Schedule:
         shortest = self._shortest()
         if shortest is not None and self.jitter >= shortest:
             raise TaskValueError(
-                "jitter", said(self.jitter), f"must be shorter than the interval, {said(shortest)}"
+                "jitter",
+                format_duration(self.jitter),
+                f"must be shorter than the interval, {format_duration(shortest)}",
             )
 
 

@@ -6,9 +6,9 @@ from itertools import islice, pairwise
 from typing import TYPE_CHECKING, ClassVar
 
 from django_tasks.exceptions import TaskTypeError, TaskValueError
+from django_tasks.schedules.arguments import TICK
 from django_tasks.schedules.base import DEEPEST, Asked, Options, Schedule
-from django_tasks.schedules.checks import TICK
-from django_tasks.schedules.walls import GIVE_UP
+from django_tasks.schedules.wall_clock import GIVE_UP
 
 if TYPE_CHECKING:
     from typing import Unpack

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 from zoneinfo import ZoneInfo
 
 from django_tasks.exceptions import TaskException, TaskTypeError, TaskValueError
+from django_tasks.schedules.arguments import zone_name
 from django_tasks.schedules.base import LONGEST, SOMEWHERE, Asked, Options, Schedule
-from django_tasks.schedules.checks import zone_name
 from django_tasks.schedules.every import policies
-from django_tasks.schedules.walls import Fold, Gap, WallClock, wall_clock
+from django_tasks.schedules.wall_clock import Fold, Gap, WallClock, wall_clock
 
 if TYPE_CHECKING:
     from typing import Unpack

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING
 from zoneinfo import ZoneInfo
 
 from django_tasks.exceptions import TaskTypeError, TaskValueError
+from django_tasks.schedules.arguments import UTC, whole, zone, zone_name
 from django_tasks.schedules.base import Asked, Options, Schedule, window
-from django_tasks.schedules.checks import UTC, whole, zone, zone_name
+from django_tasks.schedules.durations import EXACT, format_duration
 from django_tasks.schedules.steps import LONGEST_MONTH, YEAR, Dates, Exact
-from django_tasks.schedules.walls import Fold, Gap, wall_clock
-from django_tasks.schedules.words import EXACT, said
+from django_tasks.schedules.wall_clock import Fold, Gap, wall_clock
 
 if TYPE_CHECKING:
     from typing import Unpack
@@ -74,7 +74,9 @@ class Every(Schedule):
             return
         if hours or minutes or seconds or interval is not None:
             raise TaskValueError(
-                "every", said(exact), "must be of whole days, weeks, months or years beside dates"
+                "every",
+                format_duration(exact),
+                "must be of whole days, weeks, months or years beside dates",
             )
         months = whole("years", years, 0, 1000) * YEAR + whole("months", months, 0, 12_000)
         in_days = whole("weeks", weeks, 0, LONGEST_STEP) * 7 + whole("days", days, 0, LONGEST_STEP)

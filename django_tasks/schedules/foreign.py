@@ -7,8 +7,8 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from django_tasks.exceptions import TaskTypeError, TaskValueError
+from django_tasks.schedules.arguments import TICK, utc
 from django_tasks.schedules.base import Asked, Options, Schedule
-from django_tasks.schedules.checks import TICK, utc
 
 if TYPE_CHECKING:
     from typing import Unpack

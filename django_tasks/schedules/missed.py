@@ -2,8 +2,8 @@
 
 from datetime import datetime, timedelta
 
+from django_tasks.schedules.arguments import utc, whole
 from django_tasks.schedules.base import Schedule
-from django_tasks.schedules.checks import utc, whole
 
 MOST = 100_000
 

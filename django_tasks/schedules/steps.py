@@ -5,8 +5,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import date, datetime, time, timedelta
 
-from django_tasks.schedules.walls import WallClock
-from django_tasks.schedules.words import said
+from django_tasks.schedules.durations import format_duration
+from django_tasks.schedules.wall_clock import WallClock
 
 YEAR = 12
 SHORTEST_MONTH = timedelta(days=28)
@@ -30,7 +30,7 @@ class Exact:
         return True
 
     def __str__(self) -> str:
-        return said(self.interval)
+        return format_duration(self.interval)
 
 
 @dataclass(frozen=True)

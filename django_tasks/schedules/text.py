@@ -8,13 +8,13 @@ from functools import lru_cache
 from typing import Any
 
 from django_tasks.exceptions import TaskTypeError, TaskValueError
+from django_tasks.schedules.arguments import zone, zone_name
 from django_tasks.schedules.at import At
 from django_tasks.schedules.base import DEEPEST, LONGEST, Schedule
-from django_tasks.schedules.checks import zone, zone_name
 from django_tasks.schedules.combined import AllOf, AnyOf
 from django_tasks.schedules.cron import Cron
+from django_tasks.schedules.durations import EXACT, is_duration_word, read_units, to_timedelta
 from django_tasks.schedules.every import Every
-from django_tasks.schedules.words import EXACT, exactly, is_duration_word, units
 
 POSSIBLE = (
     "possible are 'every 30m', 'every 1 month on day 31 at 09:00 Asia/Shanghai', "
@@ -40,7 +40,7 @@ _NUMBER = re.compile(r"[0-9]{1,20}")
 _SECONDS = re.compile(r"[0-9]{1,20}(?:\.[0-9]{1,6})?")
 
 
-# A task's row may have policies behind its schedule: django_tasks.plans reads both.
+# A task's row may have policies behind its schedule: django_tasks.schedules.policies reads both.
 _POLICIES = (
     "has a '|', which only the schedule of a task may have; a handler says the same by its "
     "misfire_grace_time, on_misfire, coalesce, catch_up, timeout and max_attempts"
@@ -173,7 +173,7 @@ class Reader:
             if (word := self.take()).lower() != "and":
                 words.append(word)
         try:
-            return units(words)
+            return read_units(words)
         except ValueError as error:
             raise Nonsense(str(error)) from None
 
@@ -263,7 +263,7 @@ def _moment(
 
 def _exactly(amounts: dict[str, Decimal]) -> timedelta:
     try:
-        return exactly(amounts)
+        return to_timedelta(amounts)
     except OverflowError:
         raise Nonsense("has a duration that is too long") from None
 

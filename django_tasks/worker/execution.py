@@ -31,7 +31,7 @@ from django_tasks.exceptions import (
     TaskTypeError,
     TaskValueError,
 )
-from django_tasks.handlers import (
+from django_tasks.handlers.base import (
     Stop,
     TaskHandler,
     history_of,
@@ -39,9 +39,7 @@ from django_tasks.handlers import (
     retry_delay,
     time_limit,
 )
-from django_tasks.host.clocks import ticks
-from django_tasks.plans import Policy
-from django_tasks.recurrence import (
+from django_tasks.handlers.recurrence import (
     Recurrence,
     UnknownTrigger,
     attempts_of,
@@ -50,8 +48,10 @@ from django_tasks.recurrence import (
     policy_of,
     recurrence_of,
 )
-from django_tasks.registry import handler_for, terms_for
-from django_tasks.running import RunningTask
+from django_tasks.handlers.registry import handler_for, terms_for
+from django_tasks.handlers.running_task import RunningTask
+from django_tasks.host.clocks import ticks
+from django_tasks.schedules.policies import Policy
 from django_tasks.store.errors import Kind, kind_of
 from django_tasks.store.finish import Ended, await_claim, finish_inside, is_cancelled, is_ours
 from django_tasks.store.transactions import write_transaction

@@ -11,8 +11,8 @@ from datetime import datetime
 from typing import Literal, NamedTuple
 
 from django_tasks import logs, signals
+from django_tasks.handlers.registry import terms_for
 from django_tasks.host.clocks import ticks
-from django_tasks.registry import terms_for
 from django_tasks.store import history
 from django_tasks.store.batches import batches
 from django_tasks.store.errors import Kind, kind_of, was_cut_off

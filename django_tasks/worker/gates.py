@@ -6,7 +6,7 @@ from datetime import datetime
 from math import isinf
 from typing import NamedTuple
 
-from django_tasks.registry import terms_for
+from django_tasks.handlers.registry import terms_for
 from django_tasks.store import gates as store
 from django_tasks.store.claim import Lane
 from django_tasks.store.finish import Ended

@@ -4,8 +4,8 @@ from datetime import datetime
 from typing import NamedTuple
 
 from django_tasks import logs
+from django_tasks.handlers.registry import get_task_handlers
 from django_tasks.host.clocks import ticks
-from django_tasks.registry import get_task_handlers
 from django_tasks.store import claim as store
 from django_tasks.store.claim import Lane
 from django_tasks.store.pauses import Scope

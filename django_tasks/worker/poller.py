@@ -9,10 +9,10 @@ from random import uniform
 
 from django_tasks import logs, signals
 from django_tasks.clock import Tick
+from django_tasks.handlers.recurrence import timeout_of
+from django_tasks.handlers.registry import handler_for, terms_for
+from django_tasks.handlers.running_task import RunningTask
 from django_tasks.host.clocks import ticks
-from django_tasks.recurrence import timeout_of
-from django_tasks.registry import handler_for, terms_for
-from django_tasks.running import RunningTask
 from django_tasks.store.connection import keep_connection
 from django_tasks.store.finish import Ended, finish, is_cancelled
 from django_tasks.values.claimed import Claimed

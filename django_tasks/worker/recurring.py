@@ -9,8 +9,9 @@ from threading import Thread
 
 from django.db import Error
 
-from django_tasks import logs, own_rows, registry
+from django_tasks import logs, own_rows
 from django_tasks.clock import Clock
+from django_tasks.handlers import registry
 from django_tasks.host.clocks import ticks
 from django_tasks.store.connection import close_connections, take_connection
 from django_tasks.store.dialects import Bounds

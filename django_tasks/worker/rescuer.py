@@ -5,8 +5,8 @@ from collections.abc import Callable, Sequence
 from datetime import datetime
 
 from django_tasks import logs, signals
-from django_tasks.recurrence import attempts_of
-from django_tasks.registry import terms_for
+from django_tasks.handlers.recurrence import attempts_of
+from django_tasks.handlers.registry import terms_for
 from django_tasks.store import rescue as store
 from django_tasks.store import workers
 from django_tasks.store.connection import drop_connection

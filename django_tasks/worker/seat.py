@@ -6,8 +6,8 @@ from functools import partial
 from django.db import connections
 
 from django_tasks.clock import Clock
-from django_tasks.handlers import TaskHandler
-from django_tasks.registry import handler_for
+from django_tasks.handlers.base import TaskHandler
+from django_tasks.handlers.registry import handler_for
 from django_tasks.store.clock import read_clock
 from django_tasks.store.connection import close_connections
 from django_tasks.worker.coroutines import EventLoop

@@ -7,8 +7,8 @@ from threading import Thread
 from typing import Any
 
 from django_tasks import logs, signals
-from django_tasks.handlers import TaskHandler, has_own
-from django_tasks.running import RunningTask
+from django_tasks.handlers.base import TaskHandler, has_own
+from django_tasks.handlers.running_task import RunningTask
 from django_tasks.store.connection import close_connections
 
 

@@ -24,7 +24,7 @@ from django.utils.formats import get_format, reset_format_cache
 
 from django_tasks import api, signals
 from django_tasks.admin import lists, tasks
-from django_tasks.handlers import task_handler
+from django_tasks.handlers.base import task_handler
 from django_tasks.models import Lock, Task
 from django_tasks.store import clock
 from django_tasks.store.dialects import EPOCH

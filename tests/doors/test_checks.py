@@ -15,9 +15,10 @@ from django.core.checks import registry as django_checks
 from django.db import connections
 from django.db.models import CharField, JSONField, TextField
 
-from django_tasks import checks, handler_checks, installation, registry
+from django_tasks import checks, installation
 from django_tasks.fields import KeyField
-from django_tasks.handlers import TaskHandler, task_handler
+from django_tasks.handlers import near_names, registry
+from django_tasks.handlers.base import TaskHandler, task_handler
 from tests.vendor import VENDOR
 
 SQLITE = {"ENGINE": "django.db.backends.sqlite3", "NAME": "tasks.sqlite3"}
@@ -83,7 +84,7 @@ def test_every_check_without_a_database_runs_without_a_connection(databases: Dat
 def test_every_id_stands_in_the_table_and_every_id_of_the_table_is_used() -> None:
     assert checks.__doc__ is not None
     documented = re.findall(r"^``django_tasks\.(\w\d{3})``", checks.__doc__, re.MULTILINE)
-    source = Path(checks.__file__).read_text() + Path(handler_checks.__file__).read_text()
+    source = Path(checks.__file__).read_text() + Path(near_names.__file__).read_text()
     used = set(re.findall(r'"(?:django_tasks\.)?([EW]\d{3})"', source))
     used.add(installation.CHECK_ID[-4:])
     assert documented == sorted(used)

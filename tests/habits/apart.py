@@ -13,7 +13,7 @@ from typing import Any
 from django.db import connections, transaction
 
 from django_tasks.api import TaskHandler, start
-from django_tasks.running import RunningTask
+from django_tasks.handlers.running_task import RunningTask
 from tests.waiting import DEADLINE, eventually
 
 

@@ -22,7 +22,7 @@ from django_tasks.client import (
     delete_tasks,
     reschedule_task,
 )
-from django_tasks.handlers import FUNCTION_ATTRIBUTES, TaskHandler
+from django_tasks.handlers.base import FUNCTION_ATTRIBUTES, TaskHandler
 from django_tasks.models import Task, WorkerRow
 from django_tasks.pausing import pause_tasks, resume_tasks
 from django_tasks.schedules.foreign import Foreign

@@ -8,8 +8,8 @@ from typing import Any, NamedTuple
 from django.db import connections
 from django.db.backends.signals import connection_created
 
+from django_tasks.handlers.running_task import RunningTask
 from django_tasks.models import WorkerRow
-from django_tasks.running import RunningTask
 from django_tasks.worker.worker import Worker
 from tests.vendor import VENDOR
 from tests.waiting import DEADLINE, eventually

@@ -10,9 +10,10 @@ from concurrent.futures import ProcessPoolExecutor
 from time import monotonic
 from typing import Any
 
-from django_tasks import api, registry, signals
+from django_tasks import api, signals
 from django_tasks.api import TaskHandler
-from django_tasks.running import RunningTask
+from django_tasks.handlers import registry
+from django_tasks.handlers.running_task import RunningTask
 from django_tasks.store import clock
 from django_tasks.wakeup import local
 from django_tasks.worker import embedded

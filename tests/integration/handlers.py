@@ -18,7 +18,7 @@ from typing import Any
 from django.contrib.auth.models import Group
 
 from django_tasks.api import TaskHandler
-from django_tasks.running import RunningTask
+from django_tasks.handlers.running_task import RunningTask
 from tests.waiting import DEADLINE, eventually
 
 

@@ -9,7 +9,7 @@ from zoneinfo import ZoneInfo
 import pytest
 
 from django_tasks.schedules import Cron, Every
-from django_tasks.schedules.walls import FOLDS, GAPS
+from django_tasks.schedules.wall_clock import FOLDS, GAPS
 from tests.schedules import daylight
 
 UTC = timezone.utc

@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from django_tasks import registry
-from django_tasks.handlers import TaskHandler
+from django_tasks.handlers import registry
+from django_tasks.handlers.base import TaskHandler
 from django_tasks.worker import embedded, poller
 from django_tasks.worker.coroutines import EventLoop
 from django_tasks.worker.recurring import Recurring

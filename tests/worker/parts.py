@@ -9,7 +9,7 @@ from typing import Any
 from django.dispatch import Signal
 
 from django_tasks.client import add_task
-from django_tasks.handlers import TaskHandler
+from django_tasks.handlers.base import TaskHandler
 from django_tasks.host import clocks
 from django_tasks.host.clocks import ticks, utc_now
 from django_tasks.models import Task, WorkerRow

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from django_tasks import client
-from django_tasks.handlers import TaskHandler
+from django_tasks.handlers.base import TaskHandler
 from django_tasks.values.outcomes import Done, Fail, Outcome, Reschedule, Retry
 from django_tasks.worker.coroutines import EventLoop
 from tests.conftest import Elsewhere

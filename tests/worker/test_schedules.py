@@ -8,10 +8,11 @@ from typing import Any
 import pytest
 from django.test import override_settings
 
-from django_tasks import own_rows, registry, signals
+from django_tasks import own_rows, signals
 from django_tasks.client import add_task, cancel_task, pause_task, reschedule_task
 from django_tasks.exceptions import RetryLater, TaskValueError
-from django_tasks.handlers import Stop, task_handler
+from django_tasks.handlers import registry
+from django_tasks.handlers.base import Stop, task_handler
 from django_tasks.models import Task
 from django_tasks.schedules import At, Every
 from django_tasks.store.finish import Ended, finish

@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 from django.utils import module_loading
 
-from django_tasks import registry
 from django_tasks.exceptions import TaskTypeError
-from django_tasks.handlers import TaskHandler
+from django_tasks.handlers import registry
+from django_tasks.handlers.base import TaskHandler
 from django_tasks.models import Task
 from django_tasks.redaction import MASK
 from django_tasks.store.finish import Ended, finish
@@ -172,7 +172,7 @@ NAMES = [
     f"{__name__}.Unregistered",
     "__import__('os').system('true')",
     "../../tmp/handler.py",
-    "django_tasks.handlers.TaskHandler",
+    "django_tasks.handlers.base.TaskHandler",
 ]
 PAYLOADS: list[Any] = [
     {"__reduce__": ["os.system", ["true"]], "py/object": "os.system"},

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from django_tasks.handlers import TaskHandler, task_handler
+from django_tasks.handlers.base import TaskHandler, task_handler
 from django_tasks.worker import stuck
 from tests.waiting import DEADLINE, eventually
 

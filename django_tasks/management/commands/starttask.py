@@ -15,7 +15,8 @@ from django.db.backends.base.base import BaseDatabaseWrapper
 from django.utils import autoreload
 
 import django_tasks
-from django_tasks import conf, installation, logs, registry, requirements
+from django_tasks import conf, installation, logs, requirements
+from django_tasks.handlers import registry
 from django_tasks.models import Task
 from django_tasks.worker.config import WorkerConfig, worker_config
 from django_tasks.worker.embedded import start_worker, wait_for_workers

@@ -10,7 +10,12 @@ from typing import Any, Literal, NamedTuple
 
 from django_tasks.exceptions import TaskValueError
 from django_tasks.schedules import Schedule, as_schedule
-from django_tasks.schedules.words import exactly, is_duration_word, said, units
+from django_tasks.schedules.durations import (
+    format_duration,
+    is_duration_word,
+    read_units,
+    to_timedelta,
+)
 
 OnMisfire = Literal["run", "skip", "fail"]
 MISFIRES = ("run", "skip", "fail")
@@ -89,7 +94,7 @@ def _seconds(text: str) -> float:
     words = text.split()
     if not all(map(is_duration_word, words)):
         raise ValueError
-    return exactly(units(words)).total_seconds()
+    return to_timedelta(read_units(words)).total_seconds()
 
 
 def _late(match: re.Match[str]) -> dict[str, Any]:
@@ -132,7 +137,7 @@ _CLAUSES: list[tuple[re.Pattern[str], Callable[[re.Match[str]], dict[str, Any]]]
 def _words(differs: dict[str, Any]) -> list[str]:
     words = []
     if "grace" in differs:
-        words.append(f"grace {said(timedelta(seconds=differs['grace']))}")
+        words.append(f"grace {format_duration(timedelta(seconds=differs['grace']))}")
     if "on_misfire" in differs:
         words.append(f"late {differs['on_misfire']}")
     if differs.get("catch_up"):
@@ -140,7 +145,7 @@ def _words(differs: dict[str, Any]) -> list[str]:
     elif "coalesce" in differs:
         words.append("coalesce" if differs["coalesce"] else "each")
     if "timeout" in differs:
-        words.append(f"timeout {said(timedelta(seconds=differs['timeout']))}")
+        words.append(f"timeout {format_duration(timedelta(seconds=differs['timeout']))}")
     if "max_attempts" in differs:
         words.append(f"attempts {differs['max_attempts']}")
     return words

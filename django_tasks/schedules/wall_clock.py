@@ -11,7 +11,7 @@ from datetime import datetime, timedelta, tzinfo
 from math import ceil
 from typing import Literal
 
-from django_tasks.schedules.checks import TICK, UTC, one_of, zone
+from django_tasks.schedules.arguments import TICK, UTC, one_of, zone
 
 Gap = Literal["skip", "next", "shift"]
 Fold = Literal["first", "second", "both"]

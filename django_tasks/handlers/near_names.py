@@ -6,8 +6,8 @@ from typing import Any
 
 from django.core.checks import CheckMessage, Warning  # noqa: A004
 
-from django_tasks import registry
-from django_tasks.handlers import TaskHandler, near_name
+from django_tasks.handlers import registry
+from django_tasks.handlers.base import TaskHandler, near_name
 
 # All names that mean something, and which of them are hooks.
 _KNOWN = {name: value for name, value in vars(TaskHandler).items() if not name.startswith("_")}

@@ -8,8 +8,8 @@ from typing import Any, ClassVar, NamedTuple
 from django_tasks.backoff import Backoff, Duration, Exponential, as_backoff, seconds
 from django_tasks.conf import options
 from django_tasks.exceptions import HandlerError, RetryLater, shortened
-from django_tasks.plans import OnMisfire
-from django_tasks.running import RunningTask
+from django_tasks.handlers.running_task import RunningTask
+from django_tasks.schedules.policies import OnMisfire
 from django_tasks.values.limits import Limit, as_limit
 from django_tasks.values.runs import History
 

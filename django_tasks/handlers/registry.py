@@ -19,11 +19,11 @@ from django.utils.module_loading import import_string, module_has_submodule
 from django_tasks import conf
 from django_tasks.backoff import as_backoff, seconds
 from django_tasks.exceptions import HandlerError, TaskException, shortened
-from django_tasks.handlers import TaskHandler, Terms, cluster_limit, is_async, terms_of
+from django_tasks.handlers.base import TaskHandler, Terms, cluster_limit, is_async, terms_of
 from django_tasks.host import forks
-from django_tasks.plans import MISFIRES, MOST
 from django_tasks.redaction import without_secrets
 from django_tasks.schedules import as_schedule
+from django_tasks.schedules.policies import MISFIRES, MOST
 from django_tasks.values.keys import BIZ_CODE_LENGTH, QUEUE_LENGTH, check_key, check_priority
 
 AUTODISCOVERED = "task_handlers"

@@ -28,7 +28,7 @@ _PIECE = re.compile(rf"({_NUMBER})({_LONGEST_FIRST})?|({_LONGEST_FIRST})", re.IG
 _WORD = re.compile(rf"(?:{_NUMBER}(?:{_LONGEST_FIRST}))+|{_NUMBER}|{_LONGEST_FIRST}", re.IGNORECASE)
 
 
-def said(duration: timedelta) -> str:
+def format_duration(duration: timedelta) -> str:
     """A duration in its short form: ``1h30m``; ``0s`` for none."""
     words, rest = "", duration
     for unit, one in EXACT.items():
@@ -48,12 +48,12 @@ def _seconds(rest: timedelta) -> str:
 
 
 def is_duration_word(word: str) -> bool:
-    """Whether ``word`` may be a part of a duration: ``30``, ``minutes``, ``1h30m``."""
+    """Tell if ``word`` may be a part of a duration: ``30``, ``minutes``, ``1h30m``."""
     return _WORD.fullmatch(word) is not None
 
 
-def units(words: Iterable[str]) -> dict[str, Decimal]:
-    """How many of each unit; ValueError, with what is wrong, if it cannot be told.
+def read_units(words: Iterable[str]) -> dict[str, Decimal]:
+    """The number of each unit. Raises ValueError, with what is wrong, if it cannot be told.
 
     A unit alone is one of it: ``every hour``.
     """
@@ -77,7 +77,7 @@ def units(words: Iterable[str]) -> dict[str, Decimal]:
     return found
 
 
-def exactly(amounts: dict[str, Decimal]) -> timedelta:
+def to_timedelta(amounts: dict[str, Decimal]) -> timedelta:
     """The sum of weeks to seconds, to the microsecond; OverflowError if it is too long."""
     microseconds = sum(
         (amount * (EXACT[unit] // timedelta.resolution) for unit, amount in amounts.items()),

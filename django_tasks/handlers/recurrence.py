@@ -9,9 +9,9 @@ from typing import Any, NamedTuple
 from django_tasks.backoff import seconds
 from django_tasks.conf import options
 from django_tasks.exceptions import TaskException, TaskValueError
-from django_tasks.handlers import TaskHandler, attempts_allowed, time_limit
-from django_tasks.plans import Policy, as_plan
+from django_tasks.handlers.base import TaskHandler, attempts_allowed, time_limit
 from django_tasks.schedules import Foreign, Schedule, as_schedule, missed
+from django_tasks.schedules.policies import Policy, as_plan
 from django_tasks.values.claimed import Claimed
 from django_tasks.values.keys import SCHEDULE_NUM
 from django_tasks.values.outcomes import Reschedule

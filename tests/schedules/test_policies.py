@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 
 from django_tasks.exceptions import TaskTypeError, TaskValueError
-from django_tasks.plans import as_plan
 from django_tasks.schedules import Every
+from django_tasks.schedules.policies import as_plan
 
 HALF = Every(minutes=30)
 

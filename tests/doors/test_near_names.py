@@ -9,7 +9,7 @@ import pytest
 from django.core.checks import CheckMessage, run_checks
 
 from django_tasks import checks
-from django_tasks.handlers import TaskHandler, task_handler
+from django_tasks.handlers.base import TaskHandler, task_handler
 
 Handlers = Callable[..., None]
 

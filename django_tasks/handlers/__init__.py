@@ -1,0 +1,1 @@
+"""The code of a ``biz_code``: its base class, the registry, and the task that it is handed."""
