@@ -11,7 +11,7 @@ from typing import NamedTuple, Protocol
 from django.db import Error
 
 from django_tasks import logs
-from django_tasks.hostclock import ticks
+from django_tasks.host.clocks import ticks
 from django_tasks.store.connection import (
     close_connections,
     drop_connection,
