@@ -6,16 +6,10 @@ Import it where models may be imported, not in a settings file or an app's ``__i
 from typing import Any
 
 from django_tasks import requirements
-from django_tasks.client import (
-    aadd_task,
-    aadd_tasks,
+from django_tasks.client.adding import aadd_task, aadd_tasks, add_task, add_tasks
+from django_tasks.client.control import (
     acancel_task,
-    add_task,
-    add_tasks,
     adelete_tasks,
-    aget_runs,
-    aget_task,
-    aget_tasks_by_code,
     apause_task,
     arequeue_task,
     areschedule_task,
@@ -23,14 +17,27 @@ from django_tasks.client import (
     arun_task_now,
     cancel_task,
     delete_tasks,
-    get_runs,
-    get_task,
-    get_tasks_by_code,
     pause_task,
     requeue_task,
     reschedule_task,
     resume_task,
     run_task_now,
+)
+from django_tasks.client.pauses import (
+    apause_tasks,
+    apaused,
+    aresume_tasks,
+    pause_tasks,
+    paused,
+    resume_tasks,
+)
+from django_tasks.client.queries import (
+    aget_runs,
+    aget_task,
+    aget_tasks_by_code,
+    get_runs,
+    get_task,
+    get_tasks_by_code,
 )
 from django_tasks.exceptions import (
     CannotStart,
@@ -49,16 +56,8 @@ from django_tasks.exceptions import (
 from django_tasks.handlers.base import Stop, TaskHandler, task_handler
 from django_tasks.handlers.registry import get_task_handlers, register_task_handler
 from django_tasks.handlers.running_task import RunningTask
-from django_tasks.locks import Held, alock, lock
+from django_tasks.locks.locking import Held, alock, lock
 from django_tasks.models import Pause, Task, TaskRun
-from django_tasks.pausing import (
-    apause_tasks,
-    apaused,
-    aresume_tasks,
-    pause_tasks,
-    paused,
-    resume_tasks,
-)
 from django_tasks.store.aliases import write_alias
 from django_tasks.store.steer import CancelResult
 from django_tasks.store.upsert import OnConflict

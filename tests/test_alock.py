@@ -12,8 +12,8 @@ import pytest
 from asgiref.sync import SyncToAsync, sync_to_async
 from django.db import connections
 
-from django_tasks import locks
 from django_tasks.api import alock
+from django_tasks.locks import locking
 from django_tasks.models import Lock
 from tests.waiting import DEADLINE, eventually
 
@@ -103,8 +103,8 @@ def test_a_lock_is_free_wherever_its_coroutine_is_cancelled(number: int, moment:
 def test_a_lock_that_was_waited_for_is_free_wherever_its_coroutine_is_cancelled(
     number: int, moment: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    take, refused = locks._taken, iter([True])
-    monkeypatch.setattr(locks, "_taken", lambda wish: None if next(refused, 0) else take(wish))
+    take, refused = locking._taken, iter([True])
+    monkeypatch.setattr(locking, "_taken", lambda wish: None if next(refused, 0) else take(wish))
     asyncio.run(run_cancelled(number, moment, section(pause, wait=DEADLINE)))
 
 
@@ -115,7 +115,7 @@ def test_a_lock_that_was_waited_for_is_free_wherever_its_coroutine_is_cancelled(
 def slow_take(monkeypatch: pytest.MonkeyPatch) -> tuple[Event, Event]:
     """A database that has taken the lock and does not answer until the second event is set."""
     taken, answer = Event(), Event()
-    take = locks.locks.take
+    take = locking.rows.take
 
     def slow(*args: Any, **kwargs: Any) -> Any:
         hold = take(*args, **kwargs)
@@ -123,7 +123,7 @@ def slow_take(monkeypatch: pytest.MonkeyPatch) -> tuple[Event, Event]:
         assert answer.wait(DEADLINE)
         return hold
 
-    monkeypatch.setattr(locks.locks, "take", slow)
+    monkeypatch.setattr(locking.rows, "take", slow)
     return taken, answer
 
 
@@ -164,7 +164,7 @@ def busy() -> Iterator[Callable[[], Any]]:
 def test_a_take_that_has_not_begun_is_not_begun_any_more(
     busy: Callable[[], Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(locks, "_taken", lambda wish: pytest.fail("it was taken"))
+    monkeypatch.setattr(locking, "_taken", lambda wish: pytest.fail("it was taken"))
 
     async def main() -> None:
         await busy()

@@ -9,7 +9,7 @@ from asgiref.sync import async_to_sync, iscoroutinefunction
 from django.db import DEFAULT_DB_ALIAS, connection, transaction
 from django.utils import timezone as django_timezone
 
-from django_tasks import api, client, pausing, signals
+from django_tasks import api, signals
 from django_tasks.api import (
     CancelResult,
     OnConflict,
@@ -30,6 +30,7 @@ from django_tasks.api import (
     resume_task,
     run_task_now,
 )
+from django_tasks.client import adding, control, pauses, queries
 from django_tasks.models import Task
 from django_tasks.store import clock
 from django_tasks.values.status import OWNED, UNOWNED, Status
@@ -818,7 +819,7 @@ TWINS = [name for name in api.__all__ if f"a{name}" in api.__all__ and name != "
 def test_every_function_that_asks_the_database_has_an_async_twin():
     asking = {
         name
-        for name, function in (vars(client) | vars(pausing)).items()
+        for name, function in (vars(adding) | vars(control) | vars(queries) | vars(pauses)).items()
         if inspect.isfunction(function) and "using" in inspect.signature(function).parameters
     }
     assert {name for name in asking if name in api.__all__} == set(TWINS)

@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 
 from django_tasks import api
-from django_tasks.client import add_task, add_tasks, cancel_task
+from django_tasks.client.adding import add_task, add_tasks
+from django_tasks.client.control import cancel_task
 from django_tasks.exceptions import TaskTypeError, TaskValueError
 from django_tasks.handlers import registry
 from django_tasks.handlers.base import TaskHandler, task_handler

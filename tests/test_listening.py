@@ -8,7 +8,7 @@ from types import SimpleNamespace
 import pytest
 from django.db import connections
 
-from django_tasks.client import add_task, add_tasks
+from django_tasks.client.adding import add_task, add_tasks
 from django_tasks.models import Task, WorkerRow
 from django_tasks.store import workers
 from django_tasks.store.workers import Door

@@ -12,7 +12,6 @@ import pytest
 from asgiref.sync import async_to_sync
 from django.db import OperationalError, connection, transaction
 
-from django_tasks import locks
 from django_tasks.api import (
     LockInTransaction,
     LockLost,
@@ -24,14 +23,14 @@ from django_tasks.api import (
     alock,
     lock,
 )
+from django_tasks.locks import locking, rows
 from django_tasks.models import Lock
-from django_tasks.store import locks as rows
 from tests.integration.tasks import needs_a_server
 from tests.waiting import DEADLINE, eventually
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
-OVER = locks.DEFAULT_LEASE * rows.SLEWING + 0.1
+OVER = locking.DEFAULT_LEASE * rows.SLEWING + 0.1
 
 
 def row(name="report"):
@@ -40,7 +39,7 @@ def row(name="report"):
 
 def take(name="report", **wishes):
     """Take a lock and keep it, as somebody who dies with it."""
-    hold = rows.take(name, "somebody else", locks.DEFAULT_LEASE, using="default", **wishes)
+    hold = rows.take(name, "somebody else", locking.DEFAULT_LEASE, using="default", **wishes)
     assert hold is not None
     return hold
 
@@ -63,12 +62,12 @@ def lost_lock(**wishes):
 @pytest.fixture
 def time(world, monkeypatch):
     """``world`` for locks too: the host's clock, and pauses that push it forward."""
-    monkeypatch.setattr(locks, "ticks", world)
+    monkeypatch.setattr(locking, "ticks", world)
 
     def pause(seconds):
         world.ahead += seconds
 
-    monkeypatch.setattr(locks, "sleep", pause)
+    monkeypatch.setattr(locking, "sleep", pause)
     return world
 
 
@@ -118,7 +117,7 @@ def test_a_section_that_raises_frees_the_lock_and_raises():
 
 
 def test_sections_of_many_threads_never_overlap_and_terms_rise_by_one(monkeypatch):
-    monkeypatch.setattr(locks, "LONGEST_PAUSE", 0.02)
+    monkeypatch.setattr(locking, "LONGEST_PAUSE", 0.02)
     inside, terms = [], []
 
     def work():
@@ -169,7 +168,7 @@ def test_whoever_waits_takes_over_when_the_lease_of_a_dead_holder_has_passed(tim
     begin = time()
     with lock("report", wait=60) as held:
         assert held.term == 2
-    assert locks.DEFAULT_LEASE < time() - begin < OVER + 2 * locks.LONGEST_PAUSE
+    assert locking.DEFAULT_LEASE < time() - begin < OVER + 2 * locking.LONGEST_PAUSE
 
 
 # Losing it
@@ -180,7 +179,7 @@ def test_a_holder_stops_believing_before_anybody_else_can_take_it(time, queries,
         return elsewhere(rows.take, "report", "other", 30.0, using="default").result(DEADLINE)
 
     # Of a day, so that others must wait for a minute longer, whatever the machine does meanwhile.
-    lease = locks.LEASES[1]
+    lease = locking.LEASES[1]
     with lost_lock(lease=lease) as held:
         time.ahead = lease - 60
         assert held.is_held
@@ -198,7 +197,7 @@ def test_a_holder_stops_believing_before_anybody_else_can_take_it(time, queries,
 
 def test_what_was_lost_once_stays_lost(time):
     with lost_lock() as held:
-        time.ahead = locks.DEFAULT_LEASE
+        time.ahead = locking.DEFAULT_LEASE
         assert not held.is_held
         time.ahead = 0.0
         assert not held.is_held
@@ -483,7 +482,7 @@ def test_the_child_of_a_fork_neither_renews_nor_frees_the_lock_of_its_parent(end
 
 def test_what_the_child_of_a_fork_believes_ends_with_the_lease_that_it_knows(time):
     def child():
-        time.ahead += locks.DEFAULT_LEASE + 1
+        time.ahead += locking.DEFAULT_LEASE + 1
         with pytest.raises(LockLost):
             section.__exit__(None, None, None)
 

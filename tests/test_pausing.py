@@ -6,7 +6,8 @@ import pytest
 from asgiref.sync import async_to_sync, iscoroutinefunction
 from django.db import transaction
 
-from django_tasks import api, pausing, signals
+from django_tasks import api, signals
+from django_tasks.client import pauses
 from django_tasks.exceptions import TaskTypeError, TaskValueError, UnknownDatabase
 from django_tasks.models import Pause
 from django_tasks.wakeup import local
@@ -108,7 +109,7 @@ def test_workers_of_this_process_hear_of_the_end(django_capture_on_commit_callba
 
 def test_the_twins_do_what_their_originals_do():
     for name in ("pause_tasks", "resume_tasks", "paused"):
-        assert iscoroutinefunction(getattr(pausing, f"a{name}"))
+        assert iscoroutinefunction(getattr(pauses, f"a{name}"))
 
     async def day():
         assert await api.apause_tasks(biz_code=CODE)

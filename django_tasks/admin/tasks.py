@@ -40,9 +40,9 @@ from django_tasks.admin.lists import (
 )
 from django_tasks.admin.words import LONG_CELL, as_json, scope_name, shown, time_and_distance
 from django_tasks.api import CancelResult
+from django_tasks.client.arguments import checked_task
 from django_tasks.exceptions import TaskException, TaskExists, TaskValueError
 from django_tasks.handlers.registry import get_task_handlers
-from django_tasks.intake import checked_task
 from django_tasks.models import Task, WorkerRow
 from django_tasks.values.status import Status
 

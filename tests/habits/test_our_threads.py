@@ -16,15 +16,11 @@ from django.test import override_settings
 from django.views import debug
 
 from django_tasks import redaction, signals
-from django_tasks.client import (
-    add_task,
-    cancel_task,
-    delete_tasks,
-    reschedule_task,
-)
+from django_tasks.client.adding import add_task
+from django_tasks.client.control import cancel_task, delete_tasks, reschedule_task
+from django_tasks.client.pauses import pause_tasks, resume_tasks
 from django_tasks.handlers.base import FUNCTION_ATTRIBUTES, TaskHandler
 from django_tasks.models import Task, WorkerRow
-from django_tasks.pausing import pause_tasks, resume_tasks
 from django_tasks.schedules.foreign import Foreign
 from django_tasks.store import claim as claims
 from django_tasks.values.keys import SCHEDULE_NUM

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from django_tasks.client import add_tasks
+from django_tasks.client.adding import add_tasks
 from django_tasks.models import Task, WorkerRow
 from tests.vendor import ON_SQLITE
 

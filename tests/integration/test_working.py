@@ -13,7 +13,9 @@ from django.db import connections
 from django.test import override_settings
 from django.utils import timezone as django_timezone
 
-from django_tasks.client import add_task, add_tasks, cancel_task, get_task, pause_task, resume_task
+from django_tasks.client.adding import add_task, add_tasks
+from django_tasks.client.control import cancel_task, pause_task, resume_task
+from django_tasks.client.queries import get_task
 from django_tasks.models import Task
 from django_tasks.values.status import Status
 from tests.integration.conftest import Start, url_of

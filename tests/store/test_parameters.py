@@ -14,6 +14,7 @@ import pytest
 from django.db import connection
 
 from django_tasks import api, store
+from django_tasks.locks import rows as lock_rows
 from django_tasks.models import Gate, Lock, Pause, Task, TaskRun, WorkerRow
 from django_tasks.store import (
     claim,
@@ -22,7 +23,6 @@ from django_tasks.store import (
     finish,
     gates,
     history,
-    locks,
     pauses,
     rescue,
     search,
@@ -311,13 +311,13 @@ def working(do: Caller, texts: Texts) -> None:
 
 
 def locking(do: Caller, texts: Texts) -> None:
-    hold = do(locks.take, texts.name, texts.number, 30.0)
+    hold = do(lock_rows.take, texts.name, texts.number, 30.0)
     assert (hold.name, hold.holder) == (texts.name, texts.number)
-    assert not do(locks.take, texts.name, texts.code, 30.0)
-    assert do(locks.renew, hold, 30.0)
-    assert do(locks.free, hold)
-    assert do(locks.take, texts.name, texts.code, 30.0)
-    do(locks.now_in_microseconds)
+    assert not do(lock_rows.take, texts.name, texts.code, 30.0)
+    assert do(lock_rows.renew, hold, 30.0)
+    assert do(lock_rows.free, hold)
+    assert do(lock_rows.take, texts.name, texts.code, 30.0)
+    do(lock_rows.now_in_microseconds)
 
 
 def parameters(function: Callable[..., Any]) -> Collection[str]:
@@ -327,11 +327,12 @@ def parameters(function: Callable[..., Any]) -> Collection[str]:
 def public() -> set[str]:
     """Functions of the store that take a database, but for those that send no statement."""
     found = set()
-    for module in pkgutil.iter_modules(store.__path__, f"{store.__name__}."):
-        for name, value in inspect.getmembers(importlib.import_module(module.name)):
+    modules = pkgutil.iter_modules(store.__path__, f"{store.__name__}.")
+    for module in (*(each.name for each in modules), lock_rows.__name__):
+        for name, value in inspect.getmembers(importlib.import_module(module)):
             is_public = inspect.isfunction(value) and not name.startswith("_")
-            if is_public and value.__module__ == module.name and "using" in parameters(value):
-                found.add(f"{module.name.rpartition('.')[2]}.{name}")
+            if is_public and value.__module__ == module and "using" in parameters(value):
+                found.add(f"{module.rpartition('.')[2]}.{name}")
     return found - {
         "aliases.read_alias",
         "aliases.write_alias",

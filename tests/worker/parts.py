@@ -8,7 +8,7 @@ from typing import Any
 
 from django.dispatch import Signal
 
-from django_tasks.client import add_task
+from django_tasks.client.adding import add_task
 from django_tasks.handlers.base import TaskHandler
 from django_tasks.host import clocks
 from django_tasks.host.clocks import ticks, utc_now

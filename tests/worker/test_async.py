@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from django_tasks import client
+from django_tasks import api
 from django_tasks.handlers.base import TaskHandler
 from django_tasks.values.outcomes import Done, Fail, Outcome, Reschedule, Retry
 from django_tasks.worker.coroutines import EventLoop
@@ -87,10 +87,10 @@ def test_an_async_handler_may_use_the_database(run: Run) -> None:
     seen: list[Any] = []
 
     async def handle(task: Any) -> None:
-        found = await client.aget_task(task.biz_code, task.biz_num)
+        found = await api.aget_task(task.biz_code, task.biz_num)
         seen.append(found and found.pk == task.id)
         seen.append(await task.acancel_requested())
-        await client.acancel_task(task.biz_code, task.biz_num)
+        await api.acancel_task(task.biz_code, task.biz_num)
         seen.append(await task.acancel_requested())
 
     assert run(handle) == Done()

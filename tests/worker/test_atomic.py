@@ -10,7 +10,8 @@ from django.contrib.auth.models import Group
 from django.db import DatabaseError, OperationalError, connections, transaction
 
 from django_tasks import signals
-from django_tasks.client import add_task, cancel_task, pause_task
+from django_tasks.client.adding import add_task
+from django_tasks.client.control import cancel_task, pause_task
 from django_tasks.models import Task, WorkerRow
 from django_tasks.store import rescue
 from django_tasks.store.dialects import dialect_of

@@ -7,7 +7,7 @@ import pytest
 from django.db import DataError, OperationalError, connection, connections
 from django.test.utils import CaptureQueriesContext
 
-from django_tasks.client import cancel_task
+from django_tasks.client.control import cancel_task
 from django_tasks.clock import Clock, ClockReading
 from django_tasks.models import Task
 from django_tasks.store import claim as store

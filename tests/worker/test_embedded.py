@@ -14,7 +14,8 @@ import pytest
 from django.contrib.auth.models import Group
 
 from django_tasks import api, signals
-from django_tasks.client import add_tasks, cancel_task
+from django_tasks.client.adding import add_tasks
+from django_tasks.client.control import cancel_task
 from django_tasks.models import Task, WorkerRow
 from django_tasks.values.keys import SCHEDULE_NUM
 from django_tasks.values.status import Status

@@ -10,7 +10,7 @@ from django.test import override_settings
 from django.utils import timezone as django_timezone
 
 from django_tasks import signals
-from django_tasks.client import cancel_task
+from django_tasks.client.control import cancel_task
 from django_tasks.store.finish import Ended, finish
 from django_tasks.values.claimed import Claimed
 from django_tasks.values.outcomes import Again, Done, Fail, GiveBack, Outcome, Reschedule, Retry

@@ -8,7 +8,8 @@ import pytest
 from django.db import DatabaseError, DataError, IntegrityError, OperationalError, connections
 
 from django_tasks import signals
-from django_tasks.client import add_task, cancel_task, pause_task
+from django_tasks.client.adding import add_task
+from django_tasks.client.control import cancel_task, pause_task
 from django_tasks.models import Task, WorkerRow
 from django_tasks.store import claim as claims_of
 from django_tasks.store import errors, history, rescue

@@ -9,7 +9,7 @@ from django.db import OperationalError
 from django.test import override_settings
 
 from django_tasks import signals
-from django_tasks.client import get_runs
+from django_tasks.client.queries import get_runs
 from django_tasks.models import Task, TaskRun
 from django_tasks.store import history
 from django_tasks.values.status import RunOutcome

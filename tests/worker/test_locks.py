@@ -11,7 +11,7 @@ import pytest
 from django.db import OperationalError, connections, transaction
 
 from django_tasks import api
-from django_tasks.client import add_task
+from django_tasks.client.adding import add_task
 from django_tasks.models import Task, WorkerRow
 from django_tasks.store import claim as claims
 from django_tasks.values.status import Status

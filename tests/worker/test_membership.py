@@ -9,7 +9,8 @@ import pytest
 from django.db import DatabaseError, DataError, OperationalError
 
 from django_tasks import signals
-from django_tasks.client import cancel_task, get_runs, pause_task
+from django_tasks.client.control import cancel_task, pause_task
+from django_tasks.client.queries import get_runs
 from django_tasks.models import Task, WorkerRow
 from django_tasks.store import rescue as rescue_store
 from django_tasks.store import workers

@@ -8,7 +8,7 @@ from django.db import OperationalError, connections
 from django.test.utils import CaptureQueriesContext
 
 from django_tasks import signals
-from django_tasks.client import cancel_task
+from django_tasks.client.control import cancel_task
 from django_tasks.models import Task, WorkerRow
 from django_tasks.store import claim as claim_store
 from django_tasks.values.status import Status

@@ -9,7 +9,8 @@ import pytest
 from django.test import override_settings
 
 from django_tasks import own_rows, signals
-from django_tasks.client import add_task, cancel_task, pause_task, reschedule_task
+from django_tasks.client.adding import add_task
+from django_tasks.client.control import cancel_task, pause_task, reschedule_task
 from django_tasks.exceptions import RetryLater, TaskValueError
 from django_tasks.handlers import registry
 from django_tasks.handlers.base import Stop, task_handler

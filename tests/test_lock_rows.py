@@ -2,15 +2,15 @@
 
 import pytest
 
+from django_tasks.locks import rows
+from django_tasks.locks.rows import Hold, free, renew, take
 from django_tasks.models import Lock
-from django_tasks.store import locks
-from django_tasks.store.locks import Hold, free, renew, take
 
 pytestmark = pytest.mark.django_db
 
 LEASE = 30.0
 # Just longer than others wait.
-OVER = LEASE * locks.SLEWING + 0.1
+OVER = LEASE * rows.SLEWING + 0.1
 
 
 def taken(holder="me", name="report", lease=LEASE):
@@ -28,13 +28,13 @@ def row(name="report"):
 
 
 def test_the_first_take_of_a_name_makes_its_row():
-    before = locks.now_in_microseconds(using="default")
+    before = rows.now_in_microseconds(using="default")
 
     assert taken() == Hold("report", 1, "me")
 
     assert (row().term, row().holder) == (1, "me")
-    after = locks.now_in_microseconds(using="default")
-    length = int(LEASE * locks.SLEWING * 1_000_000)
+    after = rows.now_in_microseconds(using="default")
+    length = int(LEASE * rows.SLEWING * 1_000_000)
     assert before + length <= row().until <= after + length
 
 
@@ -130,14 +130,14 @@ def before_the_write(monkeypatch):
     """Call it with what somebody else does between a take's look at the lock and its write."""
 
     def arrange(act):
-        reading = locks.read_clock
+        reading = rows.read_clock
 
         def act_first(*, using):
-            monkeypatch.setattr(locks, "read_clock", reading)
+            monkeypatch.setattr(rows, "read_clock", reading)
             act()
             return reading(using=using)
 
-        monkeypatch.setattr(locks, "read_clock", act_first)
+        monkeypatch.setattr(rows, "read_clock", act_first)
 
     return arrange
 

@@ -3,7 +3,7 @@
 from asgiref.sync import sync_to_async
 
 from django_tasks import signals
-from django_tasks.intake import check_code, check_queue
+from django_tasks.client.arguments import check_code, check_queue
 from django_tasks.models import Pause
 from django_tasks.store import clock, pauses
 from django_tasks.store.aliases import read_alias, write_alias

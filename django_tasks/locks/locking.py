@@ -32,10 +32,10 @@ from django_tasks.exceptions import (
 )
 from django_tasks.host import forks
 from django_tasks.host.clocks import ticks
-from django_tasks.store import locks
+from django_tasks.locks import rows
+from django_tasks.locks.rows import Hold
 from django_tasks.store.aliases import write_alias
 from django_tasks.store.connection import close_connections
-from django_tasks.store.locks import Hold
 from django_tasks.values.keys import LOCK_NAME_LENGTH, check_key
 
 DEFAULT_LEASE = 30.0
@@ -130,7 +130,7 @@ class Held:
         """Try it once; returns the seconds until the next try."""
         try:
             asked = ticks()
-            renewed = locks.renew(self._hold, self._lease, using=self._using)
+            renewed = rows.renew(self._hold, self._lease, using=self._using)
         except Exception as error:  # noqa: BLE001 - Django's errors, and the driver's own
             logs.lock_not_renewed(self.name, error)
             with suppress(Exception):
@@ -344,7 +344,7 @@ def _taken(wish: Wish) -> Held | None:
     _mend(wish.using)
     holder = f"{socket.gethostname()}:{os.getpid()}:{secrets.token_hex(8)}"[-200:]
     asked = ticks()
-    hold = locks.take(wish.name, holder, wish.lease, using=wish.using)
+    hold = rows.take(wish.name, holder, wish.lease, using=wish.using)
     return Held(hold, wish.lease, asked, wish.using) if hold else None
 
 
@@ -389,7 +389,7 @@ def _freed(hold: Hold, using: str) -> bool:
         try:
             _mend(using)
             # After a lost answer, nothing to free means that the first try has done it.
-            return locks.free(hold, using=using) or attempt > 0
+            return rows.free(hold, using=using) or attempt > 0
         except Exception as error:  # noqa: BLE001 - what the section has raised must not be hidden
             problem = error
     logs.lock_not_freed(hold.name, problem)
