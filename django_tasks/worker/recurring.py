@@ -9,12 +9,13 @@ from threading import Thread
 
 from django.db import Error
 
-from django_tasks import logs, own_rows
+from django_tasks import logs
 from django_tasks.clock import Clock
 from django_tasks.handlers import registry
 from django_tasks.host.clocks import ticks
 from django_tasks.store.connection import close_connections, take_connection
 from django_tasks.store.dialects import Bounds
+from django_tasks.worker import schedule_rows
 
 # How soon to try again after an error of the database, in seconds.
 RETRY_SECONDS = 1.0
@@ -27,7 +28,7 @@ class Recurring:
         self,
         using: str,
         clock: Clock,
-        keep: Callable[..., None] = own_rows.keep,
+        keep: Callable[..., None] = schedule_rows.keep,
         bounds: Bounds | None = None,
     ) -> None:
         """``bounds`` are those of the waits of its connection; None: as the project has set it."""

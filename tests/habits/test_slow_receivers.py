@@ -12,8 +12,8 @@ from django.dispatch import Signal
 from django_tasks import signals
 from django_tasks.host.stop_signals import Notes
 from django_tasks.models import WorkerRow
+from django_tasks.supervisor import processes
 from django_tasks.values.status import Status
-from django_tasks.worker import supervisor
 from tests.factories import a_row, a_worker, table
 from tests.habits.workers import Held, Start, ident, wait_for_beats, wait_for_judgement
 from tests.waiting import DEADLINE, eventually
@@ -152,14 +152,14 @@ def test_a_stop_that_receivers_outlast_is_told_as_that_and_not_as_an_outage(
     close = worker._notifier.close
     monkeypatch.setattr(worker._notifier, "close", lambda: close(DEADLINE))
     codes: list[int] = []
-    monkeypatch.setattr(supervisor.os, "_exit", codes.append)
-    monkeypatch.setattr(supervisor.logging, "shutdown", lambda: None)
+    monkeypatch.setattr(processes.os, "_exit", codes.append)
+    monkeypatch.setattr(processes.logging, "shutdown", lambda: None)
     assert not worker.has_signed_off()
     with alerted(signals.worker_stopped, pager), Notes.taken() as notes:
         worker.stop()
         eventually(worker.has_signed_off, "its row has gone")
         assert not WorkerRow.objects.exists()
-        supervisor._stop([worker], notes)
+        processes._stop([worker], notes)
     assert codes == [0]
     (said,) = [each.getMessage() for each in caplog.records if each.levelname == "WARNING"]
     assert said.startswith("Stopped on default in order, before all receivers of signals")

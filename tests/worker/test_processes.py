@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from django_tasks.management.commands import starttask
-from django_tasks.worker import supervisor
+from django_tasks.supervisor import processes
 from tests.vendor import ON_SQLITE
 from tests.worker.parts import USING
 
@@ -16,8 +16,8 @@ BEST = 1 if ON_SQLITE else 2
 def test_two_fit_a_server_and_one_fits_sqlite_or_a_single_core(
     cores: int | None, count: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(supervisor.os, "cpu_count", lambda: cores)
-    assert supervisor.fitting_processes([USING]) == count
+    monkeypatch.setattr(processes.os, "cpu_count", lambda: cores)
+    assert processes.fitting_processes([USING]) == count
 
 
 @pytest.mark.parametrize(
@@ -36,7 +36,7 @@ def test_who_says_it_decides(
     flags: dict[str, Any], setting: dict[str, int], count: int, settings: Any, monkeypatch: Any
 ) -> None:
     settings.DJANGO_TASKS = setting
-    monkeypatch.setattr(supervisor.os, "cpu_count", lambda: 8)
+    monkeypatch.setattr(processes.os, "cpu_count", lambda: 8)
     parser = starttask.Command().create_parser("manage.py", "starttask")
     options = vars(parser.parse_args([])) | flags
     assert starttask._configs(options)[1] == count

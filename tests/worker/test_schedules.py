@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from django.test import override_settings
 
-from django_tasks import own_rows, signals
+from django_tasks import signals
 from django_tasks.client.adding import add_task
 from django_tasks.client.control import cancel_task, pause_task, reschedule_task
 from django_tasks.exceptions import RetryLater, TaskValueError
@@ -21,6 +21,7 @@ from django_tasks.timezones import aware
 from django_tasks.values.keys import SCHEDULE_NUM
 from django_tasks.values.outcomes import Again, Done, Fail, GiveBack, Outcome, Reschedule, Retry
 from django_tasks.values.status import Status
+from django_tasks.worker import schedule_rows
 from django_tasks.worker.membership import Membership
 from tests.factories import table
 from tests.worker.conftest import Register
@@ -448,14 +449,14 @@ def test_a_row_may_have_its_own_timeout(register: Register, caplog: Any) -> None
 def kept(register: Register, schedule: Any, **attributes: Any) -> Task | None:
     registry.forget()
     register(nothing, schedule=schedule, **attributes)
-    own_rows.keep(now(), using=USING)
+    schedule_rows.keep(now(), using=USING)
     return row(SCHEDULE_NUM)
 
 
 def test_a_function_may_have_a_schedule(register: Register) -> None:
     handler = task_handler(CODE, schedule="every 5m", coalesce=False, catch_up=2)(nothing)
     registry.register_task_handler(handler)
-    own_rows.keep(now(), using=USING)
+    schedule_rows.keep(now(), using=USING)
     assert stored(SCHEDULE_NUM).schedule == "every 5m"
 
 
@@ -489,7 +490,7 @@ def test_a_row_of_a_code_that_is_not_known_here_stays(register: Register) -> Non
     kept(register, "every 30m")
     registry.forget()
     register(nothing, "other")
-    own_rows.keep(now(), using=USING)
+    schedule_rows.keep(now(), using=USING)
     assert row(SCHEDULE_NUM) is not None
 
 
@@ -645,7 +646,7 @@ def test_a_trigger_that_raises_harms_its_own_row_only(
     registry.forget()
     register(nothing, schedule=Broken())
     register(nothing, "other", schedule="every 30m")
-    own_rows.keep(now(), using=USING)
+    schedule_rows.keep(now(), using=USING)
     assert "no time" in caplog.text
     assert row(SCHEDULE_NUM) is None
     assert row(SCHEDULE_NUM, "other") is not None

@@ -18,10 +18,10 @@ import django_tasks
 from django_tasks import conf, installation, logs, requirements
 from django_tasks.handlers import registry
 from django_tasks.models import Task
+from django_tasks.supervisor.processes import fitting_processes, run_process, run_processes
+from django_tasks.supervisor.recycling import Recycling
 from django_tasks.worker.config import WorkerConfig, worker_config
 from django_tasks.worker.embedded import start_worker, wait_for_workers
-from django_tasks.worker.limits import Limits
-from django_tasks.worker.supervisor import fitting_processes, run_process, run_processes
 
 LEVELS = {0: logging.WARNING, 1: logging.INFO}
 # How many names of queues or codes the introduction lists.
@@ -61,7 +61,7 @@ class Command(BaseCommand):
         _refuse_clash()
         _refuse_place()
         configs, processes = _configs(options)
-        limits = Limits(options["max_tasks_per_child"], options["max_memory_per_child"])
+        recycling = Recycling(options["max_tasks_per_child"], options["max_memory_per_child"])
         _refuse_missing_handlers(configs[0])
         _refuse_unfit_databases(configs)
         _refuse_missing_tables(configs)
@@ -69,7 +69,7 @@ class Command(BaseCommand):
             self._introduce(configs, processes, options["verbosity"])
         if options["reload"]:
             autoreload.run_with_reloader(_run_reloading, configs)
-        elif code := _run(configs, processes, limits):
+        elif code := _run(configs, processes, recycling):
             sys.exit(code)
 
     def _introduce(self, configs: list[WorkerConfig], processes: int, verbosity: int) -> None:
@@ -86,10 +86,10 @@ class Command(BaseCommand):
                 logs.strange_queue(queue)
 
 
-def _run(configs: list[WorkerConfig], processes: int, limits: Limits) -> int:
-    if processes == 1 and not limits:
+def _run(configs: list[WorkerConfig], processes: int, recycling: Recycling) -> int:
+    if processes == 1 and not recycling:
         return run_process(configs)
-    return run_processes(configs, processes, limits)
+    return run_processes(configs, processes, recycling)
 
 
 def _run_reloading(configs: list[WorkerConfig]) -> None:

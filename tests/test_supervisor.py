@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from django_tasks.worker import supervisor
-from django_tasks.worker.limits import Limits
-from django_tasks.worker.supervisor import FIRST_DELAY, LONGEST_DELAY, STEADY_SECONDS, Child
+from django_tasks.supervisor import processes
+from django_tasks.supervisor.processes import FIRST_DELAY, LONGEST_DELAY, STEADY_SECONDS, Child
+from django_tasks.supervisor.recycling import Recycling
 from tests.waiting import DEADLINE
 from tests.worker.parts import config
 
@@ -50,7 +50,7 @@ class FakeWorker:
 
 @pytest.fixture
 def workers(monkeypatch: pytest.MonkeyPatch) -> list[FakeWorker]:
-    monkeypatch.setattr(supervisor, "Worker", FakeWorker)
+    monkeypatch.setattr(processes, "Worker", FakeWorker)
     monkeypatch.setattr(FakeWorker, "made", [], raising=False)
     monkeypatch.setattr(FakeWorker, "how", {"failed": "", "signal": False}, raising=False)
     return FakeWorker.made
@@ -60,7 +60,7 @@ def test_a_worker_that_ends_by_an_error_ends_its_process_with_1(
     workers: list[FakeWorker], caplog: pytest.LogCaptureFixture
 ) -> None:
     FakeWorker.how["failed"] = "second"
-    assert supervisor.run_process([config(), config(using="second")]) == 1
+    assert processes.run_process([config(), config(using="second")]) == 1
     assert [worker.stopped for worker in workers] == [True, True]
     (line,) = [record.getMessage() for record in caplog.records]
     assert line.startswith("The worker on second has ended by an error")
@@ -71,7 +71,7 @@ def test_a_process_that_was_told_to_stop_ends_with_0_and_says_what_it_did(
 ) -> None:
     caplog.set_level("INFO", "django_tasks")
     FakeWorker.how["signal"] = True
-    assert supervisor.run_process([config()]) == 0
+    assert processes.run_process([config()]) == 0
     lines = [record.getMessage() for record in caplog.records]
     assert lines == ["Altogether on default: 12 runs in 0 s"]
 
@@ -95,11 +95,11 @@ def test_a_log_handler_that_hangs_keeps_no_process_alive_beyond_its_deadline(
 
     FakeWorker.how["signal"] = True
     monkeypatch.setattr(FakeWorker, "running", lambda self: ["job/1"])
-    monkeypatch.setattr(supervisor, "LAST_WORDS_SECONDS", 0.05)
-    monkeypatch.setattr(supervisor.logs, "stopping", hang)
-    monkeypatch.setattr(supervisor.os, "_exit", end)
+    monkeypatch.setattr(processes, "LAST_WORDS_SECONDS", 0.05)
+    monkeypatch.setattr(processes.logs, "stopping", hang)
+    monkeypatch.setattr(processes.os, "_exit", end)
     waiting = [config(using=using, shutdown_timeout=0.05) for using in ("first", "second")]
-    supervisor.run_process(waiting)
+    processes.run_process(waiting)
     assert codes == [1]
     assert heard[0] == [True, True]
 
@@ -107,12 +107,12 @@ def test_a_log_handler_that_hangs_keeps_no_process_alive_beyond_its_deadline(
 class Watched:
     """A child that is watched, with processes that end when the test says so."""
 
-    def __init__(self, monkeypatch: pytest.MonkeyPatch, limits: Limits) -> None:
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, recycling: Recycling) -> None:
         self.now = 1000.0
         self.starts: list[float] = []
-        monkeypatch.setattr(supervisor, "ticks", lambda: self.now)
+        monkeypatch.setattr(processes, "ticks", lambda: self.now)
         monkeypatch.setattr(Child, "start", lambda child: self.start())
-        self.child = Child(1, [config()], limits)
+        self.child = Child(1, [config()], recycling)
         self.start()
 
     def start(self) -> None:
@@ -137,7 +137,7 @@ class Watched:
 
 @pytest.fixture
 def watched(monkeypatch: pytest.MonkeyPatch) -> Watched:
-    return Watched(monkeypatch, Limits())
+    return Watched(monkeypatch, Recycling())
 
 
 def test_a_child_that_ran_for_long_is_replaced_at_once(watched: Watched) -> None:
@@ -168,5 +168,5 @@ def test_its_end_is_said_once_with_what_comes(
 def test_one_that_has_done_enough_is_replaced_without_a_word(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    assert Watched(monkeypatch, Limits(tasks=5)).lives(1.0, 0) == 0.0
+    assert Watched(monkeypatch, Recycling(tasks=5)).lives(1.0, 0) == 0.0
     assert caplog.records == []

@@ -16,10 +16,10 @@ from django_tasks import logs
 from django_tasks.host.clocks import ticks
 from django_tasks.host.stop_signals import Notes, held_back
 from django_tasks.store.dialects import has_one_writer
+from django_tasks.supervisor.log_queues import UNREAD, is_log_unread
+from django_tasks.supervisor.patient_log import PatientLog
+from django_tasks.supervisor.recycling import Recycling
 from django_tasks.worker.config import WorkerConfig
-from django_tasks.worker.limits import Limits
-from django_tasks.worker.log_queues import UNREAD, is_log_unread
-from django_tasks.worker.patience import PatientLog
 from django_tasks.worker.surroundings import shares_one_thread
 from django_tasks.worker.worker import Worker, stop_all
 
@@ -28,7 +28,7 @@ from django_tasks.worker.worker import Worker, stop_all
 GLANCE_SECONDS = 0.5
 STOPPING_GLANCE_SECONDS = 0.05
 
-NO_LIMITS = Limits()
+NO_RECYCLING = Recycling()
 
 # A child that lives for less than STEADY_SECONDS may have failed at its start: its successor waits
 # for FIRST_DELAY, and each time twice as long.
@@ -43,15 +43,15 @@ LAST_WORDS_SECONDS = 3.0
 
 
 def run_process(
-    configs: Sequence[WorkerConfig], parent: int | None = None, limits: Limits = NO_LIMITS
+    configs: Sequence[WorkerConfig], parent: int | None = None, recycling: Recycling = NO_RECYCLING
 ) -> int:
     """Run a worker for each config in this process until a signal; returns the exit code.
 
     0: everything ended in order, even if not all receivers have heard of it. 1: something still ran
     at the deadline, or a second signal came, or a worker ended by an error; then the others are
     stopped as by a signal. ``parent`` is the supervisor's process id: this process stops when that
-    is gone. When one of its ``limits`` is reached it claims no more, and ends when everything that
-    runs has ended.
+    is gone. When a limit of ``recycling`` is reached it claims no more, and ends when everything
+    that runs has ended.
     """
     began = ticks()
     with Notes.taken(is_child=parent is not None) as notes:
@@ -66,8 +66,8 @@ def run_process(
             if parent is not None and os.getppid() != parent:
                 logs.supervisor_died()
                 break
-            if reached := limits.reached(sum(worker.runs() for worker in workers)):
-                limits = _retire(workers, reached)
+            if reached := recycling.reached(sum(worker.runs() for worker in workers)):
+                recycling = _retire(workers, reached)
         with _ending_in_time(workers):
             for worker in workers:
                 worker.stop()
@@ -79,7 +79,9 @@ def run_process(
             return 1 if _failed(workers) else code
 
 
-def run_processes(configs: Sequence[WorkerConfig], count: int, limits: Limits = NO_LIMITS) -> int:
+def run_processes(
+    configs: Sequence[WorkerConfig], count: int, recycling: Recycling = NO_RECYCLING
+) -> int:
     """Watch ``count`` child processes that run ``configs``; returns the exit code.
 
     A log handler that hangs holds up neither a successor nor the end.
@@ -87,7 +89,7 @@ def run_processes(configs: Sequence[WorkerConfig], count: int, limits: Limits = 
     log = PatientLog()
     logs.send_through(log.post)
     try:
-        code = _watch(configs, count, limits)
+        code = _watch(configs, count, recycling)
     finally:
         logs.send_through(None)
     if log.hangs():
@@ -95,9 +97,9 @@ def run_processes(configs: Sequence[WorkerConfig], count: int, limits: Limits = 
     return code
 
 
-def _watch(configs: Sequence[WorkerConfig], count: int, limits: Limits) -> int:
+def _watch(configs: Sequence[WorkerConfig], count: int, recycling: Recycling) -> int:
     with Notes.taken() as notes:
-        children = [Child(number, configs, limits) for number in range(1, count + 1)]
+        children = [Child(number, configs, recycling) for number in range(1, count + 1)]
         for child in children:
             child.start()
         while not notes.wait(GLANCE_SECONDS):
@@ -113,12 +115,12 @@ def _failed(workers: list[Worker]) -> list[Worker]:
     return [worker for worker in workers if worker.failed]
 
 
-def _retire(workers: list[Worker], reached: str) -> Limits:
+def _retire(workers: list[Worker], reached: str) -> Recycling:
     """Claim no more; there is no deadline, because nobody is waiting."""
     logs.retiring(reached)
     for worker in workers:
         worker.stop()
-    return NO_LIMITS
+    return NO_RECYCLING
 
 
 @contextmanager
@@ -191,7 +193,7 @@ class Child:
 
     number: int
     configs: Sequence[WorkerConfig]
-    limits: Limits = NO_LIMITS
+    recycling: Recycling = NO_RECYCLING
     has_finished: bool = False
     _process: ForkProcess | None = None
     _started: float = 0.0
@@ -203,7 +205,7 @@ class Child:
         context = multiprocessing.get_context("fork")
         self._process = context.Process(
             target=_child_main,
-            args=(self.configs, os.getpid(), self.limits),
+            args=(self.configs, os.getpid(), self.recycling),
             name=f"starttask-{self.number}",
         )
         with held_back():
@@ -218,7 +220,7 @@ class Child:
             return
         if process.exitcode == 0 and self._ends_by_itself():
             self.has_finished = True
-        elif process.exitcode == 0 and self.limits:
+        elif process.exitcode == 0 and self.recycling:
             self.start()
         else:
             if self._start_at is None:
@@ -261,11 +263,11 @@ def _close_connections() -> None:
             connection.close_pool()  # PostgreSQL's has threads, which a fork does not copy
 
 
-def _child_main(configs: Sequence[WorkerConfig], parent: int, limits: Limits) -> None:
+def _child_main(configs: Sequence[WorkerConfig], parent: int, recycling: Recycling) -> None:
     logs.send_through(None)
     if is_log_unread(logs.logger.name):
         sys.stderr.write(UNREAD)
-    sys.exit(run_process(configs, parent, limits))
+    sys.exit(run_process(configs, parent, recycling))
 
 
 def _stop_children(children: list[Child], notes: Notes, timeout: float) -> int:

@@ -6,8 +6,8 @@ from threading import Event
 
 import pytest
 
-from django_tasks.worker import patience
-from django_tasks.worker.patience import PatientLog
+from django_tasks.supervisor import patient_log
+from django_tasks.supervisor.patient_log import PatientLog
 from tests.waiting import DEADLINE, eventually
 
 
@@ -47,7 +47,7 @@ def test_a_line_that_hangs_is_waited_for_no_longer_than_its_time_and_nothing_is_
     def hang() -> None:
         released.wait(DEADLINE)
 
-    monkeypatch.setattr(patience, "LONGEST_WAIT", 0.05)
+    monkeypatch.setattr(patient_log, "LONGEST_WAIT", 0.05)
     log, written = PatientLog(), list[str]()
     log.post(hang)
     log.post(lambda: written.append("next"))

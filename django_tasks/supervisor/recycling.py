@@ -10,7 +10,7 @@ MEGABYTE = 1_000_000
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
+class Recycling:
     """``tasks`` that a child may run, and megabytes of ``memory`` that it may hold; None: any."""
 
     tasks: int | None = None

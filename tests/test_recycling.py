@@ -2,23 +2,23 @@
 
 import pytest
 
-from django_tasks.worker.limits import MEGABYTE, Limits, resident_memory
+from django_tasks.supervisor.recycling import MEGABYTE, Recycling, resident_memory
 
 
 def test_without_limits_nothing_is_enough():
-    assert not Limits()
-    assert Limits().reached(10**9) == ""
+    assert not Recycling()
+    assert Recycling().reached(10**9) == ""
 
 
 @pytest.mark.parametrize(("tasks", "expected"), [(4, ""), (5, "5 tasks"), (6, "6 tasks")])
 def test_so_many_tasks_are_enough(tasks, expected):
-    assert Limits(tasks=5).reached(tasks) == expected
+    assert Recycling(tasks=5).reached(tasks) == expected
 
 
 def test_so_much_memory_is_enough():
     held = resident_memory() // MEGABYTE
-    assert Limits(memory=1).reached(0).endswith(" MB")
-    assert Limits(memory=held + 1000).reached(0) == ""
+    assert Recycling(memory=1).reached(0).endswith(" MB")
+    assert Recycling(memory=held + 1000).reached(0) == ""
 
 
 def test_memory_is_measured_in_bytes():
@@ -30,5 +30,5 @@ def test_where_there_is_no_proc_the_most_ever_held_counts(monkeypatch):
         raise FileNotFoundError
 
     now = resident_memory()
-    monkeypatch.setattr("django_tasks.worker.limits.Path.read_text", gone)
+    monkeypatch.setattr("django_tasks.supervisor.recycling.Path.read_text", gone)
     assert resident_memory() >= now * 0.9

@@ -1,0 +1,1 @@
+"""The processes of ``starttask``: started, watched, replaced and stopped."""
