@@ -12,7 +12,9 @@ from hypothesis import HealthCheck
 from hypothesis import settings as hypothesis_settings
 
 from django_tasks.handlers import registry
-from django_tasks.store import clock, dialects
+from django_tasks.store import clock
+from django_tasks.store.dialects import base
+from django_tasks.store.dialects.sqlite import SQLite
 from tests.factories import NOW
 from tests.worker import parts
 
@@ -59,8 +61,8 @@ def now(monkeypatch: pytest.MonkeyPatch) -> datetime:
 def world(monkeypatch: pytest.MonkeyPatch) -> parts.Ticks:
     """Time that the test pushes forward, for the host and for the database alike."""
     ticks = parts.Ticks()
-    monkeypatch.setattr(dialects, "ticks", ticks)
-    for dialect in (dialects.Dialect, dialects.SQLite):
+    monkeypatch.setattr(base, "ticks", ticks)
+    for dialect in (base.Dialect, SQLite):
         monkeypatch.setattr(dialect, "utc", _moved(dialect.utc, ticks))
     return ticks
 

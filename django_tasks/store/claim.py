@@ -10,7 +10,7 @@ from collections.abc import Collection, Iterable
 from datetime import datetime
 from typing import Any, NamedTuple
 
-from django_tasks.store.dialects import Dialect, dialect_of, marks
+from django_tasks.store.dialects import Dialect, dialect_of, placeholders
 from django_tasks.store.pauses import Scope
 from django_tasks.store.statuses import OWNED_SQL
 from django_tasks.store.transactions import write_transaction
@@ -261,7 +261,9 @@ def _take_unlocked(
 ) -> list[Claimed]:
     if not rows:
         return []
-    template = f"SELECT id FROM {{task}} WHERE id IN ({marks(len(rows))}){dialect.lock_free_rows}"
+    template = (
+        f"SELECT id FROM {{task}} WHERE id IN ({placeholders(len(rows))}){dialect.lock_free_rows}"
+    )
     free = {row[0] for row in dialect.fetch(template, [row[0] for row in rows])}
     return _take(dialect, claimer, lane, [row for row in rows if row[0] in free][:limit], now)
 
@@ -338,7 +340,7 @@ def _take(
 
 def _still_ours(dialect: Dialect, claimer: Claimer, ids: list[int]) -> set[int]:
     template = (
-        f"SELECT id FROM {{task}} WHERE id IN ({marks(len(ids))})"
+        f"SELECT id FROM {{task}} WHERE id IN ({placeholders(len(ids))})"
         f" AND claimed_by = %s AND status IN {OWNED_SQL}"
     )
     return {row[0] for row in dialect.fetch(template, [*ids, claimer.worker_id])}

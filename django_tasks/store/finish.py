@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 from django_tasks.exceptions import ClaimLost
 from django_tasks.store import history
 from django_tasks.store.bounds import bounded_transaction
-from django_tasks.store.dialects import Dialect, dialect_of, flat, marks
+from django_tasks.store.dialects import Dialect, dialect_of, flatten, placeholders
 from django_tasks.store.leave import Key, Leaving, leave, remove, waiting
 from django_tasks.store.statuses import OWNED_SQL
 from django_tasks.store.transactions import write_transaction
@@ -155,7 +155,8 @@ def _owned(dialect: Dialect, claims: Sequence[Claimed]) -> list[tuple[Any, ...]]
     ids = sorted(claim.id for claim in claims)
     template = (
         "SELECT id, version, claimed_by, status, claim_time FROM {task}"
-        f" WHERE id IN ({marks(len(ids))}) AND status IN {OWNED_SQL} ORDER BY id{dialect.lock}"
+        f" WHERE id IN ({placeholders(len(ids))}) AND status IN {OWNED_SQL}"
+        f" ORDER BY id{dialect.lock}"
     )
     return [
         row[:4]
@@ -179,9 +180,9 @@ def is_cancelled(claimed: Claimed, *, using: str) -> bool:
 
 
 def _locked_ids(dialect: Dialect, ids: Sequence[int]) -> set[int]:
-    template = f"SELECT id FROM {{task}} WHERE id IN ({marks(len(ids))})"
+    template = f"SELECT id FROM {{task}} WHERE id IN ({placeholders(len(ids))})"
     free = dialect.fetch(template + dialect.lock_free_rows, ids)
-    return set(flat(dialect.fetch(template, ids))) - set(flat(free))
+    return set(flatten(dialect.fetch(template, ids))) - set(flatten(free))
 
 
 # A claim's ``Key`` as a plain tuple: a quarter of the time, and one is made for every end.

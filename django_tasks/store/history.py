@@ -12,7 +12,7 @@ from typing import Any
 from django.db import DatabaseError
 
 from django_tasks.store.batches import batches
-from django_tasks.store.dialects import Dialect, dialect_of, flat, marks
+from django_tasks.store.dialects import Dialect, dialect_of, flatten, placeholders
 from django_tasks.store.transactions import is_contention, write_transaction
 from django_tasks.values.runs import Line
 
@@ -136,11 +136,11 @@ def _places(dialect: Dialect, rows: Iterable[tuple[Any, ...]]) -> list[Place]:
 def _delete(dialect: Dialect, ids: Sequence[int]) -> int:
     """Delete those of the lines that nobody holds locked; returns how many."""
     with write_transaction(dialect.connection.alias):
-        template = f"SELECT id FROM {{run}} WHERE id IN ({marks(len(ids))})"
-        free = flat(dialect.fetch(template + dialect.lock_free_rows, ids))
+        template = f"SELECT id FROM {{run}} WHERE id IN ({placeholders(len(ids))})"
+        free = flatten(dialect.fetch(template + dialect.lock_free_rows, ids))
         if not free:
             return 0
-        return dialect.execute(f"DELETE FROM {{run}} WHERE id IN ({marks(len(free))})", free)
+        return dialect.execute(f"DELETE FROM {{run}} WHERE id IN ({placeholders(len(free))})", free)
 
 
 def _values(dialect: Dialect, line: Line) -> tuple[object, ...]:

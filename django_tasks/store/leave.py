@@ -9,7 +9,7 @@ from datetime import datetime
 from typing import Any, NamedTuple
 
 from django_tasks.store.batches import batches
-from django_tasks.store.dialects import Dialect, flat, marks
+from django_tasks.store.dialects import Dialect, flatten, placeholders
 from django_tasks.store.statuses import FINISHABLE_SQL
 from django_tasks.values.status import Status
 
@@ -99,7 +99,7 @@ def remove(
     matched = _locked(dialect, keys, statuses)
     if matched:
         gone = dialect.execute(
-            f"DELETE FROM {{task}} WHERE id IN ({marks(len(matched))})", sorted(matched)
+            f"DELETE FROM {{task}} WHERE id IN ({placeholders(len(matched))})", sorted(matched)
         )
         expect_count(gone, len(matched))
     return matched
@@ -143,7 +143,7 @@ def _leave_joined(
 ) -> tuple[str, list[Any]]:
     names = _NEW_COLUMNS.split(", ")
     first = "SELECT " + ", ".join(f"%s AS {name.strip()}" for name in names)
-    union = " UNION ALL ".join([first, *[f"SELECT {marks(len(names))}"] * (len(rows) - 1)])
+    union = " UNION ALL ".join([first, *[f"SELECT {placeholders(len(names))}"] * (len(rows) - 1)])
     template = f"""
 UPDATE {{task}} AS t JOIN ({union}) AS n
     ON t.id = n.task_id AND t.version = n.task_version AND t.claimed_by = n.owner
@@ -161,7 +161,7 @@ WHERE t.status IN {FINISHABLE_SQL}"""
 
 def _values(dialect: Dialect, rows: Sequence[Leaving]) -> list[Any]:
     time = dialect.to_due
-    return flat(
+    return flatten(
         (
             *row[:3],
             int(row.failed),
@@ -180,7 +180,7 @@ def _locked(dialect: Dialect, keys: Sequence[tuple[int, int, int]], statuses: st
     """
     ids = sorted(key[0] for key in keys)
     template = (
-        f"SELECT id, version, claimed_by FROM {{task}} WHERE id IN ({marks(len(ids))})"
+        f"SELECT id, version, claimed_by FROM {{task}} WHERE id IN ({placeholders(len(ids))})"
         f" AND status IN {statuses} ORDER BY id{dialect.lock}"
     )
     found = set(dialect.fetch(template, ids))

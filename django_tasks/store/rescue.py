@@ -13,7 +13,7 @@ from django.utils.translation import gettext_lazy as _
 
 from django_tasks.store import history
 from django_tasks.store.claim import SUSPICIOUS_RESCUES, owned_ids
-from django_tasks.store.dialects import Dialect, dialect_of, flat, marks
+from django_tasks.store.dialects import Dialect, dialect_of, flatten, placeholders
 from django_tasks.store.leave import Key, Leaving, leave, remove, waiting
 from django_tasks.store.statuses import OWNED_SQL
 from django_tasks.store.transactions import write_transaction
@@ -142,15 +142,15 @@ def _owned_by(dialect: Dialect, owners: Sequence[int], condition: str = "") -> l
     Found by a plain read and locked by id: MariaDB would lock, and wait for, every row that a
     locking search passes on its way.
     """
-    owned = f"status IN {OWNED_SQL} AND claimed_by IN ({marks(len(owners))})"
+    owned = f"status IN {OWNED_SQL} AND claimed_by IN ({placeholders(len(owners))})"
     find = f"SELECT id FROM {{task}} WHERE {owned} ORDER BY id LIMIT {ROWS_AT_ONCE}"
-    ids = flat(dialect.fetch(find, list(owners)))
+    ids = flatten(dialect.fetch(find, list(owners)))
     if not ids:
         return []
     lock = (
         "SELECT id, version, claimed_by, status, attempts, rescues, last_error, biz_code, biz_num,"
         f" schedule, {{when}}, COALESCE(claim_time, {{when}}) FROM {{task}} AS t"
-        f" WHERE id IN ({marks(len(ids))}) AND {owned}{condition} ORDER BY id"
+        f" WHERE id IN ({placeholders(len(ids))}) AND {owned}{condition} ORDER BY id"
         f"{dialect.lock_free_rows}"
     )
     return [

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 from django.db import IntegrityError
 
 from django_tasks.models import Task
-from django_tasks.store.dialects import Dialect, dialect_of, marks
+from django_tasks.store.dialects import Dialect, dialect_of, placeholders
 from django_tasks.store.statuses import OWNED_SQL
 from django_tasks.store.transactions import answered_transaction, write_transaction
 from django_tasks.timezones import for_django
@@ -183,7 +183,7 @@ def _locked_rows(
     for task in tasks:
         numbers[task.biz_code].append(task.biz_num)
     codes = " OR ".join(
-        f"(biz_code = %s AND biz_num IN ({marks(len(each))}))" for each in numbers.values()
+        f"(biz_code = %s AND biz_num IN ({placeholders(len(each))}))" for each in numbers.values()
     )
     template = (
         f"SELECT biz_code, biz_num, status, {{when}} FROM {{task}} WHERE {codes}"

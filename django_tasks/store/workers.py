@@ -8,7 +8,7 @@ from datetime import datetime, timedelta
 from typing import NamedTuple
 
 from django_tasks.clock import ClockReading
-from django_tasks.store.dialects import dialect_of, marks
+from django_tasks.store.dialects import dialect_of, placeholders
 from django_tasks.store.statuses import OWNED_SQL
 
 LOOPBACK = ("127.", "[::1]", "localhost:")
@@ -138,5 +138,5 @@ def orphaning_owners(*, using: str) -> list[int]:
     ids = [row[0] for row in owners if row[0] is not None]
     if not ids:
         return []
-    living = dialect.fetch(f"SELECT id FROM {{worker}} WHERE id IN ({marks(len(ids))})", ids)
+    living = dialect.fetch(f"SELECT id FROM {{worker}} WHERE id IN ({placeholders(len(ids))})", ids)
     return sorted(set(ids) - {row[0] for row in living})

@@ -25,9 +25,9 @@ from django.utils.formats import get_format, reset_format_cache
 from django_tasks import api, signals
 from django_tasks.admin import lists, tasks
 from django_tasks.handlers.base import task_handler
+from django_tasks.host.clocks import EPOCH
 from django_tasks.models import Lock, Task
 from django_tasks.store import clock
-from django_tasks.store.dialects import EPOCH
 from django_tasks.timezones import for_django
 from django_tasks.values.status import Status
 from tests.conftest import DEADLINE

@@ -11,7 +11,7 @@ from time import monotonic
 from typing import Any
 
 from django_tasks.store import finish, upsert
-from django_tasks.store.dialects import flat, marks
+from django_tasks.store.dialects import flatten, placeholders
 from django_tasks.worker.finisher import Finisher
 from django_tasks.worker.membership import Membership
 
@@ -45,8 +45,8 @@ def finish_by_id() -> None:
         ids = [key[0] for key in keys]
         if not ids:
             return set()
-        where = f"FROM {{task}} WHERE id IN ({marks(len(ids))})"
-        there = set(flat(dialect.fetch("SELECT id " + where, ids)))
+        where = f"FROM {{task}} WHERE id IN ({placeholders(len(ids))})"
+        there = set(flatten(dialect.fetch("SELECT id " + where, ids)))
         dialect.execute("DELETE " + where, ids)
         return there
 

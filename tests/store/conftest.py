@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import pytest
 from django.db import connections
 
-from django_tasks.store import dialects
+from django_tasks.store.dialects import choice
 from tests.vendor import VENDOR
 
 
@@ -19,12 +19,12 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 def dialect(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
     """The name of the dialect that the store speaks in this test."""
     if request.param == "mysql":
-        monkeypatch.setattr(dialects, "MariaDB", dialects.MySQL)
+        monkeypatch.setattr(choice, "MariaDB", choice.MySQL)
     forget_dialect()
     yield request.param
     forget_dialect()
 
 
 def forget_dialect() -> None:
-    """Have this thread's connection asked anew what it leads to."""
-    vars(connections["default"]).pop(dialects.KEPT, None)
+    """Have this thread's connection asked again what it leads to."""
+    vars(connections["default"]).pop(choice.KEPT, None)

@@ -16,7 +16,10 @@ from django.db import (
 )
 
 from django_tasks.store import errors
-from django_tasks.store.dialects import Dialect, MariaDB, MySQL, PostgreSQL, SQLite
+from django_tasks.store.dialects import Dialect
+from django_tasks.store.dialects.mysql import MariaDB, MySQL
+from django_tasks.store.dialects.postgresql import PostgreSQL
+from django_tasks.store.dialects.sqlite import SQLite
 from django_tasks.store.errors import Kind, kind_of, was_cut_off
 from tests.vendor import ON_SQLITE, VENDOR
 

@@ -12,7 +12,7 @@ from django_tasks.clock import Clock, ClockReading
 from django_tasks.models import Task
 from django_tasks.store import claim as store
 from django_tasks.store import errors
-from django_tasks.store.dialects import PostgreSQL
+from django_tasks.store.dialects.postgresql import PostgreSQL
 from django_tasks.worker import claiming
 from django_tasks.worker.claiming import (
     ASIDE_SECONDS,

@@ -14,7 +14,7 @@ from django_tasks.models import Task, WorkerRow
 from django_tasks.store import claim as claims_of
 from django_tasks.store import errors, history, rescue
 from django_tasks.store.claim import Claimer
-from django_tasks.store.dialects import PostgreSQL
+from django_tasks.store.dialects.postgresql import PostgreSQL
 from django_tasks.store.finish import Ended, finish
 from django_tasks.values.claimed import Claimed
 from django_tasks.values.outcomes import (

@@ -1,0 +1,118 @@
+"""MySQL and MariaDB: no UPDATE … RETURNING, waits of whole seconds, errors by number."""
+
+from functools import cached_property
+from typing import cast
+
+from django_tasks.store.dialects.base import Bounds, Dialect, Params, placeholders, tuples
+
+# A session of ours sleeps for as long as there is nothing to do, and the server is not to end it.
+_WAITS = (
+    "SET SESSION innodb_lock_wait_timeout = %s, SESSION lock_wait_timeout = %s,"
+    " SESSION wait_timeout = GREATEST(@@SESSION.wait_timeout, 100000)"
+)
+
+# A value that a column, a charset, a constraint or a packet cannot take; 1644 is what a trigger of
+# the user's raises.
+_MYSQL_DATA = frozenset(
+    {
+        *(1048, 1062, 1153, 1216, 1217, 1264, 1265, 1267, 1292, 1300, 1301, 1366, 1367, 1406),
+        *(1451, 1452, 1644, 1690, 3140, 3819, 3988, 4025, 4038),
+    }
+)
+# Connections, rights, shutdown, files, space, killed, timed out, read-only, offline, idle for too
+# long, a node without its cluster; from 9000 on ProxySQL's own.
+_MYSQL_WORLD = frozenset(
+    {
+        *(1016, 1021, 1024, 1026, 1030, 1037, 1038, 1040, 1041, 1042, 1043, 1044, 1045, 1046),
+        *(1047, 1049, 1053, 1077, 1078, 1079, 1080, 1114, 1129, 1130, 1135, 1152),
+        *(1154, 1155, 1156, 1157, 1158, 1159, 1160, 1161, 1180, 1184, 1203, 1206, 1226, 1290),
+        *(1317, 1792, 1836, 1874, 1881, 1927, 1969, 3024, 3032, 3100, 3101, 3168, 3169, 4031),
+    }
+)
+
+
+class MySQL(Dialect):
+    # Never CURRENT_TIMESTAMP: Django does not set the session's time zone.
+    clock_sql = "UTC_TIMESTAMP(6)"
+    returns_updates = False
+    returns_deletes = False
+    returns_inserts = False
+    returns_only_moved = False
+    groups_along_index = True
+    any_case = "(?i)"
+
+    def insert(self, names: str, params: Params) -> int:
+        template = f"INSERT INTO {names} VALUES ({placeholders(len(params))})"
+        with self.connection.cursor() as cursor:
+            cursor.execute(self.sql(template), params)
+            return cast(int, cursor.lastrowid)
+
+    def insert_absent(self, names: str, params: Params) -> bool:
+        # Not ON DUPLICATE KEY: with FOUND_ROWS its count is 1 for a row that was there already.
+        template = f"INSERT IGNORE INTO {names} VALUES ({placeholders(len(params))})"
+        return self.execute(template, params) == 1
+
+    def row_list(self, width: int, count: int) -> str:
+        return tuples(width, count)
+
+    @cached_property
+    def lock_free_rows(self) -> str:  # type: ignore[override]
+        # MariaDB 10.5 has no SKIP LOCKED; NOWAIT then fails quickly instead of waiting.
+        skips = self.connection.features.has_select_for_update_skip_locked
+        return " FOR UPDATE SKIP LOCKED" if skips else " FOR UPDATE NOWAIT"
+
+    def _contention(self, cause: BaseException) -> bool:
+        # lock wait time-out, deadlock (also Galera's failed certification), that of MySQL's group
+        # replication, and MariaDB 11.6's "record has changed since last read" under snapshot
+        # isolation
+        return _number(cause) in (1205, 1213, 3101, 1020)
+
+    def is_of_data(self, cause: BaseException) -> bool:
+        return _number(cause) in _MYSQL_DATA
+
+    def is_of_world(self, cause: BaseException) -> bool:
+        number = _number(cause)
+        return 2000 <= number < 3000 or 9000 <= number < 10_000 or number in _MYSQL_WORLD
+
+    def has_number(self, cause: BaseException) -> bool:
+        return _number(cause) != 0
+
+    def was_cut_off(self, cause: BaseException) -> bool:
+        return _number(cause) in (1969, 3024)  # MariaDB's, MySQL's
+
+    def bound(self, bounds: Bounds) -> None:
+        # Of rows, and of tables: a migration waits for a report, and all who come wait behind it,
+        # for a day by default. MySQL can bound no statement but SELECT: there the time-out of the
+        # network is the bound (``connection``).
+        self.execute(_WAITS, [_whole_seconds(bounds)] * 2)
+
+
+class MariaDB(MySQL):
+    returns_deletes = True
+    returns_inserts = True
+
+    @cached_property
+    def is_galera(self) -> bool:  # type: ignore[override]
+        return ("wsrep_on", "ON") in self.fetch("SHOW VARIABLES LIKE 'wsrep_on'")
+
+    def bound(self, bounds: Bounds) -> None:
+        seconds = _whole_seconds(bounds)
+        # Longer than a wait for a lock, which is to be told as one.
+        statement = max(bounds.statement, 2.0 * seconds)
+        template = f"{_WAITS}, SESSION max_statement_time = %s"
+        self.execute(template, [seconds, seconds, statement])
+
+    def catch_up(self) -> None:
+        if self.is_galera:
+            self.fetch("SET STATEMENT wsrep_sync_wait = 1 FOR SELECT 1 FROM {task} LIMIT 1")
+
+
+def _whole_seconds(bounds: Bounds) -> int:
+    """MySQL's and MariaDB's waits for locks are whole seconds, one or more."""
+    return max(1, int(bounds.lock_wait))
+
+
+def _number(cause: BaseException) -> int:
+    """The number of a MySQL error; 0 if it has none."""
+    number = cause.args[0] if cause.args else 0
+    return number if isinstance(number, int) else 0
