@@ -7,7 +7,8 @@ from typing import Any
 from django.db.models import QuerySet
 
 from django_tasks.models import Task, TaskRun, WorkerRow
-from django_tasks.store.claim import Claimer, Lane, claim
+from django_tasks.store.claim import Claimer, claim
+from django_tasks.store.lanes import Lane, look
 from django_tasks.store.upsert import NewTask
 from django_tasks.timezones import for_django
 from django_tasks.values.claimed import Claimed
@@ -152,3 +153,8 @@ def state(biz_num: str = "1", biz_code: str = CODE) -> tuple[Status, int, int | 
     """Status, version and owner of a row."""
     row = the_row(biz_num, biz_code)
     return Status(row.status), row.version, row.claimed_by
+
+
+def lanes(*, using: str = "default") -> list[Lane]:
+    """The lanes that a worker would find."""
+    return look(using=using).lanes

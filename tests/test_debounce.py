@@ -14,14 +14,14 @@ from django_tasks.handlers import registry
 from django_tasks.handlers.base import TaskHandler, task_handler
 from django_tasks.models import Task
 from django_tasks.store import clock as store_clock
-from django_tasks.store.claim import Claimer, claim, lanes
+from django_tasks.store.claim import Claimer, claim
 from django_tasks.store.finish import Ended, finish
 from django_tasks.store.rescue import rescue
 from django_tasks.timezones import for_django
 from django_tasks.values.outcomes import DONE, Again, GiveBack, Outcome, Reschedule, Retry
 from django_tasks.values.status import Status
 from tests.conftest import NOW, Elsewhere
-from tests.factories import table
+from tests.factories import lanes, table
 from tests.waiting import DEADLINE
 
 pytestmark = pytest.mark.django_db

@@ -1,8 +1,8 @@
-"""Take due tasks for a worker.
+"""Take due tasks for a worker, a batch from one lane at a time.
 
-``look`` finds where tasks wait, ``claim`` takes a batch from one of them. Race: any number of
-workers claim, and clients move, cancel and pause, at the same time. A row is ours only if it was
-still PENDING and still the version we had read when our own statement changed it.
+Race: any number of workers claim, and clients move, cancel and pause, at the same time. A row is
+ours only if it was still PENDING and still the version we had read when our own statement changed
+it.
 """
 
 import random
@@ -11,7 +11,13 @@ from datetime import datetime
 from typing import Any, NamedTuple
 
 from django_tasks.store.dialects import Dialect, dialect_of, placeholders
-from django_tasks.store.pauses import Scope
+from django_tasks.store.lanes import (
+    DUE,
+    SUSPECTS_WINDOW,
+    SUSPICIOUS_RESCUES,
+    Lane,
+    due_params,
+)
 from django_tasks.store.statuses import OWNED_SQL
 from django_tasks.store.transactions import write_transaction
 from django_tasks.values.claimed import Claimed
@@ -27,77 +33,21 @@ def _claimed_columns(dialect: Dialect) -> str:
     )
 
 
-# From this many rescues on, a row is claimed alone: twice its worker died with it.
-SUSPICIOUS_RESCUES = 2
-
-
-class Lane(NamedTuple):
-    """Pending tasks that wait together, and when the first of them is due (aware UTC)."""
-
-    queue: str
-    priority: int
-    biz_code: str
-    first: datetime
-
-
-class Look(NamedTuple):
-    """Where tasks wait that may start, in the order to claim them, and what is paused."""
-
-    lanes: list[Lane]
-    pauses: frozenset[Scope]
-
-
 class Claimer(NamedTuple):
-    """Who claims, how many workers may be after the same rows (itself included), and how many of
-    them are older."""
+    """The worker that claims, the number of workers that may be after the same rows (itself
+    included), and the number of older ones among them.
+    """
 
     worker_id: int
     workers: int = 1
     rank: int = 0
 
 
-# One seek of the claim index a lane, however many rows wait in it. MySQL and MariaDB have the
-# loose index scan built in ("Using index for group-by"). Elsewhere a recursive query hops from
-# lane to lane: to the next code of the same queue and priority, or the next priority of the same
-# queue, or the next queue. (One comparison of all three columns would use the index for the first
-# of them only: 590 ms instead of 0.12 with 250,000 rows on SQLite.)
-# The columns are looked up one by one, because PostgreSQL would join with a scan of the whole table
-# as long as its statistics have not noticed that it has grown.
-# What is paused comes along, without a priority: a statement of its own would be one more a second
-# in every idle worker.
-_AND_PAUSES = """
-UNION ALL SELECT queue, NULL, biz_code, NULL FROM {pause}"""
-_GROUPED_LANES = f"""
-SELECT queue, priority, biz_code, MIN({{when}}) FROM {{task}}
-WHERE status = 0 GROUP BY status, queue, priority, biz_code{_AND_PAUSES}"""
-_HOPPED_LANES = f"""
-WITH RECURSIVE head(id) AS (
-    SELECT (SELECT id FROM {{task}} WHERE status = 0
-            ORDER BY queue, priority, biz_code, {{when}} LIMIT 1)
-  UNION ALL
-    SELECT COALESCE(
-        (SELECT id FROM {{task}} AS t WHERE t.status = 0 AND t.queue = here.queue
-            AND t.priority = here.priority AND t.biz_code > here.biz_code
-         ORDER BY t.biz_code, t.{{when}} LIMIT 1),
-        (SELECT id FROM {{task}} AS t WHERE t.status = 0 AND t.queue = here.queue
-            AND t.priority > here.priority
-         ORDER BY t.priority, t.biz_code, t.{{when}} LIMIT 1),
-        (SELECT id FROM {{task}} AS t WHERE t.status = 0 AND t.queue > here.queue
-         ORDER BY t.queue, t.priority, t.biz_code, t.{{when}} LIMIT 1))
-    FROM head CROSS JOIN {{task}} AS here WHERE here.id = head.id
-)
-SELECT (SELECT queue FROM {{task}} AS t WHERE t.id = head.id),
-       (SELECT priority FROM {{task}} AS t WHERE t.id = head.id),
-       (SELECT biz_code FROM {{task}} AS t WHERE t.id = head.id),
-       (SELECT {{when}} FROM {{task}} AS t WHERE t.id = head.id)
-FROM head WHERE id IS NOT NULL{_AND_PAUSES}"""
-
-_DUE = "status = 0 AND queue = %s AND priority = %s AND biz_code = %s AND {when} <= %s"
 # Asked for with constants, so once a statement: a worker may claim from a lane that it has found
 # before the pause. No task starts by a claim that was sent after a pause was committed, except that
 # on MariaDB and MySQL candidates are read a moment before they are taken.
 _CLAIMABLE = (
-    f"{_DUE} AND NOT EXISTS"
+    f"{DUE} AND NOT EXISTS"
     " (SELECT 1 FROM {pause} WHERE queue IN ('', %s) AND biz_code IN ('', %s))"
 )
 _ORDINARY = f" AND rescues < {SUSPICIOUS_RESCUES}"
@@ -105,28 +55,6 @@ _SUSPICIOUS = f" AND rescues >= {SUSPICIOUS_RESCUES}"
 _TAKE = """
 UPDATE {task} AS t SET status = 1, version = version + 1, claimed_by = %s, claim_time = %s,
     update_time = %s """
-
-
-def look(*, using: str) -> Look:
-    """Every lane that has pending tasks and is not paused, unknown codes included; and the pauses.
-
-    Higher priorities first, then whoever has waited longest.
-    """
-    dialect = dialect_of(using)
-    template = _GROUPED_LANES if dialect.groups_along_index else _HOPPED_LANES
-    found = dialect.fetch(template)
-    pauses = frozenset(Scope(row[0], row[2]) for row in found if row[1] is None)
-    lanes = [
-        Lane(queue, priority, code, dialect.from_column(first))
-        for queue, priority, code, first in found
-        if priority is not None and not any(scope.covers(queue, code) for scope in pauses)
-    ]
-    return Look(sorted(lanes, key=lambda lane: (-lane.priority, lane.first)), pauses)
-
-
-def lanes(using: str) -> list[Lane]:
-    """The lanes of ``look``."""
-    return look(using=using).lanes
 
 
 def claim(
@@ -163,44 +91,6 @@ def claim_alone(
             rows = _candidates(dialect, lane, now, SPARE_CANDIDATES, _SUSPICIOUS)
             return _take_unlocked(dialect, claimer, lane, rows, now, 1)
     return _claim_optimistic(dialect, claimer._replace(workers=1), lane, now, 1, _SUSPICIOUS)
-
-
-# Such rows were claimed before, so they stand near the head of their lane. The look is bounded:
-# it must not walk a million due rows.
-SUSPECTS_WINDOW = 1000
-
-
-def has_suspects(lane: Lane, now: datetime, *, using: str) -> bool:
-    """Whether a due task near the head of ``lane`` was rescued twice."""
-    dialect = dialect_of(using)
-    template = (
-        f"SELECT 1 FROM (SELECT rescues FROM {{task}} WHERE {_DUE} ORDER BY {{when}} LIMIT %s)"
-        f" AS head WHERE rescues >= {SUSPICIOUS_RESCUES} LIMIT 1"
-    )
-    return bool(dialect.fetch(template, [*_due_params(dialect, lane, now), SUSPECTS_WINDOW]))
-
-
-def next_due(lane: Lane, now: datetime, *, using: str) -> datetime | None:
-    """The earliest time in ``lane`` that is later than ``now``, aware UTC, or None."""
-    dialect = dialect_of(using)
-    template = (
-        f"SELECT {dialect.readable('{when}')} FROM {{task}} WHERE status = 0 AND queue = %s"
-        " AND priority = %s AND biz_code = %s AND {when} > %s ORDER BY {when} LIMIT 1"
-    )
-    rows = dialect.fetch(template, _due_params(dialect, lane, now))
-    return dialect.from_column(rows[0][0]) if rows else None
-
-
-# A count that is shown, not decided by: it must not walk a million rows either.
-COUNTED = 1000
-
-
-def count_due(lane: Lane, now: datetime, *, using: str) -> str:
-    """How many tasks of ``lane`` are due, for people: exact up to 1,000, then "more than"."""
-    dialect = dialect_of(using)
-    template = f"SELECT COUNT(*) FROM (SELECT 1 FROM {{task}} WHERE {_DUE} LIMIT %s) AS head"
-    ((count,),) = dialect.fetch(template, [*_due_params(dialect, lane, now), COUNTED + 1])
-    return str(count) if count <= COUNTED else f"more than {COUNTED}"
 
 
 def owned_ids(worker_id: int, *, using: str) -> set[int]:
@@ -387,12 +277,8 @@ def _claims(
     ]
 
 
-def _due_params(dialect: Dialect, lane: Lane, now: datetime) -> list[Any]:
-    return [lane.queue, lane.priority, lane.biz_code, dialect.to_column(now)]
-
-
 def _claimable_params(dialect: Dialect, lane: Lane, now: datetime) -> list[Any]:
-    return [*_due_params(dialect, lane, now), lane.queue, lane.biz_code]
+    return [*due_params(dialect, lane, now), lane.queue, lane.biz_code]
 
 
 def _take_params(dialect: Dialect, claimer: Claimer, now: datetime) -> list[Any]:

@@ -12,8 +12,9 @@ from typing import NamedTuple
 from django.utils.translation import gettext_lazy as _
 
 from django_tasks.store import history
-from django_tasks.store.claim import SUSPICIOUS_RESCUES, owned_ids
+from django_tasks.store.claim import owned_ids
 from django_tasks.store.dialects import Dialect, dialect_of, flatten, placeholders
+from django_tasks.store.lanes import SUSPICIOUS_RESCUES
 from django_tasks.store.leave import Key, Leaving, leave, remove, waiting
 from django_tasks.store.statuses import OWNED_SQL
 from django_tasks.store.transactions import write_transaction

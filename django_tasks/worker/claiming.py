@@ -7,10 +7,11 @@ from math import inf
 from random import uniform
 
 from django_tasks.store import claim as store
-from django_tasks.store.claim import Claimer, Lane
+from django_tasks.store.claim import Claimer
 from django_tasks.store.connection import drop_connection
 from django_tasks.store.errors import Kind, kind_of, was_cut_off
 from django_tasks.store.finish import Ended
+from django_tasks.store.lanes import Lane, next_due
 from django_tasks.values.claimed import Claimed
 from django_tasks.worker.config import WorkerConfig
 from django_tasks.worker.executor import Executor
@@ -277,7 +278,7 @@ class Claiming:
         """Seconds until something else is due: in other lanes, or behind the rows of these."""
         later = [lane.first for lane in lanes if lane.first > now]
         for lane in due:
-            if moment := store.next_due(lane, now, using=self._config.using):
+            if moment := next_due(lane, now, using=self._config.using):
                 later.append(moment)
         clock = self._membership.clock
         return min((clock.seconds_to(each) - self._lead for each in later), default=inf)

@@ -8,9 +8,9 @@ from typing import NamedTuple
 
 from django_tasks.handlers.registry import terms_for
 from django_tasks.store import gates as store
-from django_tasks.store.claim import Lane
 from django_tasks.store.finish import Ended
 from django_tasks.store.gates import Receipt
+from django_tasks.store.lanes import Lane
 from django_tasks.values.claimed import Claimed
 from django_tasks.values.limits import Limit
 from django_tasks.worker.config import WorkerConfig

@@ -6,8 +6,8 @@ from typing import NamedTuple
 from django_tasks import logs
 from django_tasks.handlers.registry import get_task_handlers
 from django_tasks.host.clocks import ticks
-from django_tasks.store import claim as store
-from django_tasks.store.claim import Lane
+from django_tasks.store import lanes as store
+from django_tasks.store.lanes import Lane
 from django_tasks.store.pauses import Scope
 from django_tasks.worker.config import WorkerConfig
 

@@ -10,7 +10,8 @@ from datetime import datetime
 from functools import partial
 
 from django_tasks.store import claim as store
-from django_tasks.store.claim import SUSPICIOUS_RESCUES, Claimer, Lane
+from django_tasks.store.claim import Claimer
+from django_tasks.store.lanes import SUSPICIOUS_RESCUES, Lane, has_suspects
 from django_tasks.values.claimed import Claimed
 from django_tasks.worker.finisher import Finisher
 from django_tasks.worker.gates import Gates
@@ -40,7 +41,7 @@ class Suspects:
         """Note a lane whose head has such rows, if it is time to look. Database errors pass."""
         if self._is_look_due or in_vain == VAIN_CLAIMS or self._has_one_ended():
             self._is_look_due = False
-            seen = (lane for lane in due if store.has_suspects(lane, now, using=self._using))
+            seen = (lane for lane in due if has_suspects(lane, now, using=self._using))
             self._lane = next(seen, None)
 
     def take_lane(self) -> Lane | None:

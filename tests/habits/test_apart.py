@@ -25,7 +25,7 @@ from django.test import override_settings
 from django_tasks import signals
 from django_tasks.host.clocks import utc_now
 from django_tasks.models import Task
-from django_tasks.store.claim import Claimer, claim_alone, lanes
+from django_tasks.store.claim import Claimer, claim_alone
 from django_tasks.store.finish import Ended
 from django_tasks.values.claimed import Claimed
 from django_tasks.values.outcomes import Again, Done, Fail, GiveBack, Settled, Unsettled
@@ -33,7 +33,7 @@ from django_tasks.values.status import Status
 from django_tasks.worker import execution, isolation
 from django_tasks.worker.isolation import NoProcess, NotRun, ProcessDied, run_apart
 from tests.conftest import Elsewhere
-from tests.factories import table
+from tests.factories import lanes, table
 from tests.habits.apart import Effect, Place
 from tests.vendor import ON_SQLITE
 from tests.waiting import DEADLINE, eventually

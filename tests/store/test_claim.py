@@ -6,15 +6,8 @@ import pytest
 from django.db import connection
 
 from django_tasks.models import Task
-from django_tasks.store.claim import (
-    Claimer,
-    Lane,
-    claim,
-    claim_alone,
-    has_suspects,
-    lanes,
-    owned_ids,
-)
+from django_tasks.store.claim import Claimer, claim, claim_alone, owned_ids
+from django_tasks.store.lanes import Lane, has_suspects
 from django_tasks.store.upsert import OnConflict, upsert_one
 from django_tasks.values import payload
 from django_tasks.values.status import OWNED, Status
@@ -27,6 +20,7 @@ from tests.factories import (
     a_new,
     a_row,
     in_utc,
+    lanes,
     later,
     rows,
     state,

@@ -20,16 +20,17 @@ from hypothesis.stateful import (
 
 from django_tasks.models import Task
 from django_tasks.store import search, steer
-from django_tasks.store.claim import Claimer, Lane, claim, claim_alone, lanes, owned_ids
+from django_tasks.store.claim import Claimer, claim, claim_alone, owned_ids
 from django_tasks.store.debounce import Patience, debounce
 from django_tasks.store.finish import Ended, finish, is_cancelled
+from django_tasks.store.lanes import Lane
 from django_tasks.store.rescue import DIED_ALONE, give_back_strays, rescue
 from django_tasks.store.upsert import NewTask, OnConflict, upsert, upsert_one
 from django_tasks.values import payload
 from django_tasks.values.claimed import Claimed
 from django_tasks.values.outcomes import Again, Done, Fail, GiveBack, Reschedule, Retry, Unsettled
 from django_tasks.values.status import OWNED, Status
-from tests.factories import NOW, in_utc, table
+from tests.factories import NOW, in_utc, lanes, table
 from tests.store import reference
 from tests.store.reference import Reference
 

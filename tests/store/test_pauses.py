@@ -2,7 +2,8 @@
 
 import pytest
 
-from django_tasks.store.claim import Claimer, claim, claim_alone, look
+from django_tasks.store.claim import Claimer, claim, claim_alone
+from django_tasks.store.lanes import look
 from django_tasks.store.pauses import Scope, pauses, set_pause, unset_pause
 from django_tasks.values.status import Status
 from tests.factories import CODE, NOW, WORKER, a_lane, a_row, in_utc, later, rows, state

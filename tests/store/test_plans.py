@@ -7,13 +7,26 @@ from django.db.models import Q
 from django_tasks.api import add_tasks
 from django_tasks.models import Task
 from django_tasks.store import steer
-from django_tasks.store.claim import Claimer, claim, claim_alone, has_suspects, lanes
+from django_tasks.store.claim import Claimer, claim, claim_alone
 from django_tasks.store.finish import Ended, finish
+from django_tasks.store.lanes import has_suspects
 from django_tasks.store.rescue import rescue
 from django_tasks.store.upsert import OnConflict, upsert, upsert_one
 from django_tasks.values.outcomes import Done, Reschedule, Retry
 from django_tasks.values.status import Status
-from tests.factories import CODE, NOW, WORKER, a_lane, a_new, a_row, a_task, later, rows, table
+from tests.factories import (
+    CODE,
+    NOW,
+    WORKER,
+    a_lane,
+    a_new,
+    a_row,
+    a_task,
+    lanes,
+    later,
+    rows,
+    table,
+)
 
 pytestmark = pytest.mark.django_db
 

@@ -175,9 +175,8 @@ def test_the_sessions_time_zone_does_not_move_the_clock():
 
 @pytest.mark.parametrize("use_tz", [True, False])
 def test_stored_times_are_what_django_reads_and_what_the_store_reads(settings, use_tz):
-    from django_tasks.store.claim import lanes
     from django_tasks.store.upsert import OnConflict, upsert_one
-    from tests.factories import a_new, the_row
+    from tests.factories import a_new, lanes, the_row
 
     settings.USE_TZ = use_tz
     moment = datetime(2031, 7, 1, 23, 59, 59, 999999, tzinfo=UTC)

@@ -13,7 +13,7 @@ from django_tasks.handlers.base import TaskHandler
 from django_tasks.host import clocks
 from django_tasks.host.clocks import ticks, utc_now
 from django_tasks.models import Task, WorkerRow
-from django_tasks.store.claim import Claimer, claim, lanes
+from django_tasks.store.claim import Claimer, claim
 from django_tasks.store.finish import Ended
 from django_tasks.timezones import for_django
 from django_tasks.values.claimed import Claimed
@@ -22,6 +22,7 @@ from django_tasks.worker.config import WorkerConfig
 from django_tasks.worker.coroutines import EventLoop
 from django_tasks.worker.execution import Runner
 from django_tasks.worker.membership import Membership
+from tests.factories import lanes
 
 USING = "default"
 CODE = "job"

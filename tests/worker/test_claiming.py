@@ -13,7 +13,7 @@ from django_tasks.models import Task
 from django_tasks.store import claim as store
 from django_tasks.store import errors
 from django_tasks.store.dialects.postgresql import PostgreSQL
-from django_tasks.worker import claiming
+from django_tasks.worker import claiming, suspects
 from django_tasks.worker.claiming import (
     ASIDE_SECONDS,
     CONTESTED_SECONDS,
@@ -519,7 +519,7 @@ def test_locked_rows_have_suspects_looked_for_once_and_then_at_heartbeats(
     register(lambda task: None)
     added()
     claimer = Claimer()
-    monkeypatch.setattr(store, "has_suspects", has_suspects)
+    monkeypatch.setattr(suspects, "has_suspects", has_suspects)
     monkeypatch.setattr(store, "claim", lambda *args, **kwargs: [])
     for heartbeats in (1, 2, 3):
         for _ in range(10):

@@ -1,0 +1,127 @@
+"""Find where tasks wait. Plain reads: nothing is decided from them, a claim decides.
+
+A lane is one queue, one priority and one code.
+"""
+
+from datetime import datetime
+from typing import Any, NamedTuple
+
+from django_tasks.store.dialects import Dialect, dialect_of
+from django_tasks.store.pauses import Scope
+
+# From this many rescues on, a row is claimed alone: twice its worker died with it.
+SUSPICIOUS_RESCUES = 2
+
+
+class Lane(NamedTuple):
+    """Pending tasks that wait together, and when the first of them is due (aware UTC)."""
+
+    queue: str
+    priority: int
+    biz_code: str
+    first: datetime
+
+
+class Look(NamedTuple):
+    """The lanes whose tasks may start, in the order to claim them, and what is paused."""
+
+    lanes: list[Lane]
+    pauses: frozenset[Scope]
+
+
+# One seek of the claim index a lane, however many rows wait in it. MySQL and MariaDB have the
+# loose index scan built in ("Using index for group-by"). Elsewhere a recursive query hops from
+# lane to lane: to the next code of the same queue and priority, or the next priority of the same
+# queue, or the next queue. (One comparison of all three columns would use the index for the first
+# of them only: 590 ms instead of 0.12 with 250,000 rows on SQLite.)
+# The columns are looked up one by one, because PostgreSQL would join with a scan of the whole table
+# as long as its statistics have not noticed that it has grown.
+# What is paused comes along, without a priority: a statement of its own would be one more a second
+# in every idle worker.
+_AND_PAUSES = """
+UNION ALL SELECT queue, NULL, biz_code, NULL FROM {pause}"""
+_GROUPED_LANES = f"""
+SELECT queue, priority, biz_code, MIN({{when}}) FROM {{task}}
+WHERE status = 0 GROUP BY status, queue, priority, biz_code{_AND_PAUSES}"""
+_HOPPED_LANES = f"""
+WITH RECURSIVE head(id) AS (
+    SELECT (SELECT id FROM {{task}} WHERE status = 0
+            ORDER BY queue, priority, biz_code, {{when}} LIMIT 1)
+  UNION ALL
+    SELECT COALESCE(
+        (SELECT id FROM {{task}} AS t WHERE t.status = 0 AND t.queue = here.queue
+            AND t.priority = here.priority AND t.biz_code > here.biz_code
+         ORDER BY t.biz_code, t.{{when}} LIMIT 1),
+        (SELECT id FROM {{task}} AS t WHERE t.status = 0 AND t.queue = here.queue
+            AND t.priority > here.priority
+         ORDER BY t.priority, t.biz_code, t.{{when}} LIMIT 1),
+        (SELECT id FROM {{task}} AS t WHERE t.status = 0 AND t.queue > here.queue
+         ORDER BY t.queue, t.priority, t.biz_code, t.{{when}} LIMIT 1))
+    FROM head CROSS JOIN {{task}} AS here WHERE here.id = head.id
+)
+SELECT (SELECT queue FROM {{task}} AS t WHERE t.id = head.id),
+       (SELECT priority FROM {{task}} AS t WHERE t.id = head.id),
+       (SELECT biz_code FROM {{task}} AS t WHERE t.id = head.id),
+       (SELECT {{when}} FROM {{task}} AS t WHERE t.id = head.id)
+FROM head WHERE id IS NOT NULL{_AND_PAUSES}"""
+
+DUE = "status = 0 AND queue = %s AND priority = %s AND biz_code = %s AND {when} <= %s"
+
+
+def look(*, using: str) -> Look:
+    """Every lane that has pending tasks and is not paused, unknown codes included; and the pauses.
+
+    Higher priorities first, then whoever has waited longest.
+    """
+    dialect = dialect_of(using)
+    template = _GROUPED_LANES if dialect.groups_along_index else _HOPPED_LANES
+    found = dialect.fetch(template)
+    pauses = frozenset(Scope(row[0], row[2]) for row in found if row[1] is None)
+    lanes = [
+        Lane(queue, priority, code, dialect.from_column(first))
+        for queue, priority, code, first in found
+        if priority is not None and not any(scope.covers(queue, code) for scope in pauses)
+    ]
+    return Look(sorted(lanes, key=lambda lane: (-lane.priority, lane.first)), pauses)
+
+
+# Such rows were claimed before, so they stand near the head of their lane. The look is bounded:
+# it must not walk a million due rows.
+SUSPECTS_WINDOW = 1000
+
+
+def has_suspects(lane: Lane, now: datetime, *, using: str) -> bool:
+    """Tell if a due task near the head of ``lane`` was rescued twice."""
+    dialect = dialect_of(using)
+    template = (
+        f"SELECT 1 FROM (SELECT rescues FROM {{task}} WHERE {DUE} ORDER BY {{when}} LIMIT %s)"
+        f" AS head WHERE rescues >= {SUSPICIOUS_RESCUES} LIMIT 1"
+    )
+    return bool(dialect.fetch(template, [*due_params(dialect, lane, now), SUSPECTS_WINDOW]))
+
+
+def next_due(lane: Lane, now: datetime, *, using: str) -> datetime | None:
+    """The earliest time in ``lane`` that is later than ``now``, aware UTC, or None."""
+    dialect = dialect_of(using)
+    template = (
+        f"SELECT {dialect.readable('{when}')} FROM {{task}} WHERE status = 0 AND queue = %s"
+        " AND priority = %s AND biz_code = %s AND {when} > %s ORDER BY {when} LIMIT 1"
+    )
+    rows = dialect.fetch(template, due_params(dialect, lane, now))
+    return dialect.from_column(rows[0][0]) if rows else None
+
+
+# A count that is shown, not decided by: it must not walk a million rows either.
+COUNTED = 1000
+
+
+def count_due(lane: Lane, now: datetime, *, using: str) -> str:
+    """The number of due tasks of ``lane``, for people: exact up to 1,000, then "more than"."""
+    dialect = dialect_of(using)
+    template = f"SELECT COUNT(*) FROM (SELECT 1 FROM {{task}} WHERE {DUE} LIMIT %s) AS head"
+    ((count,),) = dialect.fetch(template, [*due_params(dialect, lane, now), COUNTED + 1])
+    return str(count) if count <= COUNTED else f"more than {COUNTED}"
+
+
+def due_params(dialect: Dialect, lane: Lane, now: datetime) -> list[Any]:
+    return [lane.queue, lane.priority, lane.biz_code, dialect.to_column(now)]
