@@ -59,7 +59,7 @@ from django_tasks.handlers.running_task import RunningTask
 from django_tasks.locks.locking import Held, alock, lock
 from django_tasks.models import Pause, Task, TaskRun
 from django_tasks.store.aliases import write_alias
-from django_tasks.store.steer import CancelResult
+from django_tasks.store.control import CancelResult
 from django_tasks.store.upsert import OnConflict
 from django_tasks.values.status import Status
 from django_tasks.worker import embedded

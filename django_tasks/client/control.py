@@ -7,9 +7,9 @@ from asgiref.sync import sync_to_async
 from django_tasks import signals
 from django_tasks.client.arguments import Match, checked_key, checked_match
 from django_tasks.models import Task
-from django_tasks.store import clock, steer
+from django_tasks.store import clock, control
 from django_tasks.store.aliases import write_alias
-from django_tasks.store.steer import CancelResult
+from django_tasks.store.control import CancelResult
 from django_tasks.timezones import aware
 from django_tasks.wakeup.wake import wake_workers
 
@@ -24,7 +24,7 @@ def cancel_task(biz_code: str, biz_num: str, *, using: str | None = None) -> Can
     """
     alias = write_alias(using)
     matching = checked_key(biz_code, biz_num)
-    done = steer.cancel(matching, clock.now(alias), using=alias)
+    done = control.cancel(matching, clock.now(alias), using=alias)
     result = CancelResult.NOT_FOUND
     if done.gone or done.going:
         result = CancelResult.CANCELLED if done.gone else CancelResult.CANCELLING
@@ -52,7 +52,7 @@ def delete_tasks(
     matching = checked_match(biz_code, biz_num, match)
     if dry_run:
         return Task._base_manager.using(alias).filter(matching).count()
-    done = steer.cancel(matching, clock.now(alias), using=alias)
+    done = control.cancel(matching, clock.now(alias), using=alias)
     if count := sum(done):
         facts = {"biz_code": biz_code, "biz_num": biz_num, "match": match, "count": count}
         signals.tasks_cancelled.send_robust(Task, **facts, using=alias)
@@ -69,7 +69,7 @@ def reschedule_task(
     """
     alias = write_alias(using)
     moment = aware("when", when)
-    done = steer.reschedule(checked_key(biz_code, biz_num), moment, clock.now(alias), using=alias)
+    done = control.reschedule(checked_key(biz_code, biz_num), moment, clock.now(alias), using=alias)
     return _changed(done, "rescheduled", biz_code, biz_num, alias, moment)
 
 
@@ -77,7 +77,7 @@ def run_task_now(biz_code: str, biz_num: str, *, using: str | None = None) -> bo
     """Make the task of a key due now, paused and FAILED ones too; False if there is none."""
     alias = write_alias(using)
     moment = clock.now(alias)
-    done = steer.run_now(checked_key(biz_code, biz_num), moment, using=alias)
+    done = control.run_now(checked_key(biz_code, biz_num), moment, using=alias)
     return _changed(done, "due now", biz_code, biz_num, alias, moment)
 
 
@@ -87,7 +87,7 @@ def pause_task(biz_code: str, biz_num: str, *, using: str | None = None) -> bool
     False if that changed nothing: there is none, or it is paused, FAILED or being cancelled.
     """
     alias = write_alias(using)
-    done = steer.pause(checked_key(biz_code, biz_num), clock.now(alias), using=alias)
+    done = control.pause(checked_key(biz_code, biz_num), clock.now(alias), using=alias)
     return _changed(done, "paused", biz_code, biz_num, alias)
 
 
@@ -95,7 +95,7 @@ def resume_task(biz_code: str, biz_num: str, *, using: str | None = None) -> boo
     """Undo ``pause_task``; False if that changed nothing."""
     alias = write_alias(using)
     moment = clock.now(alias)
-    done = steer.resume(checked_key(biz_code, biz_num), moment, using=alias)
+    done = control.resume(checked_key(biz_code, biz_num), moment, using=alias)
     return _changed(done, "resumed", biz_code, biz_num, alias, moment)
 
 
@@ -103,7 +103,7 @@ def requeue_task(biz_code: str, biz_num: str, *, using: str | None = None) -> bo
     """Give a FAILED task a fresh start, due now; False if there is no FAILED task of that key."""
     alias = write_alias(using)
     moment = clock.now(alias)
-    done = steer.requeue(checked_key(biz_code, biz_num), moment, using=alias)
+    done = control.requeue(checked_key(biz_code, biz_num), moment, using=alias)
     return _changed(done, "requeued", biz_code, biz_num, alias, moment)
 
 

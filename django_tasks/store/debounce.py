@@ -12,7 +12,7 @@ from typing import NamedTuple
 from django_tasks.models import Task
 from django_tasks.store import search
 from django_tasks.store.dialects import Dialect, dialect_of
-from django_tasks.store.leave import expect_count
+from django_tasks.store.ownership import expect_count
 from django_tasks.store.transactions import write_transaction
 from django_tasks.store.upsert import NewTask, OnConflict, upsert
 from django_tasks.values.status import OWNED, Status

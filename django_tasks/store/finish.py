@@ -9,13 +9,13 @@ another: *lost*, an event and never a write).
 from collections.abc import Sequence
 from datetime import datetime
 from operator import attrgetter
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from django_tasks.exceptions import ClaimLost
-from django_tasks.store import history
+from django_tasks.store import runs
 from django_tasks.store.bounds import bounded_transaction
 from django_tasks.store.dialects import Dialect, dialect_of, flatten, placeholders
-from django_tasks.store.leave import Key, Leaving, leave, remove, waiting
+from django_tasks.store.ownership import Fence, HandOver, give_up, hand_over, remove, unchanged
 from django_tasks.store.statuses import OWNED_SQL
 from django_tasks.store.transactions import write_transaction
 from django_tasks.values.claimed import Claimed
@@ -34,7 +34,6 @@ from django_tasks.values.status import Status
 
 # How long to wait for a row that somebody is just writing, in seconds.
 LONGEST_WAIT = 5.0
-_ERASED = f"({Status.CANCELLING:d})"
 
 
 class Ended(NamedTuple):
@@ -79,17 +78,17 @@ def finish(ended: Sequence[Ended], now: datetime, *, using: str, careful: bool =
         done, rows = [], []
         for claimed, outcome, _, _ in ended:
             if type(outcome) is Done:
-                done.append(_fence(claimed))
+                done.append(_fence_of(claimed))
             else:
-                rows.append(_leaving(claimed, outcome))
-        matched = remove(dialect, done) | leave(dialect, rows, now)
+                rows.append(_hand_over_of(claimed, outcome))
+        matched = remove(dialect, done) | hand_over(dialect, rows, now)
         missed: list[Claimed] = []
         if len(matched) < len(ended):
             missed = [end.claimed for end in ended if end.claimed.id not in matched]
         released = release(dialect, missed, now)
         lost = {claimed.id for claimed in missed} - released
         lines = [end.line for end in ended if end.line and end.claimed.id not in lost]
-        history.write(dialect, lines)
+        runs.write(dialect, lines)
         return Finished(released, lost, locked)
 
 
@@ -135,16 +134,20 @@ def release(dialect: Dialect, claims: Sequence[Claimed], now: datetime) -> set[i
     CANCELLING rows go; the others wait again with the ``when`` and ``biz_ext`` somebody set. Must
     run inside a transaction: the rows are locked first and then written as they were found.
     """
-    found = _owned(dialect, claims)
-    erased = [Key(*row[:3]) for row in found if row[3] == Status.CANCELLING]
-    kept = [waiting(Key(*row[:3])) for row in found if row[3] != Status.CANCELLING]
-    return remove(dialect, erased, _ERASED) | leave(dialect, kept, now)
+    return give_up(dialect, _owned(dialect, claims), lambda row: unchanged(row.fence), now)
 
 
-def _owned(dialect: Dialect, claims: Sequence[Claimed]) -> list[tuple[Any, ...]]:
-    """The rows of these claims that are still ours, locked: id, version, owner, status.
+class Owned(NamedTuple):
+    """A row that is still ours."""
 
-    "Ours" is by owner and time of claim: the same worker may have claimed the row anew since.
+    fence: Fence
+    status: int
+
+
+def _owned(dialect: Dialect, claims: Sequence[Claimed]) -> list[Owned]:
+    """The rows of these claims that are still ours, locked.
+
+    "Ours" is by owner and time of claim: the same worker may have claimed the row again since.
     """
     if not claims:
         return []
@@ -159,7 +162,7 @@ def _owned(dialect: Dialect, claims: Sequence[Claimed]) -> list[tuple[Any, ...]]
         f" ORDER BY id{dialect.lock}"
     )
     return [
-        row[:4]
+        Owned(Fence(*row[:3]), row[3])
         for row in dialect.fetch(template, ids)
         if row[4] is not None and (row[0], row[2], dialect.from_column(row[4])) in ours
     ]
@@ -185,28 +188,28 @@ def _locked_ids(dialect: Dialect, ids: Sequence[int]) -> set[int]:
     return set(flatten(dialect.fetch(template, ids))) - set(flatten(free))
 
 
-# A claim's ``Key`` as a plain tuple: a quarter of the time, and one is made for every end.
-_fence = attrgetter("id", "version", "worker_id")
+# A claim's ``Fence`` as a plain tuple: a quarter of the time, and one is made for every end.
+_fence_of = attrgetter("id", "version", "worker_id")
 
 
-def _leaving(claimed: Claimed, outcome: Outcome) -> Leaving:
+def _hand_over_of(claimed: Claimed, outcome: Outcome) -> HandOver:
     """The change of a row by an outcome: a table of values, one line an outcome."""
-    key = Key._make(_fence(claimed))
+    fence = Fence._make(_fence_of(claimed))
     attempts, rescues, error = claimed.attempts, claimed.rescues, claimed.last_error
     # A run that is tried again is still the run of that time.
     intended = claimed.intended_time if claimed.schedule else None
     match outcome:
         case Unsettled(otherwise):
-            return _leaving(claimed, otherwise)
+            return _hand_over_of(claimed, otherwise)
         case Reschedule(when, biz_ext, scheduled, error):
-            return Leaving(*key, False, when, biz_ext, 0, 0, error, scheduled)
+            return HandOver(*fence, False, when, biz_ext, 0, 0, error, scheduled)
         case Retry(when, error, is_suspect):
             kept = rescues if is_suspect else 0
-            return Leaving(*key, False, when, None, attempts + 1, kept, error, intended)
+            return HandOver(*fence, False, when, None, attempts + 1, kept, error, intended)
         case Again(when):
-            return Leaving(*key, False, when, None, attempts, rescues, error, intended)
+            return HandOver(*fence, False, when, None, attempts, rescues, error, intended)
         case Fail(error):
-            return Leaving(*key, True, None, None, attempts + 1, rescues, error)
+            return HandOver(*fence, True, None, None, attempts + 1, rescues, error)
         case GiveBack():
-            return waiting(key, attempts, rescues, error)
+            return unchanged(fence, attempts, rescues, error)
     raise TypeError(f"{outcome!r} leaves no row")

@@ -11,20 +11,18 @@ from typing import NamedTuple
 
 from django.utils.translation import gettext_lazy as _
 
-from django_tasks.store import history
+from django_tasks.store import runs
 from django_tasks.store.claim import owned_ids
 from django_tasks.store.dialects import Dialect, dialect_of, flatten, placeholders
 from django_tasks.store.lanes import SUSPICIOUS_RESCUES
-from django_tasks.store.leave import Key, Leaving, leave, remove, waiting
+from django_tasks.store.ownership import Fence, HandOver, give_up, unchanged
 from django_tasks.store.statuses import OWNED_SQL
 from django_tasks.store.transactions import write_transaction
 from django_tasks.values.runs import Line
-from django_tasks.values.status import Status
 
 DIED_ALONE = _("The worker process died while it ran this task alone.")
 
 ROWS_AT_ONCE = 2000  # more than one worker ever holds
-_ERASED = f"({Status.CANCELLING:d})"
 
 
 class Orphan(NamedTuple):
@@ -44,8 +42,8 @@ class Orphan(NamedTuple):
     claim_time: datetime
 
     @property
-    def key(self) -> Key:
-        return Key(self.id, self.version, self.owner)
+    def fence(self) -> Fence:
+        return Fence(self.id, self.version, self.owner)
 
     def __str__(self) -> str:
         return f"{self.biz_code}/{self.biz_num}"
@@ -85,16 +83,20 @@ def rescue(
     with write_transaction(using):
         dialect = dialect_of(using)
         orphans = _owned_by(dialect, owners, _ORPHANED)
-        erased = [row.key for row in orphans if row.status == Status.CANCELLING]
-        kept = [row for row in orphans if row.status != Status.CANCELLING]
-        leaving = [after_rescue(row, attempts_allowed(row)) for row in kept]
-        freed = remove(dialect, erased, _ERASED) | leave(dialect, leaving, now)
-        failed = {row.id for row in leaving if row.failed} & freed
+        failing: set[int] = set()
+
+        def changed(row: Orphan) -> HandOver:
+            change = after_rescue(row, attempts_allowed(row))
+            failing.update([row.id] if change.failed else [])
+            return change
+
+        freed = give_up(dialect, orphans, changed, now)
+        failed = failing & freed
         lines = [line_of(row, row.id in failed) for row in orphans if row.id in freed]
-        history.write(dialect, [line for line in lines if line])
+        runs.write(dialect, [line for line in lines if line])
         return Rescued(
             [row for row in orphans if row.id in freed],
-            [row for row in kept if row.id in failed],
+            [row for row in orphans if row.id in failed],
         )
 
 
@@ -123,13 +125,11 @@ def give_back_strays(worker_id: int, held: Collection[int], now: datetime, *, us
     with write_transaction(using):
         dialect = dialect_of(using)
         strays = [row for row in _owned_by(dialect, [worker_id]) if row.id not in held]
-        erased = [row.key for row in strays if row.status == Status.CANCELLING]
-        leaving = [
-            waiting(row.key, row.attempts, row.rescues, row.last_error)
-            for row in strays
-            if row.status != Status.CANCELLING
-        ]
-        return len(remove(dialect, erased, _ERASED) | leave(dialect, leaving, now))
+        return len(give_up(dialect, strays, _as_it_was, now))
+
+
+def _as_it_was(row: Orphan) -> HandOver:
+    return unchanged(row.fence, row.attempts, row.rescues, row.last_error)
 
 
 # Asked again under the lock: the look that found the owners and the one at the table of workers may
@@ -160,15 +160,17 @@ def _owned_by(dialect: Dialect, owners: Sequence[int], condition: str = "") -> l
     ]
 
 
-def after_rescue(row: Orphan, attempts_allowed: int) -> Leaving:
-    """What becomes of a row whose worker died.
+def after_rescue(row: Orphan, attempts_allowed: int) -> HandOver:
+    """The changes of a row whose worker died.
 
     A claim may sit unstarted in a buffer when another task kills the process, so a death proves
     nothing against a row, unless the row ran alone: then it counts as a failed attempt.
     """
     if row.rescues < SUSPICIOUS_RESCUES:
-        return Leaving(*row.key, False, None, None, row.attempts, row.rescues + 1, row.last_error)
+        return HandOver(
+            *row.fence, False, None, None, row.attempts, row.rescues + 1, row.last_error
+        )
     attempts = row.attempts + 1
-    return Leaving(
-        *row.key, attempts >= attempts_allowed, None, None, attempts, row.rescues, str(DIED_ALONE)
+    return HandOver(
+        *row.fence, attempts >= attempts_allowed, None, None, attempts, row.rescues, str(DIED_ALONE)
     )

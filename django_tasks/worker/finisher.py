@@ -13,7 +13,7 @@ from typing import Literal, NamedTuple
 from django_tasks import logs, signals
 from django_tasks.handlers.registry import terms_for
 from django_tasks.host.clocks import ticks
-from django_tasks.store import history
+from django_tasks.store import runs
 from django_tasks.store.batches import batches
 from django_tasks.store.errors import Kind, kind_of, was_cut_off
 from django_tasks.store.finish import Ended, finish
@@ -299,7 +299,7 @@ class Finisher:
     def _record_lost(self, now: datetime) -> None:
         """Write the lines of lost runs; those that cannot be stored are no reason to stop."""
         try:
-            history.record(list(self._lines_of_lost(now)), using=self._using)
+            runs.record(list(self._lines_of_lost(now)), using=self._using)
         except Exception as error:
             if kind_of(error, using=self._using) in (Kind.WORLD, Kind.CONTENTION):
                 raise

@@ -3,7 +3,7 @@
 from datetime import timedelta
 
 from django_tasks.conf import options
-from django_tasks.store import history
+from django_tasks.store import runs
 from django_tasks.worker.membership import Membership
 
 # Seconds from one look to the next where nothing old was left, and where there was more.
@@ -30,5 +30,5 @@ class Pruner:
         self._due = clock.monotonic() + INTERVAL
         if self._membership.rank() == 0:
             before = clock.now() - timedelta(seconds=options().history_age)
-            if history.prune(before, using=self._using):
+            if runs.prune(before, using=self._using):
                 self._due = clock.monotonic() + PAUSE

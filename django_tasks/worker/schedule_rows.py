@@ -16,9 +16,9 @@ from django_tasks.handlers.recurrence import first_time, text_of
 from django_tasks.handlers.registry import get_task_handlers
 from django_tasks.models import Task
 from django_tasks.schedules import as_schedule
-from django_tasks.store import search, steer
+from django_tasks.store import control, search
+from django_tasks.store.control import CancelResult
 from django_tasks.store.search import Planned
-from django_tasks.store.steer import CancelResult
 from django_tasks.store.upsert import NewTask, OnConflict, upsert_one
 from django_tasks.values.keys import SCHEDULE_NUM
 
@@ -54,7 +54,7 @@ def _keep(
     logs.schedule_kept(code, schedule, using)
     if there is None:
         _add(code, wanted, first, now, using=using)
-    elif steer.replan(_row(code, there), wanted, first, now, using=using):
+    elif control.replan(_row(code, there), wanted, first, now, using=using):
         _tell(signals.task_changed, code, using, change="rescheduled")
 
 
@@ -68,7 +68,7 @@ def _add(code: str, wanted: Planned, first: datetime, now: datetime, *, using: s
 
 def _remove(code: str, there: Planned, now: datetime, *, using: str) -> None:
     logs.schedule_kept(code, None, using)
-    done = steer.cancel(_row(code, there), now, using=using)
+    done = control.cancel(_row(code, there), now, using=using)
     if done.gone or done.going:
         result = CancelResult.CANCELLED if done.gone else CancelResult.CANCELLING
         _tell(signals.task_cancelled, code, using, result=result)

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from django_tasks import api
 from django_tasks.models import Task, TaskRun
-from django_tasks.store import history
+from django_tasks.store import runs
 from django_tasks.store.batches import MOST_BYTES, batches, most_bytes
 from tests.factories import a_line, a_task
 
@@ -63,5 +63,5 @@ MANY = 500
 
 
 def test_many_lines_with_long_errors_are_recorded() -> None:
-    history.record([a_line(error=LONG)] * MANY, using="default")
+    runs.record([a_line(error=LONG)] * MANY, using="default")
     assert TaskRun.objects.filter(error=LONG).count() == MANY

@@ -19,7 +19,7 @@ from hypothesis.stateful import (
 )
 
 from django_tasks.models import Task
-from django_tasks.store import search, steer
+from django_tasks.store import control, search
 from django_tasks.store.claim import Claimer, claim, claim_alone, owned_ids
 from django_tasks.store.debounce import Patience, debounce
 from django_tasks.store.finish import Ended, finish, is_cancelled
@@ -184,7 +184,7 @@ class Protocol(RuleBasedStateMachine):
     def steer(self, data):
         key, delay, name = data.draw(st.tuples(keys, delays, st.sampled_from(STEERING)))
         when = self.second + delay
-        operation = getattr(steer, name.partition(" ")[0])
+        operation = getattr(control, name.partition(" ")[0])
         if name == "cancel":
             self.cancel(key, search.key(*key))
         elif name == "cancel by fragment":
@@ -201,7 +201,7 @@ class Protocol(RuleBasedStateMachine):
 
     def cancel(self, key, matching):
         row = self.reference.copy_of(key)
-        done = steer.cancel(matching, self.now, using=USING)
+        done = control.cancel(matching, self.now, using=USING)
         result = self.reference.cancel(key)
         assert done == {"cancelled": (1, 0), "cancelling": (0, 1), "not_found": (0, 0)}[result]
         self.wanted.pop(key, None)
@@ -431,9 +431,9 @@ class Protocol(RuleBasedStateMachine):
             worker.alive = False
         last = Worker(len(self.workers) + 1)
         while True:
-            steer.resume(everything, self.now, using=USING)
+            control.resume(everything, self.now, using=USING)
             rescue([worker.id for worker in self.workers], lambda code: 99, self.now, using=USING)
-            steer.requeue(everything, self.now, using=USING)
+            control.requeue(everything, self.now, using=USING)
             taken = []
             for lane in lanes(using=USING):
                 taken += claim(Claimer(last.id), lane, self.now, 9, using=USING)

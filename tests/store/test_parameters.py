@@ -19,14 +19,15 @@ from django_tasks.models import Gate, Lock, Pause, Task, TaskRun, WorkerRow
 from django_tasks.store import (
     claim,
     clock,
+    control,
     debounce,
     finish,
     gates,
-    history,
+    lanes,
     pauses,
     rescue,
+    runs,
     search,
-    steer,
     upsert,
     workers,
 )
@@ -194,11 +195,11 @@ def looking(do: Caller, texts: Texts) -> None:
 def claiming(do: Caller, texts: Texts) -> None:
     for number in range(4):
         row(texts, str(number), rescues=2 if number == 0 else 0)
-    (lane,) = do(claim.lanes)
-    assert do(claim.look) == ([lane], frozenset())
+    (lane,), paused = do(lanes.look)
+    assert paused == frozenset()
     assert (lane.queue, lane.biz_code) == (texts.queue, texts.code)
-    assert do(claim.has_suspects, lane, NOW)
-    do(claim.count_due, lane, NOW)
+    assert do(lanes.has_suspects, lane, NOW)
+    do(lanes.count_due, lane, NOW)
     assert len(do(claim.claim_alone, ME, lane, NOW)) == 1
     assert len(do(claim.claim, ME, lane, NOW, 1)) == 1
     assert len(do(claim.claim, ME, lane, NOW, 1, careful=True)) == 1
@@ -231,9 +232,9 @@ def telling(do: Caller, texts: Texts) -> None:
         biz_code=texts.code, biz_num=texts.number, worker=texts.name, error=texts.error, ended=NOW
     )
     # Few and many: they are sent in different ways.
-    do(history.record, [line])
-    do(history.record, [line] * 9)
-    assert not do(history.prune, later(1))
+    do(runs.record, [line])
+    do(runs.record, [line] * 9)
+    assert not do(runs.prune, later(1))
     assert TaskRun.objects.count() == 0
 
 
@@ -243,24 +244,24 @@ def steering(do: Caller, texts: Texts) -> None:
         search.key(texts.code, texts.number),
         search.containing(texts.code, texts.number, at_start=False),
     ):
-        assert do(steer.pause, match, NOW) == 1
-        assert do(steer.resume, match, NOW) == 1
-        assert do(steer.reschedule, match, later(60), NOW) == 1
-        assert do(steer.run_now, match, NOW) == 1
+        assert do(control.pause, match, NOW) == 1
+        assert do(control.resume, match, NOW) == 1
+        assert do(control.reschedule, match, later(60), NOW) == 1
+        assert do(control.run_now, match, NOW) == 1
         assert (
-            do(steer.replan, match, search.Planned(texts.error, texts.queue, 1), later(60), NOW)
+            do(control.replan, match, search.Planned(texts.error, texts.queue, 1), later(60), NOW)
             == 1
         )
         table().update(status=Status.FAILED)
-        assert do(steer.requeue, match, NOW) == 1
-    assert do(steer.cancel, match, NOW) == (1, 0)
+        assert do(control.requeue, match, NOW) == 1
+    assert do(control.cancel, match, NOW) == (1, 0)
 
 
 def pausing(do: Caller, texts: Texts) -> None:
     row(texts)
     scope = Scope(texts.queue, texts.code)
     assert do(pauses.set_pause, scope, NOW)
-    assert do(claim.look) == ([], {scope})
+    assert do(lanes.look) == ([], {scope})
     assert [Scope(pause.queue, pause.biz_code) for pause in do(pauses.pauses)] == [scope]
     assert do(pauses.unset_pause, scope)
 
@@ -283,7 +284,7 @@ def limiting(do: Caller, texts: Texts) -> None:
     receipt = gates.pass_gate(texts.code, rate, later(60), take, using="default").receipt
     assert receipt
     assert do(gates.refund, receipt, 1, rate)
-    do(claim.next_due, lane, NOW)
+    do(lanes.next_due, lane, NOW)
 
 
 def rescuing(do: Caller, texts: Texts) -> None:

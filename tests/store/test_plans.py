@@ -6,7 +6,7 @@ from django.db.models import Q
 
 from django_tasks.api import add_tasks
 from django_tasks.models import Task
-from django_tasks.store import steer
+from django_tasks.store import control
 from django_tasks.store.claim import Claimer, claim, claim_alone
 from django_tasks.store.finish import Ended, finish
 from django_tasks.store.lanes import has_suspects
@@ -366,11 +366,11 @@ def test_one_add_is_one_statement_where_the_database_can(queries, dialect):
 @pytest.mark.parametrize(
     ("operation", "expected"),
     [
-        (steer.pause, 1),
-        (steer.resume, 1),
-        (steer.run_now, 1),
-        (steer.requeue, 1),
-        (steer.cancel, 3),
+        (control.pause, 1),
+        (control.resume, 1),
+        (control.run_now, 1),
+        (control.requeue, 1),
+        (control.cancel, 3),
     ],
 )
 def test_steering_many_needs_the_same_statements_as_one(queries, operation, expected):

@@ -9,7 +9,7 @@ from django.db import connection, connections
 
 from django_tasks import api
 from django_tasks.models import Task
-from django_tasks.store import search, steer
+from django_tasks.store import control, search
 from django_tasks.store.claim import Claimer, claim
 from django_tasks.store.debounce import Patience, debounce
 from django_tasks.store.dialects import dialect_of
@@ -78,18 +78,18 @@ def debounced(due: datetime) -> None:
 
 def reschedule(due: datetime) -> None:
     a_row()
-    steer.reschedule(THE_TASK, due, FIRST, using="default")
+    control.reschedule(THE_TASK, due, FIRST, using="default")
 
 
 def replan(due: datetime) -> None:
     a_row()
     plan = Planned("every 1h", "default", 0)
-    steer.replan(THE_TASK, plan, due, FIRST, using="default")
+    control.replan(THE_TASK, plan, due, FIRST, using="default")
 
 
 def run_now(due: datetime) -> None:
     a_row()
-    steer.run_now(THE_TASK, due, using="default")
+    control.run_now(THE_TASK, due, using="default")
 
 
 def ends_with(outcome: Callable[[datetime], Outcome]) -> Callable[[datetime], None]:

@@ -7,7 +7,7 @@ import pytest
 
 from django_tasks import api
 from django_tasks.models import Task
-from django_tasks.store import search, steer
+from django_tasks.store import control, search
 from django_tasks.store.claim import Claimer, claim
 from django_tasks.store.finish import Ended, await_claim, finish
 from django_tasks.store.rescue import give_back_strays, rescue
@@ -83,9 +83,9 @@ STEPS: dict[str, Callable[[], Any]] = {
     "add, many": lambda: upsert(
         [a_new(str(n)) for n in range(9)], OnConflict.REPLACE, NOW, using="default"
     ),
-    "pause": lambda: steer.pause(THE_TASK, NOW, using="default"),
-    "reschedule": lambda: steer.reschedule(THE_TASK, later(9), NOW, using="default"),
-    "run now": lambda: steer.run_now(THE_TASK, NOW, using="default"),
+    "pause": lambda: control.pause(THE_TASK, NOW, using="default"),
+    "reschedule": lambda: control.reschedule(THE_TASK, later(9), NOW, using="default"),
+    "run now": lambda: control.run_now(THE_TASK, NOW, using="default"),
 }
 
 

@@ -12,7 +12,7 @@ from django_tasks.client.adding import add_task
 from django_tasks.client.control import cancel_task, pause_task
 from django_tasks.models import Task, WorkerRow
 from django_tasks.store import claim as claims_of
-from django_tasks.store import errors, history, rescue
+from django_tasks.store import errors, rescue, runs
 from django_tasks.store.claim import Claimer
 from django_tasks.store.dialects.postgresql import PostgreSQL
 from django_tasks.store.finish import Ended, finish
@@ -573,7 +573,7 @@ def test_lines_of_lost_runs_that_the_history_does_not_take_hold_up_nobody(
 
     finisher, claims = holding(1)
     taken_for_dead(claims[0].worker_id)
-    monkeypatch.setattr(history, "record", refuse)
+    monkeypatch.setattr(runs, "record", refuse)
     write(finisher, claims, Retry(NEXT, "x"))
     assert finisher.is_empty()
 

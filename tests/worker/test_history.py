@@ -11,7 +11,7 @@ from django.test import override_settings
 from django_tasks import signals
 from django_tasks.client.queries import get_runs
 from django_tasks.models import Task, TaskRun
-from django_tasks.store import history
+from django_tasks.store import runs
 from django_tasks.values.status import RunOutcome
 from django_tasks.worker import finisher
 from django_tasks.worker.poller import Poller
@@ -194,7 +194,7 @@ def test_of_an_end_whose_answer_was_lost_there_is_one_line(
 def test_the_line_of_a_lost_run_waits_for_the_database(
     register: Register, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    recorded = history.record
+    recorded = runs.record
 
     def down(*args: Any, **kwargs: Any) -> None:
         raise OperationalError("gone away")
@@ -204,10 +204,10 @@ def test_the_line_of_a_lost_run_waits_for_the_database(
     world = World()
     world.poller.run_once()
     world.hands.work()
-    monkeypatch.setattr(history, "record", down)
+    monkeypatch.setattr(runs, "record", down)
     with pytest.raises(OperationalError):
         world.poller.run_once()
-    monkeypatch.setattr(history, "record", recorded)
+    monkeypatch.setattr(runs, "record", recorded)
     assert not world.poller._finisher.is_empty()
     world.poller.run_once()
     assert outcomes() == ["lost"]
@@ -271,7 +271,7 @@ def test_a_failure_to_forget_fails_one_cycle_and_not_all_that_follow(
     old_and_young()
     world = World()
     with monkeypatch.context() as patch:
-        patch.setattr(history, "_prune", takes_too_long)
+        patch.setattr(runs, "_prune", takes_too_long)
         with pytest.raises(OperationalError):
             world.poller.run_once()
         world.poller.run_once()
@@ -284,7 +284,7 @@ def test_a_failure_to_forget_fails_one_cycle_and_not_all_that_follow(
 def test_where_there_is_more_it_goes_on_soon(
     register: Register, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(history, "AT_ONCE", 1)
+    monkeypatch.setattr(runs, "AT_ONCE", 1)
     register(fine)
     a_run(biz_num="older", ended=ago(31 * 86_400))
     old_and_young()

@@ -5,7 +5,7 @@ from django.db.models import Q
 from django.db.models.signals import pre_delete
 
 from django_tasks.models import Task
-from django_tasks.store import search, steer
+from django_tasks.store import control, search
 from django_tasks.values.status import OWNED, UNOWNED, Status
 from tests.factories import CODE, NOW, WORKER, a_row, in_utc, later, rows, state, the_row
 
@@ -41,7 +41,7 @@ def test_cancelling_removes_an_unowned_row_and_marks_an_owned_one(old, listened_
         pre_delete.connect(_listener, sender=Task)
 
     try:
-        done = steer.cancel(THE_TASK, later(1), using="default")
+        done = control.cancel(THE_TASK, later(1), using="default")
     finally:
         pre_delete.disconnect(_listener, sender=Task)
 
@@ -60,7 +60,7 @@ def _listener(**kwargs):
 
 
 def test_cancelling_nothing_says_so():
-    assert steer.cancel(THE_TASK, NOW, using="default") == (0, 0)
+    assert control.cancel(THE_TASK, NOW, using="default") == (0, 0)
 
 
 def test_many_are_cancelled_at_once_and_counted_by_what_became_of_them():
@@ -68,7 +68,7 @@ def test_many_are_cancelled_at_once_and_counted_by_what_became_of_them():
         a_row(f"a{number}", status=status)
         a_row(f"b{number}", status=status)
 
-    done = steer.cancel(Q(biz_num__startswith="a"), NOW, using="default")
+    done = control.cancel(Q(biz_num__startswith="a"), NOW, using="default")
 
     assert done == (len(UNOWNED), len(OWNED))
     left = Task.objects.filter(biz_num__startswith="a")
@@ -81,7 +81,7 @@ def test_pausing_holds_a_pending_row_and_marks_a_running_one(old):
     a_used_row(old)
     before = values()
 
-    changed = steer.pause(THE_TASK, later(1), using="default")
+    changed = control.pause(THE_TASK, later(1), using="default")
 
     expected = {PENDING: (PAUSED, 5), RUNNING: (PAUSING, 4)}
     check_switch(before, changed, expected.get(old))
@@ -92,7 +92,7 @@ def test_resuming_undoes_pausing(old):
     a_used_row(old)
     before = values()
 
-    changed = steer.resume(THE_TASK, later(1), using="default")
+    changed = control.resume(THE_TASK, later(1), using="default")
 
     expected = {PAUSED: (PENDING, 5), PAUSING: (RUNNING, 4)}
     check_switch(before, changed, expected.get(old))
@@ -129,7 +129,7 @@ def check_move(old, changed, when, status):
 def test_rescheduling_is_an_add_that_keeps_the_payload(old):
     a_used_row(old)
 
-    changed = steer.reschedule(THE_TASK, later(99.000001), later(1), using="default")
+    changed = control.reschedule(THE_TASK, later(99.000001), later(1), using="default")
 
     check_move(old, changed, later(99.000001), AFTER_MOVE.get(old, old))
 
@@ -138,7 +138,7 @@ def test_rescheduling_is_an_add_that_keeps_the_payload(old):
 def test_running_now_makes_it_due_and_unpaused(old):
     a_used_row(old)
 
-    changed = steer.run_now(THE_TASK, later(1), using="default")
+    changed = control.run_now(THE_TASK, later(1), using="default")
 
     check_move(old, changed, later(1), AFTER_RUN_NOW.get(old, old))
 
@@ -148,7 +148,7 @@ def test_only_a_failed_row_is_requeued(old):
     a_used_row(old)
     before = values()
 
-    changed = steer.requeue(THE_TASK, later(1), using="default")
+    changed = control.requeue(THE_TASK, later(1), using="default")
 
     if old == FAILED:
         check_move(old, changed, later(1), PENDING)
@@ -158,12 +158,13 @@ def test_only_a_failed_row_is_requeued(old):
 
 
 @pytest.mark.parametrize(
-    "operation", [steer.pause, steer.resume, steer.run_now, steer.requeue, steer.reschedule]
+    "operation",
+    [control.pause, control.resume, control.run_now, control.requeue, control.reschedule],
 )
 def test_steering_a_key_that_is_not_there_changes_nothing(operation):
     a_row("2", status=FAILED)
     before = Task.objects.values().get()
-    times = (later(5), NOW) if operation is steer.reschedule else (NOW,)
+    times = (later(5), NOW) if operation is control.reschedule else (NOW,)
 
     assert operation(THE_TASK, *times, using="default") == 0
     assert Task.objects.values().get() == before
@@ -173,14 +174,14 @@ def test_steering_counts_rows_also_when_nothing_about_them_is_new():
     """MySQL counts changed rows by itself; what matters is that they were found."""
     a_row(update_time=NOW)
 
-    assert steer.run_now(THE_TASK, NOW, using="default") == 1
+    assert control.run_now(THE_TASK, NOW, using="default") == 1
 
 
 def test_many_rows_are_steered_by_one_call():
     rows(range(30))
 
-    assert steer.pause(Q(biz_code=CODE), NOW, using="default") == 30
-    assert steer.resume(Q(biz_code=CODE), NOW, using="default") == 30
+    assert control.pause(Q(biz_code=CODE), NOW, using="default") == 30
+    assert control.resume(Q(biz_code=CODE), NOW, using="default") == 30
     assert set(Task.objects.values_list("status", "version")) == {(PENDING, 2)}
 
 

@@ -1,29 +1,29 @@
-"""The two statements by which rows leave their owner: changed, or gone.
+"""The two statements by which a row goes from its owner: handed over to all, or removed.
 
 Each takes a batch, guards every row with the id, version and owner that the caller relies on, and
 answers with the ids that matched. What did not match is the caller's to explain.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import datetime
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol, TypeVar
 
 from django_tasks.store.batches import batches
 from django_tasks.store.dialects import Dialect, flatten, placeholders
-from django_tasks.store.statuses import FINISHABLE_SQL
+from django_tasks.store.statuses import CANCELLING_SQL, FINISHABLE_SQL
 from django_tasks.values.status import Status
 
 
-class Key(NamedTuple):
-    """The fence of one owned row."""
+class Fence(NamedTuple):
+    """The values that a row must still have for its owner to write it."""
 
     id: int
     version: int
     owner: int
 
 
-class Leaving(NamedTuple):
-    """An owned row that goes on without its owner: what is new about it.
+class HandOver(NamedTuple):
+    """An owned row that goes on without its owner, and the changes of it.
 
     ``when`` None and ``biz_ext`` None leave those as they are; ``biz_ext`` "null" stores NULL.
     ``scheduled_time`` goes with ``when``: it is left or set with it. The deadline of a debounced
@@ -42,9 +42,9 @@ class Leaving(NamedTuple):
     scheduled_time: datetime | None = None
 
 
-def waiting(key: Key, attempts: int = 0, rescues: int = 0, last_error: str = "") -> Leaving:
+def unchanged(fence: Fence, attempts: int = 0, rescues: int = 0, last_error: str = "") -> HandOver:
     """The row goes on as it is, with these counters."""
-    return Leaving(*key, False, None, None, attempts, rescues, last_error)
+    return HandOver(*fence, False, None, None, attempts, rescues, last_error)
 
 
 # A row that was to be paused is PAUSED now, whatever else happened; others wait for their time.
@@ -58,7 +58,32 @@ _NEW_COLUMNS = (
 )
 
 
-def leave(dialect: Dialect, rows: Sequence[Leaving], now: datetime) -> set[int]:
+class OwnedRow(Protocol):
+    """A row that was found with its owner."""
+
+    @property
+    def fence(self) -> Fence: ...
+
+    @property
+    def status(self) -> int: ...
+
+
+Row = TypeVar("Row", bound=OwnedRow)
+
+
+def give_up(
+    dialect: Dialect, rows: Sequence[Row], changed: Callable[[Row], HandOver], now: datetime
+) -> set[int]:
+    """Give up rows that were locked in this transaction; returns the ids that were still owned.
+
+    CANCELLING rows are removed. The others are handed over as ``changed`` says.
+    """
+    cancelled = [row.fence for row in rows if row.status == Status.CANCELLING]
+    others = [changed(row) for row in rows if row.status != Status.CANCELLING]
+    return remove(dialect, cancelled, CANCELLING_SQL) | hand_over(dialect, others, now)
+
+
+def hand_over(dialect: Dialect, rows: Sequence[HandOver], now: datetime) -> set[int]:
     """Hand rows back, changed: unowned, version + 1. Returns the ids that were still as claimed.
 
     Race: an add, a cancel, or a rescue may have moved a row since; then its version or its owner
@@ -67,36 +92,36 @@ def leave(dialect: Dialect, rows: Sequence[Leaving], now: datetime) -> set[int]:
     """
     matched: set[int] = set()
     for batch in batches(sorted(rows), max(1, len(rows)), _texts):
-        matched |= _leave(dialect, batch, now)
+        matched |= _hand_over(dialect, batch, now)
     return matched
 
 
-def _texts(row: Leaving) -> tuple[str | None, str]:
+def _texts(row: HandOver) -> tuple[str | None, str]:
     return row.biz_ext, row.last_error
 
 
-def _leave(dialect: Dialect, rows: list[Leaving], now: datetime) -> set[int]:
+def _hand_over(dialect: Dialect, rows: list[HandOver], now: datetime) -> set[int]:
     if dialect.returns_updates:
-        return {row[0] for row in dialect.fetch(*_leave_returning(dialect, rows, now))}
+        return {row[0] for row in dialect.fetch(*_hand_over_returning(dialect, rows, now))}
     matched = _locked(dialect, [row[:3] for row in rows], FINISHABLE_SQL)
     if rows := [row for row in rows if row.id in matched]:
-        changed = dialect.execute(*_leave_joined(dialect, rows, now))
+        changed = dialect.execute(*_hand_over_joined(dialect, rows, now))
         expect_count(changed, len(rows))
     return matched
 
 
 def remove(
-    dialect: Dialect, keys: Sequence[tuple[int, int, int]], statuses: str = FINISHABLE_SQL
+    dialect: Dialect, fences: Sequence[tuple[int, int, int]], statuses: str = FINISHABLE_SQL
 ) -> set[int]:
-    """Delete rows that are still as claimed; returns their ids. The same races as ``leave``.
+    """Delete rows that are still as claimed; returns their ids. The same races as ``hand_over``.
 
-    ``keys``: id, version and owner of each, as in ``Key``.
+    ``fences``: id, version and owner of each, as in ``Fence``.
     """
-    if not keys:
+    if not fences:
         return set()
     if dialect.returns_deletes:
-        return _removed_returning(dialect, keys, statuses)
-    matched = _locked(dialect, keys, statuses)
+        return _removed_returning(dialect, fences, statuses)
+    matched = _locked(dialect, fences, statuses)
     if matched:
         gone = dialect.execute(
             f"DELETE FROM {{task}} WHERE id IN ({placeholders(len(matched))})", sorted(matched)
@@ -106,17 +131,17 @@ def remove(
 
 
 def _removed_returning(
-    dialect: Dialect, keys: Sequence[tuple[int, int, int]], statuses: str
+    dialect: Dialect, fences: Sequence[tuple[int, int, int]], statuses: str
 ) -> set[int]:
-    condition, params = dialect.among(sorted(keys), "version", "claimed_by")
+    condition, params = dialect.among(sorted(fences), "version", "claimed_by")
     # The plus keeps PostgreSQL's planner on the ids: by status it would walk the dead entries of
     # all that was owned before.
     template = f"DELETE FROM {{task}} WHERE {condition} AND +status IN {statuses} RETURNING id"
     return {row[0] for row in dialect.fetch(template, params)}
 
 
-def _leave_returning(
-    dialect: Dialect, rows: Sequence[Leaving], now: datetime
+def _hand_over_returning(
+    dialect: Dialect, rows: Sequence[HandOver], now: datetime
 ) -> tuple[str, list[Any]]:
     marked = "(%s, %s, %s, %s, %s, %s, %s, %s, %s, %s)"
     when, ext = dialect.cast_time("n.new_when"), dialect.cast_json("n.new_biz_ext")
@@ -138,8 +163,8 @@ RETURNING id"""
     return template, [*_values(dialect, rows), dialect.to_column(now)]
 
 
-def _leave_joined(
-    dialect: Dialect, rows: Sequence[Leaving], now: datetime
+def _hand_over_joined(
+    dialect: Dialect, rows: Sequence[HandOver], now: datetime
 ) -> tuple[str, list[Any]]:
     names = _NEW_COLUMNS.split(", ")
     first = "SELECT " + ", ".join(f"%s AS {name.strip()}" for name in names)
@@ -159,7 +184,7 @@ WHERE t.status IN {FINISHABLE_SQL}"""
     return template, [*_values(dialect, rows), dialect.to_column(now)]
 
 
-def _values(dialect: Dialect, rows: Sequence[Leaving]) -> list[Any]:
+def _values(dialect: Dialect, rows: Sequence[HandOver]) -> list[Any]:
     time = dialect.to_due
     return flatten(
         (
@@ -173,18 +198,18 @@ def _values(dialect: Dialect, rows: Sequence[Leaving]) -> list[Any]:
     )
 
 
-def _locked(dialect: Dialect, keys: Sequence[tuple[int, int, int]], statuses: str) -> set[int]:
+def _locked(dialect: Dialect, fences: Sequence[tuple[int, int, int]], statuses: str) -> set[int]:
     """Ids of the rows that still match, locked until our transaction ends.
 
     For databases that cannot say which rows an UPDATE changed.
     """
-    ids = sorted(key[0] for key in keys)
+    ids = sorted(fence[0] for fence in fences)
     template = (
         f"SELECT id, version, claimed_by FROM {{task}} WHERE id IN ({placeholders(len(ids))})"
         f" AND status IN {statuses} ORDER BY id{dialect.lock}"
     )
     found = set(dialect.fetch(template, ids))
-    return {key[0] for key in keys if key in found}
+    return {fence[0] for fence in fences if fence in found}
 
 
 def expect_count(count: int, expected: int) -> None:

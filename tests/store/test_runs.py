@@ -10,7 +10,7 @@ from django.db import OperationalError, connection, transaction
 from django_tasks import api
 from django_tasks.exceptions import ClaimLost
 from django_tasks.models import TaskRun
-from django_tasks.store import history
+from django_tasks.store import runs
 from django_tasks.store.dialects import Dialect
 from django_tasks.store.finish import Ended, finish, finish_inside
 from django_tasks.values.outcomes import (
@@ -54,8 +54,8 @@ def test_a_line_is_stored_and_read_as_it_was_made() -> None:
         worker="host-1:4711",
         error="Traceback …\n'\"\\%s😀",
     )
-    history.record([line], using="default")
-    history.record([line] * 7, using="default")
+    runs.record([line], using="default")
+    runs.record([line] * 7, using="default")
     assert TaskRun.objects.count() == 8
     for run in TaskRun.objects.all():
         for name, value in line._asdict().items():
@@ -166,41 +166,41 @@ def test_what_does_not_count_or_has_told_itself_is_not_told(outcome: Outcome) ->
 def test_old_lines_go_and_young_ones_stay() -> None:
     for number, ended in enumerate([-9, -8, 0, -7, 1]):
         a_run(biz_num=str(number), ended=later(ended))
-    assert not history.prune(NOW, using="default")
+    assert not runs.prune(NOW, using="default")
     assert numbers() == ["2", "4"]
 
 
 def test_more_than_a_batch_goes_batch_by_batch(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(history, "AT_ONCE", 2)
+    monkeypatch.setattr(runs, "AT_ONCE", 2)
     for number in range(5):
         a_run(biz_num=str(number))
-    assert history.prune(NOW, using="default")
+    assert runs.prune(NOW, using="default")
     assert numbers() == ["2", "3", "4"]
-    assert history.prune(NOW, using="default")
-    assert history.prune(NOW, using="default")
-    assert not history.prune(NOW, using="default")
+    assert runs.prune(NOW, using="default")
+    assert runs.prune(NOW, using="default")
+    assert not runs.prune(NOW, using="default")
     assert numbers() == []
 
 
 def test_a_few_that_have_just_grown_old_are_no_reason_to_look_again_soon() -> None:
     stretch(99, old=True)
     stretch(1, old=False)
-    assert not history.prune(NOW, using="default")
+    assert not runs.prune(NOW, using="default")
     assert len(numbers()) == 1
     stretch(100, old=True)
-    assert history.prune(NOW, using="default")
+    assert runs.prune(NOW, using="default")
 
 
 def stretch(count: int, *, old: bool) -> None:
     """So many lines in a row, behind those that are there."""
     lines = [a_line(biz_num="old" if old else "young", ended=later(-9 if old else 9))] * count
-    history.record(lines, using="default")
+    runs.record(lines, using="default")
 
 
 def pruned(calls: int) -> int:
     """How many old lines are left after so many calls."""
     for _ in range(calls):
-        history.prune(NOW, using="default")
+        runs.prune(NOW, using="default")
     return TaskRun.objects.filter(biz_num="old").count()
 
 
@@ -217,7 +217,7 @@ def test_old_lines_behind_many_young_ones_go(ahead: int) -> None:
 
 
 def test_old_lines_among_young_ones_go(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(history, "AT_ONCE", 10)
+    monkeypatch.setattr(runs, "AT_ONCE", 10)
     for _ in range(20):
         stretch(1, old=False)
         stretch(1, old=True)
@@ -225,8 +225,8 @@ def test_old_lines_among_young_ones_go(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_even_a_single_one_is_found_sooner_or_later(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(history, "AT_ONCE", 10)
-    monkeypatch.setattr(history, "PROBES", 5)
+    monkeypatch.setattr(runs, "AT_ONCE", 10)
+    monkeypatch.setattr(runs, "PROBES", 5)
     stretch(50, old=False)
     stretch(1, old=True)
     stretch(50, old=False)
@@ -242,11 +242,11 @@ def test_a_call_costs_the_same_however_long_the_table_is(queries: Any) -> None:
     for more in (1000, 6000):
         stretch(more, old=False)
         with queries() as captured:
-            history.prune(NOW, using="default")
+            runs.prune(NOW, using="default")
         looks.append(len(captured.captured_queries))
     stretch(6000, old=True)
     with queries() as captured:
-        history.prune(NOW, using="default")
+        runs.prune(NOW, using="default")
     assert looks == [3, 3]
     # Some halve the way between two places, and no more of them are needed for a longer table
     # than the logarithm of its length says.
@@ -260,7 +260,7 @@ def test_nothing_reads_the_whole_table(queries: Any) -> None:
         with connection.cursor() as cursor:
             cursor.execute("ANALYZE t_task_run")
     with queries() as captured:
-        history.prune(NOW, using="default")
+        runs.prune(NOW, using="default")
     reads = [each["sql"] for each in captured.captured_queries if "ORDER BY id" in each["sql"]]
     assert len(reads) > 3
     for sql in reads:
@@ -294,13 +294,13 @@ def test_lines_that_somebody_holds_locked_stay_for_the_next_time(elsewhere: Else
     holding = elsewhere(hold)
     assert locked.wait(DEADLINE)
     try:
-        elsewhere(history.prune, NOW, using="default").result(DEADLINE / 2)
+        elsewhere(runs.prune, NOW, using="default").result(DEADLINE / 2)
         left = numbers()
     finally:
         done.set()
     holding.result(DEADLINE)
     assert left == ["1", "2"]
-    history.prune(NOW, using="default")
+    runs.prune(NOW, using="default")
     assert numbers() == []
 
 
@@ -319,9 +319,9 @@ def test_nothing_is_tried_again_when_somebody_is_in_the_way(
     monkeypatch.setattr(Dialect, "execute", refuse)
     monkeypatch.setattr(Dialect, "is_contention", lambda self, error: True)
     if step == "prune":
-        assert not history.prune(NOW, using="default")
+        assert not runs.prune(NOW, using="default")
     else:
         with pytest.raises(OperationalError):
-            history.record([a_line()], using="default")
+            runs.record([a_line()], using="default")
     assert len(tries) == 1
     assert numbers() == ["1"]
