@@ -223,7 +223,8 @@ def _take(
     taken = dialect.execute(template, [*_take_params(dialect, claimer, now), *params])
     ours: Collection[int] = ids if taken == len(ids) else _still_ours(dialect, claimer, ids)
     # Somebody may have added to a row of ours since: then its version has moved on, our finish
-    # will not match, and the row is released. So the version is the one we wrote, not one we read.
+    # will not match, and the row is handed over. So the version is the one we wrote, not the one
+    # we read.
     written = [(row[0], row[1] + 1, *row[2:]) for row in rows if row[0] in ours]
     return _claims(dialect, lane, written, claimer, now)
 

@@ -1,7 +1,7 @@
 """Write how runs ended. Fenced: a worker that lost its claim changes nothing.
 
 Races, all of them while the handler ran: the task was added again (its version moved, it is still
-ours: *release* it, so that what was added runs), cancelled (CANCELLING: releasing deletes it),
+ours: *hand it over*, so that what was added runs), cancelled (CANCELLING: it is removed),
 paused (PAUSING: whatever we write becomes PAUSED), or we were taken for dead (its owner is
 another: *lost*, an event and never a write).
 """
@@ -52,11 +52,11 @@ class Ended(NamedTuple):
 class Finished(NamedTuple):
     """Ends that a finish did not write as asked, by id.
 
-    ``released`` rows had moved but were still ours; ``lost`` ones belong to somebody else now, or
-    to nobody; ``locked`` ones were stepped over.
+    ``handed_over`` rows had moved but were still ours; ``lost`` ones belong to somebody else now,
+    or to nobody; ``locked`` ones were stepped over.
     """
 
-    released: set[int]
+    handed_over: set[int]
     lost: set[int]
     locked: set[int]
 
@@ -85,11 +85,11 @@ def finish(ended: Sequence[Ended], now: datetime, *, using: str, careful: bool =
         missed: list[Claimed] = []
         if len(matched) < len(ended):
             missed = [end.claimed for end in ended if end.claimed.id not in matched]
-        released = release(dialect, missed, now)
-        lost = {claimed.id for claimed in missed} - released
+        handed_over = hand_over_moved(dialect, missed, now)
+        lost = {claimed.id for claimed in missed} - handed_over
         lines = [end.line for end in ended if end.line and end.claimed.id not in lost]
         runs.write(dialect, lines)
-        return Finished(released, lost, locked)
+        return Finished(handed_over, lost, locked)
 
 
 def await_claim(claimed: Claimed, *, using: str) -> None:
@@ -109,13 +109,13 @@ def finish_inside(end: Ended, now: datetime, *, using: str) -> bool:
     """Write the end of an ``atomic`` run inside its transaction, guarded by ownership.
 
     True if the end was written; False if the row had been added again, cancelled or moved, and was
-    released instead: the run's effects stand either way. Raises ClaimLost, for the caller to roll
-    back, when the row is no longer ours: then somebody else runs the task.
+    handed over instead: the run's effects stand either way. Raises ClaimLost, for the caller to
+    roll back, when the row is no longer ours: then somebody else runs the task.
     """
     result = finish([end], now, using=using)
     if result.lost:
         raise ClaimLost(f"{end.claimed} was taken over while it ran")
-    return not result.released
+    return not result.handed_over
 
 
 def is_ours(claimed: Claimed, *, using: str) -> bool:
@@ -128,7 +128,7 @@ def is_ours(claimed: Claimed, *, using: str) -> bool:
         return bool(_owned(dialect_of(using), [claimed]))
 
 
-def release(dialect: Dialect, claims: Sequence[Claimed], now: datetime) -> set[int]:
+def hand_over_moved(dialect: Dialect, claims: Sequence[Claimed], now: datetime) -> set[int]:
     """Give up rows that moved under us but are still ours; returns their ids.
 
     CANCELLING rows go; the others wait again with the ``when`` and ``biz_ext`` somebody set. Must

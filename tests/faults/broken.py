@@ -53,13 +53,13 @@ def finish_by_id() -> None:
     finish.remove = remove
 
 
-def no_release() -> None:
+def no_hand_over() -> None:
     """A row that moved while it ran is not given up by its owner."""
 
-    def release(dialect: Any, keys: Iterable[Any], now: Any) -> set[int]:
+    def hand_over_moved(dialect: Any, keys: Iterable[Any], now: Any) -> set[int]:
         return set()
 
-    finish.release = release
+    finish.hand_over_moved = hand_over_moved
 
 
 def rescue_at_once() -> None:
@@ -104,7 +104,7 @@ GUARDS: dict[str, Callable[[], None]] = {
     for function in (
         add_without_version,
         finish_by_id,
-        no_release,
+        no_hand_over,
         rescue_at_once,
         forgotten_ends,
         waits_with_the_heartbeat,

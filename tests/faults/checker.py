@@ -186,7 +186,7 @@ def duplicates(history: History) -> Iterator[Accusation]:
     accepted = [
         end
         for end in history.ends
-        if end.verdict in ("accepted", "released") and end.claim[0] not in history.reused_ids
+        if end.verdict in ("accepted", "handed_over") and end.claim[0] not in history.reused_ids
     ]
     for claim, count in Counter(end.claim for end in accepted).items():
         if count > 1:
@@ -224,7 +224,7 @@ def told(history: History) -> Iterator[Accusation]:
     ends = {
         end.claim
         for end in history.ends
-        if end.verdict in ("accepted", "released") and end.outcome not in ("GiveBack", "Again")
+        if end.verdict in ("accepted", "handed_over") and end.outcome not in ("GiveBack", "Again")
     }
     least = Counter(keys[claim] for claim in ends if claim in keys)
     least.update(effect[0] for effect in history.effects if effect[0][0] in ATOMIC)
@@ -264,7 +264,7 @@ def effects_twice(history: History) -> Iterator[Accusation]:
 def unreleased(history: History) -> Iterator[Accusation]:
     """An end is refused only if the worker may have been taken for dead, or had written it before.
 
-    A row that was only added again is *released* by its owner, at once.
+    A row that was only added again is *handed over* by its owner, at once.
     """
     in_doubt = {end.claim for end in history.ends if end.verdict == "unknown"}
     for end in history.ends:

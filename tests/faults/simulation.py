@@ -136,7 +136,7 @@ class Simulation:
         verdict = "lost"
         if row is not None and (row.id, row.owner) == (run.id, run.worker):
             same = row.version == run.version and not row.going
-            verdict = "accepted" if same else "released"
+            verdict = "accepted" if same else "handed_over"
             row.owner = None
             row.version += 1
             if same or row.going:

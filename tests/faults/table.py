@@ -55,7 +55,7 @@ by key.
 
 The checker is tested itself: it must see each of a set of broken histories, and it must see it
 when one guard is taken out of the product (the version of an add, the owner in a finish, the
-release of a moved row, the rule who may rescue), when a heartbeat waits for something else, and
+hand-over of a moved row, the rule who may rescue), when a heartbeat waits for something else, and
 when a worker keeps an end to itself.
 
 This run: {day:%d %B %Y}, seed {seed}; {versions}; {cores} cores, which workers, clients and

@@ -89,7 +89,7 @@ def two_leases(world: World, broken: str) -> None:
 
 CASES = [
     ("add_without_version", added_again_while_it_runs, "lost"),
-    ("no_release", added_again_while_it_runs, "unreleased"),
+    ("no_hand_over", added_again_while_it_runs, "unreleased"),
     ("finish_by_id", finished_by_a_zombie, "overlap"),
     ("rescue_at_once", everybody_silent, "hasty"),
     ("forgotten_ends", one_quick_task, "stuck"),

@@ -44,7 +44,7 @@ def _watched_finish(finish: Any) -> Any:
 
 
 def _verdict(row: int, result: Any) -> str:
-    for name in ("released", "lost", "locked"):
+    for name in ("handed_over", "lost", "locked"):
         if row in getattr(result, name):
             return name
     return "accepted"

@@ -207,13 +207,13 @@ class Reference:
     def finish(
         self, claim: Claim, outcome: str, *, when: int = 0, biz_ext=None, error="", scheduled=None
     ) -> str:
-        """ "as asked", "released" or "lost"."""
+        """ "as asked", "handed over" or "lost"."""
         key, row = self.by_id(claim.id)
         if row is None or (row.claimed_by, row.claim_second) != (claim.owner, claim.second):
             return "lost"
         if row.version != claim.version or row.status == CANCELLING:
             self._release(key, row)
-            return "released"
+            return "handed over"
         if outcome == "done":
             del self.rows[key]
             return "as asked"

@@ -1,4 +1,4 @@
-"""Claiming: design section 4, the row "claim", and section 7, lanes."""
+"""Claiming, and the lanes to claim from."""
 
 import random
 

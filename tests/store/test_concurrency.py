@@ -464,7 +464,7 @@ def test_a_careful_finish_steps_over_a_locked_row(held, impatient, outcome):
         result = finish(ends, NOW, using="default", careful=True)
         assert result == Finished(set(), {gone.id}, {locked.id})
 
-    assert finish(ends[:1], NOW, using="default").released == {locked.id}
+    assert finish(ends[:1], NOW, using="default").handed_over == {locked.id}
     assert the_row("locked").biz_ext == "added"
 
 

@@ -1,4 +1,4 @@
-"""Cancel, pause, resume, move and requeue: design section 4."""
+"""Cancel, pause, resume, move and requeue."""
 
 import pytest
 from django.db.models import Q

@@ -1,4 +1,4 @@
-"""Finishing, giving back and releasing: design section 4, the rows "finish" and "release"."""
+"""Finishing, giving back and handing over."""
 
 import pytest
 from django.db import transaction
@@ -257,7 +257,7 @@ def test_nothing_to_finish_is_nothing(careful):
     assert finish([], NOW, using="default", careful=careful) == AS_ASKED
 
 
-def test_only_the_rows_that_moved_are_released_or_lost(careful):
+def test_only_the_rows_that_moved_are_handed_over_or_lost(careful):
     done, moved, gone, taken = (a_claim(name) for name in ("done", "moved", "gone", "taken"))
     add_again(biz_num="moved", when=later(60))
     table(biz_num="gone").delete()
@@ -393,7 +393,7 @@ def test_an_atomic_run_writes_its_own_end():
     assert not there_is()
 
 
-def test_an_atomic_run_whose_task_was_added_again_stands_and_releases_it():
+def test_an_atomic_run_whose_task_was_added_again_stands_and_hands_it_over():
     claimed = a_claim()
     add_again(when=later(99), biz_ext="2")
 

@@ -308,7 +308,7 @@ class Protocol(RuleBasedStateMachine):
         return GiveBack(), "give back", {}
 
     def end(self, data, items):
-        ends, expected = [], {"as asked": set(), "released": set(), "lost": set()}
+        ends, expected = [], {"as asked": set(), "handed over": set(), "lost": set()}
         for item in items:
             outcome, kind, arguments = self.outcome(data, item)
             ends.append(Ended(item, outcome))
@@ -319,7 +319,7 @@ class Protocol(RuleBasedStateMachine):
                 assert (item.id, item.version) not in self.accepted
                 self.accepted.add((item.id, item.version))
         result = finish(ends, self.now, using=USING, careful=data.draw(st.booleans()))
-        assert result == (expected["released"], expected["lost"], set())
+        assert result == (expected["handed over"], expected["lost"], set())
         self.settled += items
 
     def finish(self, data):

@@ -216,7 +216,7 @@ def finishing(do: Caller, texts: Texts) -> None:
     assert not do(finish.is_cancelled, claims[0])
     do(finish.await_claim, claims[0])
     assert do(finish.is_ours, claims[0])
-    # The last but one was added again meanwhile: it is released.
+    # The last but one was added again meanwhile: it is handed over.
     do(upsert.upsert, [new(texts, str(len(ends) - 2))], OnConflict.REPLACE, NOW)
     for careful in (False, True):
         batch = [Ended(*end) for end in zip(claims, ends, strict=True)]

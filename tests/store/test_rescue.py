@@ -1,4 +1,4 @@
-"""Rescuing: design section 4, the rows "rescue", and "Poison and its neighbours"."""
+"""Rescuing: rows of dead workers, suspects and their neighbours."""
 
 import pytest
 

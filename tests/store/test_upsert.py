@@ -1,4 +1,4 @@
-"""Adding by key: design section 4, the rows "add"."""
+"""Adding by key."""
 
 import pytest
 from django.db import DatabaseError, connection, transaction

@@ -96,10 +96,10 @@ def test_whatever_is_done_to_it_counts(step: str) -> None:
     assert the_row().version == LAST + 1
 
 
-def test_it_is_released_rescued_and_given_back() -> None:
+def test_it_is_handed_over_rescued_and_given_back() -> None:
     mine = a_claim(version=LAST)
     api.add_task(Task(biz_code=CODE, biz_num="1", when=NOW))
-    assert finish([Ended(mine, Done())], NOW, using="default").released == {mine.id}
+    assert finish([Ended(mine, Done())], NOW, using="default").handed_over == {mine.id}
     for number, take_from in enumerate(
         [
             lambda: len(rescue([WORKER], lambda orphan: 9, NOW, using="default").freed),
