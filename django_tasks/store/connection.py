@@ -51,6 +51,18 @@ def drop_connection(using: str) -> None:
         connections[using].close()
 
 
+def drop_connections() -> None:
+    """Close this thread's connections after an error of a database, whatever a ping would say.
+
+    A former primary that is read-only after a switchover answers each ping, and refuses each write.
+    Django itself forgets an error with the rollback that follows it.
+    """
+    for connection in connections.all(initialized_only=True):
+        if not connection.in_atomic_block:
+            with suppress(Error):
+                connection.close()
+
+
 def own_connections() -> list[BaseDatabaseWrapper]:
     """This thread's connections to all databases, open or not.
 

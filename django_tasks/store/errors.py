@@ -6,7 +6,14 @@ character that a column cannot take, which is the class of a broken connection.
 
 from enum import Enum
 
-from django.db import DataError, Error, IntegrityError, InterfaceError, OperationalError
+from django.db import (
+    DataError,
+    Error,
+    IntegrityError,
+    InterfaceError,
+    InternalError,
+    OperationalError,
+)
 
 from django_tasks.store.dialects import judge_of
 
@@ -49,3 +56,14 @@ def was_cut_off(error: BaseException, *, using: str) -> bool:
     waiting helps: half as many rows may fit.
     """
     return isinstance(error, Error) and judge_of(using).was_cut_off(error.__cause__ or error)
+
+
+def is_refusal(error: Exception, *, using: str) -> bool:
+    """Tell if an error may be the database's and not the handler's.
+
+    Of PostgreSQL's InternalError only a part is: a transaction that has become read-only is, by a
+    switchover; one that an error has broken which the handler has caught is not.
+    """
+    if isinstance(error, InternalError):
+        return kind_of(error, using=using) is Kind.WORLD
+    return isinstance(error, OperationalError | InterfaceError)

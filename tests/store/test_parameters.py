@@ -342,6 +342,7 @@ def public() -> set[str]:
         "connection.take_connection",
         "connection.keep_connection",
         "connection.drop_connection",
+        "errors.is_refusal",
         "errors.kind_of",
         "errors.was_cut_off",
         "transactions.is_contention",

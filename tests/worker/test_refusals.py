@@ -10,13 +10,9 @@ from django.db import OperationalError, connections
 from django_tasks.store.finish import Ended, finish
 from django_tasks.values.outcomes import Settled
 from django_tasks.values.status import Status
-from django_tasks.worker import execution
-from django_tasks.worker.execution import (
-    LONGEST_AFTER_REFUSAL,
-    MOST_REFUSALS,
-    Refusals,
-    Runner,
-)
+from django_tasks.worker import endings, execution
+from django_tasks.worker.execution import Runner
+from django_tasks.worker.refusals import LONGEST_DELAY, MOST_REFUSALS, Refusals
 from tests.factories import table
 from tests.worker.conftest import Register
 from tests.worker.parts import USING, added, ago, claimed, joined, runner, stored
@@ -38,7 +34,8 @@ def refusing(monkeypatch: pytest.MonkeyPatch) -> Callable[[Once], Ended]:
             raise OperationalError("the quota of this project is used up")
 
         with monkeypatch.context() as patch:
-            patch.setattr(execution, "drop_connections", lambda: None)
+            for module in (endings, execution):
+                patch.setattr(module, "drop_connections", lambda: None)
             patch.setattr(connection, "_commit", refuse)
             return run()
 
@@ -74,7 +71,7 @@ def test_each_time_it_comes_later_and_costs_no_attempt_until_it_has_come_often(
     register(lambda task: timedelta(hours=1), atomic=True, max_attempts=2, backoff=0)
     task = Task()
     delays = [round(task.once(refusing)) for _ in range(MOST_REFUSALS - 1)]
-    longest = LONGEST_AFTER_REFUSAL.total_seconds()
+    longest = LONGEST_DELAY.total_seconds()
     assert delays == [min(2**number, longest) for number in range(MOST_REFUSALS - 1)]
     assert (stored().status, stored().attempts, stored().last_error) == (Status.PENDING, 0, "")
     task.once(refusing)

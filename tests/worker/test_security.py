@@ -22,7 +22,7 @@ from django_tasks.values.status import Status
 from django_tasks.worker import finisher as finisher_module
 from django_tasks.worker.claiming import Claiming
 from django_tasks.worker.coroutines import EventLoop
-from django_tasks.worker.execution import ERROR_LENGTH
+from django_tasks.worker.error_text import ERROR_LENGTH
 from django_tasks.worker.finisher import Finisher
 from tests.factories import table
 from tests.worker.conftest import Register

@@ -1,0 +1,111 @@
+"""The consequences of an end: the next try, the next time, the signals, the hook, the log."""
+
+from collections.abc import Callable
+from datetime import datetime, timedelta
+from inspect import iscoroutine
+from typing import Any
+
+from django.db import InterfaceError, InternalError, OperationalError
+
+from django_tasks import logs, signals
+from django_tasks.backoff import Exponential, seconds
+from django_tasks.clock import Clock
+from django_tasks.exceptions import RetryLater, TaskTypeError, TaskValueError
+from django_tasks.handlers.base import may_retry, retry_delay
+from django_tasks.store.connection import drop_connections
+from django_tasks.timezones import aware
+from django_tasks.values.outcomes import Done, Fail, Reschedule, Retry
+from django_tasks.worker.coroutines import EventLoop
+from django_tasks.worker.error_text import error_text
+from django_tasks.worker.misfires import UnreadableSchedule, following
+from django_tasks.worker.run import End, Run, Standing
+
+LONGEST_DELAY = timedelta(days=3650)
+
+
+class Endings:
+    """Called by all executor threads at once."""
+
+    def __init__(self, standing: Standing, loop: EventLoop) -> None:
+        self._standing = standing
+        self._loop = loop
+
+    def succeeded(self, end: End, duration: float) -> None:
+        """Tell of a run whose handler has returned after ``duration`` seconds."""
+        run = end.run
+        _warn_if_slow(run, duration)
+        match end.outcome:
+            case Done():
+                logs.succeeded(run.task, duration)
+                run.tell(signals.task_succeeded, seconds=duration)
+            case Reschedule(when):
+                logs.rescheduled(run.task, duration, when)
+                run.tell(signals.task_rescheduled, seconds=duration, when=when)
+
+    def failed(self, run: Run, error: BaseException, duration: float) -> End:
+        """The end of a run that has failed with ``error`` after ``duration`` seconds."""
+        if isinstance(error, OperationalError | InterfaceError | InternalError):
+            drop_connections()
+        _warn_if_slow(run, duration)
+        end = self._after_failure(run, error)
+        match end.outcome:
+            case Retry(when):
+                run.tell(signals.task_retried, seconds=duration, when=when, exception=error)
+            case Fail() | Reschedule():
+                self._on_failure(run, error)
+                run.tell(signals.task_failed, seconds=duration, exception=error)
+        return end
+
+    def _after_failure(self, run: Run, error: BaseException) -> End:
+        """Try again, or was that the last attempt? A schedule goes on all the same."""
+        attempt = run.claimed.attempts + 1
+        is_left = attempt < run.policy.max_attempts
+        text = error_text(error)
+        if is_left and not isinstance(error, UnreadableSchedule) and may_retry(run.handler, error):
+            return End(run, Retry(self._time_to_retry(run, error, attempt), text))
+        try:
+            end = following(run, self._standing.clock, error=text, counts_as="failed")
+        except Exception as defect:  # noqa: BLE001 - a user's trigger may raise anything
+            return End(run, Fail(error_text(defect)))
+        return end or End(run, Fail(text))
+
+    def _time_to_retry(self, run: Run, error: BaseException, attempt: int) -> datetime:
+        if isinstance(error, RetryLater):
+            try:
+                return moment_of("RetryLater", error.when, self._standing.clock)
+            except (TaskValueError, OverflowError):
+                logs.backoff_failed(run.task)
+        return self._standing.clock.now() + _delay(run, attempt)
+
+    def _on_failure(self, run: Run, error: BaseException) -> None:
+        try:
+            hook: Callable[..., Any] = run.handler.on_failure  # it may be async
+            if iscoroutine(answer := hook(run.task, error)):
+                self._loop.run(answer, None)
+        except BaseException:  # noqa: BLE001 - the hook's failure changes nothing
+            logs.hook_failed("on_failure", run.task)
+
+
+def moment_of(field: str, answer: Any, clock: Clock) -> datetime:
+    """A time that a handler gave, as aware UTC. Raises TaskTypeError and TaskValueError."""
+    if isinstance(answer, timedelta):
+        answer = clock.now() + answer
+    elif not isinstance(answer, datetime):
+        raise TaskTypeError(field, answer, "must return None, a datetime, a timedelta or Stop")
+    return aware(field, answer)
+
+
+def _warn_if_slow(run: Run, duration: float) -> None:
+    limit = run.timeout
+    if limit is not None and duration > limit:
+        logs.took_too_long(run.task, duration, limit)
+
+
+def _delay(run: Run, attempt: int) -> timedelta:
+    """The handler's backoff, or the default one if that fails: a task must not be lost over it."""
+    try:
+        delay = seconds(retry_delay(run.handler, attempt))
+    except Exception:  # noqa: BLE001 - a user's backoff may raise anything
+        logs.backoff_failed(run.task)
+        delay = Exponential().delay(attempt)
+    return timedelta(seconds=min(delay, LONGEST_DELAY.total_seconds()))

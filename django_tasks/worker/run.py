@@ -1,0 +1,73 @@
+"""One run of one task: the facts that its steps share. Frozen: a step returns another one."""
+
+from datetime import datetime
+from typing import Any, NamedTuple, Protocol
+
+from django_tasks import logs, signals
+from django_tasks.clock import Clock, Tick
+from django_tasks.handlers.base import TaskHandler, time_limit
+from django_tasks.handlers.recurrence import Recurrence, policy_of
+from django_tasks.handlers.running_task import RunningTask
+from django_tasks.schedules.policies import Policy
+from django_tasks.values.claimed import Claimed
+from django_tasks.values.outcomes import Outcome
+
+
+class Standing(Protocol):
+    """The side of a worker that a run asks: its id, its lease and its clock."""
+
+    @property
+    def worker_id(self) -> int: ...
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def clock(self) -> Clock: ...
+
+    def is_valid(self) -> bool: ...
+
+
+class Run(NamedTuple):
+    """A claim, its handler, and what was done so far about times that have passed (``missed``)."""
+
+    claimed: Claimed
+    handler: TaskHandler
+    task: RunningTask
+    started: Tick
+    using: str
+    missed: tuple[str, ...] = ()
+    recurrence: Recurrence | None = None
+
+    @property
+    def policy(self) -> Policy:
+        """The policy of its row, and of its handler where the row has none."""
+        return self.recurrence.policy if self.recurrence else policy_of(self.handler)
+
+    @property
+    def timeout(self) -> float | None:
+        """Seconds, as ``policy`` says. Asked for in every run, and most have no schedule."""
+        return self.recurrence.policy.timeout if self.recurrence else time_limit(self.handler)
+
+    def tell(self, signal: Any, **facts: Any) -> None:
+        """Send a signal about this run."""
+        if signal.receivers:  # quicker than has_listeners(), for there are two signals a run
+            signals.tell(signal, type(self.handler), task=self.task, using=self.using, **facts)
+
+    def having_missed(self, action: str, now: datetime) -> "Run":
+        """This run, once ``action`` was taken about times that have passed by ``now``."""
+        late = self.lateness(now)
+        logs.missed(self.task, late, action)
+        self.tell(signals.task_missed, lateness=late, action=action)
+        return self._replace(missed=(*self.missed, action))
+
+    def lateness(self, now: datetime) -> float:
+        """Seconds; of a run for the last of several missed times, since that time."""
+        return (now - max(self.claimed.when, self.claimed.intended_time)).total_seconds()
+
+
+class End(NamedTuple):
+    """The run as it was at its end, and its outcome."""
+
+    run: Run
+    outcome: Outcome
