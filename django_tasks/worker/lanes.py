@@ -1,27 +1,69 @@
-"""The lanes that a worker serves, and a word in the log where others find none."""
+"""The lanes that a worker serves: found by a look now and then, and relied on in between."""
 
 from datetime import datetime
-from typing import NamedTuple
 
 from django_tasks import logs
+from django_tasks.clock import Clock
 from django_tasks.handlers.registry import get_task_handlers
-from django_tasks.host.clocks import ticks
 from django_tasks.store import lanes as store
 from django_tasks.store.lanes import Lane
 from django_tasks.store.pauses import Scope
 from django_tasks.worker.config import WorkerConfig
 
+# As long as claims come back full, a more urgent task can wait for a moment: this long between two
+# looks for lanes; and where looks take long (PostgreSQL's walk over deleted rows, until it is
+# vacuumed) as long as keeps them to this share of the time, but no longer than a fifth of a second.
+LANES_SECONDS = 0.02
+LANES_SHARE = 0.02
+LONGEST_LANES_SECONDS = 0.2
+
 
 class Lanes:
     """Used by the poller thread alone."""
 
-    def __init__(self, config: WorkerConfig) -> None:
+    def __init__(self, config: WorkerConfig, clock: Clock) -> None:
         self._config = config
+        self._clock = clock
+        # Found by the last look and not used up, the time of the next look, and whether the last
+        # claim has left due tasks behind.
+        self._known: list[Lane] = []
+        self._next_look = float("-inf")
+        self._has_more = False
         self._known_unknown: set[str] = set()
-        # What was paused at the last look.
+        # Paused at the last look.
         self._pauses: frozenset[Scope] = frozenset()
 
-    def look(self, now: datetime) -> list[Lane]:
+    def foreseen(self, soon: datetime) -> list[Lane]:
+        """Lanes that the worker has slept for, once: known without a look, a statement sooner."""
+        if self._has_more:
+            return []
+        known, self._known = self._known, []
+        return [lane for lane in known if lane.first <= soon]
+
+    def recent(self, now: datetime) -> list[Lane]:
+        """The lanes of the last look, or of a new one if it is time for that."""
+        begun = self._clock.monotonic()
+        if not self._has_more or begun > self._next_look:
+            self._known = self._look(now)
+            ended = self._clock.monotonic()
+            fair = (ended - begun) / LANES_SHARE
+            self._next_look = ended + min(LONGEST_LANES_SECONDS, max(LANES_SECONDS, fair))
+        return self._known
+
+    def rely(self) -> None:
+        """Take it that claims leave due tasks behind, unless ``use_up`` says otherwise."""
+        self._has_more = True
+
+    def use_up(self) -> None:
+        """A claim has found less than it wanted: look for lanes before the next one."""
+        self._has_more, self._known = False, []
+
+    def doubt(self) -> bool:
+        """Look before the next claim; tell if lanes were relied on until now."""
+        relied, self._has_more = self._has_more, False
+        return relied
+
+    def _look(self, now: datetime) -> list[Lane]:
         """The lanes that have pending tasks, are not paused, and are for this worker."""
         lanes, pauses = store.look(using=self._config.using)
         self._tell_pauses(pauses)
@@ -50,73 +92,3 @@ class Lanes:
             self._known_unknown.add(lane.biz_code)
             due = store.count_due(lane, now, using=self._config.using)
             logs.unknown_code(self._config.using, lane.biz_code, due)
-
-
-# How long a lane is left alone whose claim has failed with an error of its own, in seconds; doubled
-# each time.
-FIRST_PAUSE = 1.0
-LONGEST_PAUSE = 60.0
-
-
-class Trouble(NamedTuple):
-    """The next try of a lane, by the host's clock, and the pause that ends then, in seconds."""
-
-    until: float
-    pause: float
-
-
-class Troubled:
-    """Lanes whose claims fail for a reason of their own. Used by the poller thread alone."""
-
-    def __init__(self, using: str) -> None:
-        self._using = using
-        self._known: dict[tuple[str, int, str], Trouble] = {}
-
-    def is_open(self, lane: Lane) -> bool:
-        """Tell if it is time to claim from ``lane``."""
-        return not self._known or ticks() >= self._known.get(lane[:3], _NO_TROUBLE).until
-
-    def closed_for(self, lane: Lane) -> float:
-        """Seconds until it is time to claim from ``lane``."""
-        return max(0.0, self._known.get(lane[:3], _NO_TROUBLE).until - ticks())
-
-    def note(self, lane: Lane, error: Exception) -> None:
-        """Leave ``lane`` alone for a while."""
-        known = self._known.get(lane[:3], _NO_TROUBLE)
-        pause = min(LONGEST_PAUSE, 2 * known.pause)
-        self._known[lane[:3]] = Trouble(ticks() + pause, pause)
-        logs.lane_failed(self._using, lane.biz_code, lane.queue, error, pause)
-
-    def forget(self, lane: Lane) -> None:
-        """The lane is well again."""
-        if self._known:
-            self._known.pop(lane[:3], None)
-
-
-class Portions:
-    """The size of a claim, lane by lane. Used by the poller thread alone.
-
-    Less where the server cuts the claim off, which takes longer than its bound: repeated at the
-    same size it would never end. Of each lane by itself, or the claims of another one that go well
-    would have this one's grow again.
-    """
-
-    def __init__(self, most: int) -> None:
-        self._most = most
-        self._known: dict[tuple[str, int, str], int] = {}
-
-    def of(self, lane: Lane) -> int:
-        """The number of tasks of ``lane`` that may be claimed at once."""
-        return self._known.get(lane[:3], self._most)
-
-    def halve(self, lane: Lane, tried: int) -> None:
-        """A claim of ``tried`` tasks was cut off."""
-        self._known[lane[:3]] = max(1, tried // 2)
-
-    def grow(self, lane: Lane) -> None:
-        """A claim has brought something."""
-        if self._known and (portion := 2 * self._known.pop(lane[:3], self._most)) < self._most:
-            self._known[lane[:3]] = portion
-
-
-_NO_TROUBLE = Trouble(float("-inf"), FIRST_PAUSE / 2)

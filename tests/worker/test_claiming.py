@@ -13,15 +13,11 @@ from django_tasks.models import Task
 from django_tasks.store import claim as store
 from django_tasks.store import errors
 from django_tasks.store.dialects.postgresql import PostgreSQL
-from django_tasks.worker import claiming, suspects
-from django_tasks.worker.claiming import (
-    ASIDE_SECONDS,
-    CONTESTED_SECONDS,
-    LONGEST_LANES_SECONDS,
-    LONGEST_LEAD,
-    Claiming,
-)
+from django_tasks.worker import lane_claims, suspects
+from django_tasks.worker.claiming import Claiming
 from django_tasks.worker.finisher import Finisher
+from django_tasks.worker.idling import ASIDE_SECONDS, CONTESTED_SECONDS, LONGEST_LEAD
+from django_tasks.worker.lanes import LONGEST_LANES_SECONDS
 from django_tasks.worker.membership import Membership
 from django_tasks.worker.poller import Poller
 from tests.factories import table
@@ -354,7 +350,7 @@ def test_what_somebody_holds_locked_is_looked_for_less_and_less_often(
     register(lambda task: None)
     added()
     claimer = Claimer(poll_interval=1.0)
-    monkeypatch.setattr("django_tasks.worker.claiming.uniform", lambda least, most: most)
+    monkeypatch.setattr("django_tasks.worker.idling.uniform", lambda least, most: most)
     with monkeypatch.context() as locked:
         locked.setattr("django_tasks.store.claim.claim", lambda *args, **kwargs: [])
         pauses = [claimer.claim() for _ in range(20)]
@@ -392,7 +388,7 @@ def test_who_came_in_vain_steps_aside_for_its_peers_until_it_has_had_something(
         worker_row()
     membership.beat("running", {})
     claimer = Claimer(membership, poll_interval=0.5)
-    monkeypatch.setattr("django_tasks.worker.claiming.uniform", lambda least, most: most)
+    monkeypatch.setattr("django_tasks.worker.idling.uniform", lambda least, most: most)
     with monkeypatch.context() as others:
         others.setattr("django_tasks.store.claim.claim", lambda *args, **kwargs: [])
         vain = claimer.claim()
@@ -627,7 +623,7 @@ def test_an_error_of_no_known_kind_may_be_the_sessions_own(
     register(lambda task: None)
     added()
     claimer = Claimer()
-    monkeypatch.setattr(claiming, "drop_connection", drops.append)
+    monkeypatch.setattr(lane_claims, "drop_connection", drops.append)
     monkeypatch.setattr(store, "claim", fails)
     claimer.claim()
     assert drops == dropped
@@ -653,7 +649,7 @@ def test_what_was_claimed_by_a_statement_that_failed_after_its_commit_goes_back(
         assert len(claim(*args, **kwargs)) == 1
         raise error
 
-    monkeypatch.setattr(claiming, "drop_connection", lambda using: None)
+    monkeypatch.setattr(lane_claims, "drop_connection", lambda using: None)
     with monkeypatch.context() as patch:
         patch.setattr(store, verb, loses_its_answer)
         poller._claiming.look_for_suspects()

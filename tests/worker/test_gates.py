@@ -93,7 +93,7 @@ def test_a_limit_does_not_count_as_others_being_quicker(register: Register) -> N
     claimer = Claimer()
     for _ in range(9):
         claimer.claim()
-    assert claimer.claiming._in_vain == 0
+    assert claimer.claiming._idling.in_vain == 0
 
 
 def test_the_end_of_a_run_here_opens_it_in_the_same_cycle(register: Register, world: Ticks) -> None:

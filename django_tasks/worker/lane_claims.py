@@ -1,0 +1,118 @@
+"""Claims from one lane, whose errors are its own if they can be."""
+
+from collections.abc import Callable
+from datetime import datetime
+from functools import partial
+
+from django_tasks.store import claim as store
+from django_tasks.store.claim import Claimer
+from django_tasks.store.connection import drop_connection
+from django_tasks.store.errors import Kind, kind_of, was_cut_off
+from django_tasks.store.lanes import Lane
+from django_tasks.values.claimed import Claimed
+from django_tasks.worker.config import WorkerConfig
+from django_tasks.worker.gates import Gates
+from django_tasks.worker.suspects import Suspects
+from django_tasks.worker.trouble import Portions, Troubled
+
+
+class LaneClaims:
+    """Used by the poller thread alone."""
+
+    def __init__(
+        self, config: WorkerConfig, gates: Gates, suspects: Suspects, unsure: Callable[[], None]
+    ) -> None:
+        """``unsure`` is called when a claim may have been stored although it has failed."""
+        self._config = config
+        self._gates = gates
+        self._suspects = suspects
+        self._unsure = unsure
+        self._troubled = Troubled(config.using)
+        # Of the suspects of a lane: those that cannot be claimed must not close it for the others.
+        self._troubled_suspects = Troubled(config.using)
+        self._portions = Portions(config.batch_size)
+
+    def is_open(self, lane: Lane) -> bool:
+        """Tell if it is worth while to claim from ``lane``."""
+        return self._gates.is_open(lane) and self._troubled.is_open(lane)
+
+    def closed_for(self, lane: Lane) -> float:
+        """Seconds until it is; 0 or less: it is now."""
+        return max(self._gates.closed_for(lane), self._troubled.closed_for(lane))
+
+    def portion(self, lane: Lane, room: int) -> int:
+        """The number of tasks to claim at once where there is ``room``."""
+        return min(room, self._portions.of(lane))
+
+    def claim(
+        self, claimer: Claimer, lane: Lane, now: datetime, most: int, *, careful: bool
+    ) -> list[Claimed]:
+        """Claim up to ``most`` tasks of ``lane``; none if that fails for a reason of its own.
+
+        Raises the errors of the database that are not this lane's own.
+        """
+        claim = partial(self._claim_portion, claimer, lane, now, most, careful)
+        return self._claim_unless_troubled(self._troubled, lane, claim)
+
+    def claim_suspect(self, claimer: Claimer, now: datetime) -> list[Claimed]:
+        """Claim a row that was rescued twice, if some were seen and none is in hand."""
+        lane, troubled = self._suspects.take_lane(), self._troubled_suspects
+        if lane is None or not troubled.is_open(lane):
+            return []
+        claim = partial(self._suspects.claim, claimer, lane, now)
+        return self._claim_unless_troubled(troubled, lane, claim)
+
+    def _claim_unless_troubled(
+        self, troubled: Troubled, lane: Lane, claim: Callable[[], list[Claimed]]
+    ) -> list[Claimed]:
+        """Claim from one lane; an error that is this lane's own must not stop the others.
+
+        Race: the claim was committed before the error came, with its answer or over it. Then its
+        rows are strays.
+        """
+        try:
+            claims = claim()
+        except Exception as error:
+            kind = kind_of(error, using=self._config.using)
+            if kind in (Kind.WORLD, Kind.CONTENTION):
+                raise
+            self._unsure()
+            troubled.note(lane, error)
+            if kind is Kind.UNKNOWN:
+                # Perhaps this session's own fault, such as a plan that it keeps and a migration has
+                # made wrong. A ping would find nothing.
+                drop_connection(self._config.using)
+            return []
+        troubled.forget(lane)
+        return claims
+
+    def _claim_portion(
+        self, claimer: Claimer, lane: Lane, now: datetime, most: int, careful: bool
+    ) -> list[Claimed]:
+        """Claim from one lane, and note how much of it goes into one statement."""
+        try:
+            claims = self._claim_lane(claimer, lane, now, most, careful)
+        except Exception as error:
+            if was_cut_off(error, using=self._config.using):
+                self._portions.halve(lane, most)
+            raise
+        if claims:
+            self._portions.grow(lane)
+        return claims
+
+    def _claim_lane(
+        self, claimer: Claimer, lane: Lane, now: datetime, most: int, careful: bool
+    ) -> list[Claimed]:
+        using = self._config.using
+        if not self._gates.has_limit(lane):
+            return store.claim(claimer, lane, now, most, using=using, careful=careful)
+        # What waits in our buffer counts as running: no more than we could run ourselves. And
+        # carefully: a wait for a row at the gate would hold up everybody.
+        most = min(most, self._config.threads)
+        return self._gates.claim(
+            lane,
+            now,
+            lambda free: store.claim(
+                claimer, lane, now, min(free, most), using=using, careful=True
+            ),
+        )
