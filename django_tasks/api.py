@@ -56,7 +56,8 @@ from django_tasks.exceptions import (
 from django_tasks.handlers.base import Stop, TaskHandler, task_handler
 from django_tasks.handlers.registry import get_task_handlers, register_task_handler
 from django_tasks.handlers.running_task import RunningTask
-from django_tasks.locks.locking import Held, alock, lock
+from django_tasks.locks.held import Held
+from django_tasks.locks.locking import alock, lock
 from django_tasks.models import Pause, Task, TaskRun
 from django_tasks.store.aliases import write_alias
 from django_tasks.store.control import CancelResult

@@ -23,7 +23,7 @@ from django_tasks.api import (
     alock,
     lock,
 )
-from django_tasks.locks import locking, rows
+from django_tasks.locks import held, locking, rows
 from django_tasks.models import Lock
 from tests.integration.tasks import needs_a_server
 from tests.waiting import DEADLINE, eventually
@@ -62,7 +62,8 @@ def lost_lock(**wishes):
 @pytest.fixture
 def time(world, monkeypatch):
     """``world`` for locks too: the host's clock, and pauses that push it forward."""
-    monkeypatch.setattr(locking, "ticks", world)
+    for module in (held, locking):
+        monkeypatch.setattr(module, "ticks", world)
 
     def pause(seconds):
         world.ahead += seconds
