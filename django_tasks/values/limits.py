@@ -1,9 +1,10 @@
-"""How many tasks of a code may run, and start, in the whole cluster. Plain values, no Django.
+"""Limits of a code in the whole cluster: runs at once, and starts in a time. No Django.
 
-A rate is kept as one number, the moment up to which all starts have been given out, and starts are
-given out evenly. A bucket that fills up while nothing happens would let through almost twice the
-rate in the time that follows; here no stretch of time as long as the rate's, wherever it begins,
-sees more starts than the rate says.
+The rate is kept by GCRA, the generic cell rate algorithm: as one number, the moment up to which all
+starts have been given out (its "theoretical arrival time"). Starts are given out evenly. A bucket
+that fills up while nothing happens would let through almost twice the rate in the time that
+follows. Here no stretch of time as long as the rate's, wherever it begins, has more starts than the
+rate allows.
 """
 
 import re
@@ -41,15 +42,15 @@ class Rate(NamedTuple):
         return self.starts - self.together + 1
 
     def free(self, full_until: int, now: int) -> int:
-        """How many may start at ``now``."""
+        """The number of starts that are free at ``now``."""
         return self.together - _up(self._ahead(full_until, now) * self.spread, self.period)
 
     def after(self, full_until: int, now: int, started: int) -> int:
-        """``full_until`` once so many have started at ``now``."""
+        """``full_until`` once ``started`` runs have started at ``now``."""
         return now + self._ahead(full_until, now) + _up(started * self.period, self.spread)
 
     def wait(self, full_until: int, now: int) -> int:
-        """Microseconds until at least one may start."""
+        """Microseconds until one may start."""
         room = (self.together - 1) * self.period // self.spread
         return max(0, self._ahead(full_until, now) - room)
 
@@ -61,20 +62,23 @@ class Rate(NamedTuple):
 
 
 class Opening(NamedTuple):
-    """How many may start now; if none: after how many seconds, infinite until a run has ended."""
+    """The number of starts that are free now; if none, the seconds until one is.
+
+    Infinite: until a run has ended.
+    """
 
     starts: int
     closed_for: float
 
 
 class Limit(NamedTuple):
-    """What holds for a code in the whole cluster; None: no such limit."""
+    """The limits of a code in the whole cluster; None: no such limit."""
 
     max_running: int | None
     rate: Rate | None
 
     def opening(self, running: int, full_until: int, now: int) -> Opening:
-        """How wide the gate is with so many ``running``."""
+        """The opening of the gate while ``running`` runs are under way."""
         slots = MOST if self.max_running is None else self.max_running - running
         if slots <= 0:
             return Opening(0, inf)
@@ -84,12 +88,12 @@ class Limit(NamedTuple):
         return Opening(min(slots, starts), 0.0)
 
     def after(self, full_until: int, now: int, started: int) -> int:
-        """``full_until`` once so many have started at ``now``."""
+        """``full_until`` once ``started`` runs have started at ``now``."""
         return full_until if self.rate is None else self.rate.after(full_until, now, started)
 
 
 def as_limit(max_running: int | None, rate_limit: str | None) -> Limit | None:
-    """What a handler's attributes say; None if they limit nothing.
+    """The limits that a handler's attributes set; None if they set none.
 
     Raises TaskTypeError or TaskValueError.
     """
