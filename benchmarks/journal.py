@@ -37,7 +37,7 @@ class Journal:
         return array("d", self._times[:tasks])
 
     def complete(self, tasks: int) -> bool:
-        """Whether the first ``tasks`` have all started. Each number is looked at once only."""
+        """Tell if the first ``tasks`` have all started. Each number is looked at once only."""
         while self._complete < tasks and self._times[self._complete]:
             self._complete += 1
         return self._complete >= tasks

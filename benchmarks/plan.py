@@ -51,14 +51,14 @@ class Item(NamedTuple):
         return min(size.rounds, self.rounds or size.rounds)
 
     def is_judged(self, database: str, name: str) -> bool:
-        """Whether a target is about it: of us and the floor, with our default of processes."""
+        """Tell if a target is about it: of us and the floor, with our default of processes."""
         contender, _, processes = name.partition(":")
         if f"{contender}:2" in self.besides:
             return int(processes or 1) == PROCESSES[database]
         return contender in self.judged
 
     def takes_part(self, database: str, name: str, number: int) -> bool:
-        """Whether it has a turn in this round, the first of which is 0."""
+        """Tell if it has a turn in this round, the first of which is 0."""
         others = 0 if self.is_judged(database, name) else self.others_rounds
         return number < (others or number + 1)
 

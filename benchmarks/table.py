@@ -97,7 +97,7 @@ class Results:
         return list(self._turns[measure].get(who, {}).values())
 
     def is_earlier(self, measure: str) -> bool:
-        """Whether its turns were taken over from another run."""
+        """Tell if its turns were taken over from another run."""
         turns = (turn for who in self.who(measure) for turn in self.turns(measure, who))
         return any("earlier" in turn for turn in turns)
 

@@ -1,4 +1,4 @@
-"""How long to wait before a failed task is tried again. Plain values, no Django."""
+"""The wait before a failed task is tried again. Plain values, no Django."""
 
 import random
 from collections.abc import Sequence

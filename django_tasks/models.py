@@ -1,4 +1,4 @@
-"""What is in the database. No behaviour that writes: ``django_tasks.store`` is the only writer."""
+"""The tables. No behaviour that writes: ``django_tasks.store`` is the only writer."""
 
 # First of all, before any other import of ours: the backport "django-tasks", installed after us,
 # overwrites other modules but has no models.py.
@@ -199,7 +199,7 @@ class Pause(models.Model):
 
 
 class Gate(models.Model):
-    """What the claims of a limited ``biz_code`` pass one after the other, in the whole cluster."""
+    """A row that the claims of a limited ``biz_code`` pass, one after the other in the cluster."""
 
     id = models.BigAutoField(primary_key=True)
     biz_code = KeyField(_("code"), max_length=BIZ_CODE_LENGTH)

@@ -1,4 +1,4 @@
-"""What a database must be, as far as its settings tell: nothing here connects to it.
+"""Requirements of a database, as far as its settings tell: nothing here connects to it.
 
 Each function answers with one sentence that names what is wrong, or with None.
 """

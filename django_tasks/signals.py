@@ -1,4 +1,4 @@
-"""What other code can listen to. Every receiver gets ``using``, the database alias.
+"""Signals that other code can listen to. Every receiver gets ``using``, the database alias.
 
 A receiver that raises is logged by Django (logger ``django.dispatch``) and harms nothing.
 ``task`` is the stored ``Task`` where a caller changed it, and the ``RunningTask`` that the handler

@@ -40,7 +40,7 @@ class Contender:
         raise NotImplementedError
 
     def is_empty(self) -> bool:
-        """Whether nothing is left to be done or to be written down."""
+        """Tell if nothing is left to be done or to be written down."""
         raise NotImplementedError
 
     def fill(self, numbers: range, due: float) -> None:

@@ -239,7 +239,7 @@ class Simulation:
         )
 
     def _is_behind(self) -> bool:
-        """Whether tasks become due faster than they are started."""
+        """Tell if tasks become due faster than they are started."""
         case = self.case
         growth = self._waiting(case.until) - self._waiting(case.warm_up)
         return bool(case.rate) and growth > BEHIND * case.rate * case.seconds

@@ -46,7 +46,7 @@ def resume_tasks(*, biz_code: str = "", queue: str = "", using: str | None = Non
 
 
 def paused(*, using: str | None = None) -> list[Pause]:
-    """What is paused now, the widest first; empty if nothing."""
+    """The pauses now, the widest first; empty if nothing is paused."""
     return pauses.pauses(using=read_alias(using))
 
 

@@ -172,7 +172,7 @@ def near_name(name: str, names: Collection[str]) -> str | None:
 
 
 def has_own(handler: TaskHandler, hook: str) -> bool:
-    """Whether a handler has a ``hook`` of its own: by its class, or as a function's handler has."""
+    """Tell if a handler has a ``hook`` of its own: by its class, or as a function's handler has."""
     method = getattr(handler, hook)
     return getattr(method, "__func__", method) is not getattr(TaskHandler, hook)
 
@@ -182,13 +182,13 @@ def is_async(handler: TaskHandler) -> bool:
 
 
 def attempts_allowed(handler: TaskHandler | None) -> int:
-    """How many failed runs make a task FAILED."""
+    """The number of failed runs that make a task FAILED."""
     own = handler.max_attempts if handler is not None else None
     return options().max_attempts if own is None else own
 
 
 def may_retry(handler: TaskHandler, error: BaseException) -> bool:
-    """Whether a run that raised ``error`` may be tried again."""
+    """Tell if a run that raised ``error`` may be tried again."""
     wanted = isinstance(error, handler.retry_on) and not isinstance(error, handler.fail_on)
     return wanted or isinstance(error, RetryLater)
 
@@ -204,7 +204,7 @@ def time_limit(handler: TaskHandler) -> float | None:
 
 
 def history_of(handler: TaskHandler) -> str:
-    """Which runs the history keeps."""
+    """The runs that the history keeps."""
     return handler.history or options().history
 
 
@@ -227,7 +227,7 @@ class Terms(NamedTuple):
 
     @property
     def kept(self) -> str:
-        """Which runs the history keeps."""
+        """The runs that the history keeps."""
         return self.history or options().history
 
 

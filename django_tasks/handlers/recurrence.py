@@ -1,4 +1,4 @@
-"""When a task with a schedule runs again, and for which time."""
+"""The next run of a task with a schedule, and the time that it is meant for."""
 
 from contextlib import suppress
 from datetime import datetime, timedelta
@@ -25,14 +25,14 @@ class UnknownTrigger(TaskException):
 
 
 class Recurrence(NamedTuple):
-    """When a task runs, and what becomes of times that have passed."""
+    """The schedule of a task, and the policy for times that have passed."""
 
     schedule: Schedule
     policy: Policy
 
 
 def recurrence_of(claimed: Claimed, handler: TaskHandler) -> Recurrence:
-    """What the row of a task with a schedule says, and its handler where the row says nothing.
+    """The recurrence that a task's row says, and its handler where the row says nothing.
 
     Raises TaskValueError if the text cannot be read. A trigger that only the code knows stands in
     the handler.
@@ -67,7 +67,7 @@ def timeout_of(schedule: str | None, own: float | None) -> float | None:
 
 
 def attempts_of(schedule: str | None, own: int | None) -> int:
-    """How many failed runs make a task FAILED: as its row says, or its handler (``own``), or the
+    """The number of failed runs that make a task FAILED: by its row, its handler (``own``) or the
     setting.
     """
     found = _differs(schedule).get("max_attempts", own)
@@ -83,12 +83,12 @@ def _differs(schedule: str | None) -> dict[str, Any]:
 
 
 def text_of(handler: TaskHandler) -> str | None:
-    """What a handler's own schedule is in a row."""
+    """The text of a handler's own schedule in a row."""
     return None if handler.schedule is None else str(as_schedule(handler.schedule))
 
 
 def first_time(schedule: Schedule, now: datetime) -> datetime:
-    """When a new task first runs, with jitter. Raises TaskValueError if that is never."""
+    """The first time of a new task, with jitter. Raises TaskValueError if there is none."""
     first = schedule.next_after(None, now)
     if first is None:
         raise TaskValueError("schedule", str(schedule), "never fires again")
@@ -107,7 +107,7 @@ class Following(NamedTuple):
 
 
 def next_run(claimed: Claimed, recurrence: Recurrence, now: datetime) -> Following | None:
-    """What follows a run that ends ``now``; None if it was the last.
+    """The run after one that ends ``now``; None if it was the last.
 
     What was missed meanwhile is left out (``coalesce``), or run all the same, the last
     ``catch_up`` times of it.

@@ -1,4 +1,4 @@
-"""Which handler runs which ``biz_code``.
+"""The registry of handlers, by ``biz_code``.
 
 Filled once, when Django is ready: from ``settings.TASK_HANDLERS`` and from the
 ``task_handlers.py`` of installed apps. A handler that cannot be registered is kept as a problem,
@@ -86,7 +86,7 @@ def handler_for(biz_code: str) -> TaskHandler | None:
 
 
 def terms_for(biz_code: str) -> Terms:
-    """What the handler of a code said when it was registered; nothing, if it is not known here."""
+    """The terms of a code's handler when it was registered; the defaults, if none is known here."""
     handler = _handlers.get(biz_code)
     return NO_TERMS if handler is None else _terms.get(id(handler), NO_TERMS)
 
@@ -113,7 +113,7 @@ def forget() -> None:
 
 
 def describe(handler: TaskHandler) -> str:
-    """Where a handler stands, as one writes it in an import."""
+    """The place of a handler, as it is written in an import."""
     owner: Any = handler if hasattr(handler, "__qualname__") else type(handler)
     return f"{owner.__module__}.{owner.__qualname__}"
 
@@ -164,7 +164,7 @@ def _defined_in(module: ModuleType) -> Iterator[Any]:
 
 
 def _is_base(handler: type[TaskHandler]) -> bool:
-    """Whether a class is there to be inherited from, rather than a handler without its code."""
+    """Tell if a class is there to be inherited from, rather than a handler without its code."""
     codeless = not handler.biz_code and handler.get_biz_code is TaskHandler.get_biz_code
     return isabstract(handler) or (codeless and bool(handler.__subclasses__()))
 

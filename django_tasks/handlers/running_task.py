@@ -1,4 +1,4 @@
-"""What a handler gets: the task as it was claimed, by the names of its fields."""
+"""The task that a handler gets: as it was claimed, by the names of its fields."""
 
 from collections.abc import Callable
 from datetime import datetime
@@ -133,7 +133,7 @@ class RunningTask:
 
     @property
     def cancel_requested(self) -> bool:
-        """Whether to stop: the task was cancelled, or this worker no longer owns it.
+        """Tell if the run should stop: the task was cancelled, or this worker no longer owns it.
 
         Asks the database each time. In ``async def handle`` use ``acancel_requested``.
         """

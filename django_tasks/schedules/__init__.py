@@ -1,4 +1,4 @@
-"""When a task runs again, as values and as text. No Django.
+"""Times at which a task runs again, as values and as text. No Django.
 
 Each answers ``next_after(previous, now)``, the first fire strictly later than ``now``, and is the
 same value again after ``parse(str(schedule))``.

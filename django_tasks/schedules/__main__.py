@@ -1,4 +1,4 @@
-"""When a schedule fires: ``python -m django_tasks.schedules "cron 0 9 * * 1-5 Europe/Berlin"``."""
+"""Times of a schedule: ``python -m django_tasks.schedules "cron 0 9 * * 1-5 Europe/Berlin"``."""
 
 import argparse
 import sys

@@ -1,4 +1,4 @@
-"""Whatever people may give where a schedule is wanted."""
+"""Values that are accepted as a schedule."""
 
 from datetime import timedelta
 

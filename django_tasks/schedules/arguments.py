@@ -1,4 +1,4 @@
-"""What a schedule may be made of: moments, durations, whole numbers, names of zones."""
+"""Arguments of schedules, checked: moments, durations, whole numbers, names of zones."""
 
 from datetime import datetime, timedelta, timezone, tzinfo
 from functools import lru_cache

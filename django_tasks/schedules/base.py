@@ -1,4 +1,4 @@
-"""What all schedules have in common: one question, and the options that narrow the answer."""
+"""The common part of all schedules: one question, and the options that narrow the answer."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -24,7 +24,7 @@ MOST_COUNTED = 100_000
 
 
 class Options(TypedDict, total=False):
-    """What every schedule takes besides its own arguments."""
+    """Options of every schedule, besides its own arguments."""
 
     start: datetime | None
     end: datetime | None
@@ -102,7 +102,7 @@ class Schedule:
         raise NotImplementedError
 
     def _floats(self) -> bool:
-        """Whether it counts from ``asked.beat``."""
+        """Tell if it counts from ``asked.beat``."""
         return False
 
     def _most_counted(self) -> int:

@@ -21,7 +21,7 @@ LOOKED_AT = 500
 
 @dataclass(frozen=True, repr=False, init=False)
 class Several(Schedule):
-    """What AnyOf and AllOf have in common."""
+    """The common part of AnyOf and AllOf."""
 
     schedules: tuple[Schedule, ...]
 

@@ -115,7 +115,7 @@ def _wrong_with(expression: str) -> str | None:
 
 
 def _is_impossible_date(expression: str) -> bool:
-    """Whether there would be a time on other days, and in other months."""
+    """Tell if there would be a time on other days, and in other months."""
     fields = expression.split()
     if len(fields) not in (5, 6):
         return False

@@ -21,7 +21,7 @@ _ADDRESS = re.compile(r"\b0x[0-9a-fA-F]+")
 
 
 def _text(trigger: Any) -> str:
-    """What it says of itself, if that is the same in every process; else what it is."""
+    """Its own text, if that is the same in every process; else the name of its class."""
     with suppress(Exception):  # a stranger's may raise anything
         if not _ADDRESS.search(text := str(trigger)):
             return text[:LONGEST_TEXT]

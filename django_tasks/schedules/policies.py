@@ -23,7 +23,7 @@ MOST = 100_000  # times to catch up
 
 
 class Policy(NamedTuple):
-    """What becomes of a run that would start more than ``grace`` seconds late, of several times
+    """Rules for a run that would start more than ``grace`` seconds late, for several times
     that were missed, and of runs that take long or fail: the attributes of ``TaskHandler``."""
 
     grace: float | None
@@ -45,7 +45,7 @@ class Plan(NamedTuple):
 
 
 def as_plan(value: object) -> Plan:
-    """Whatever may stand in the place of a schedule. Raises TaskTypeError or TaskValueError."""
+    """A plan of any value that may be a schedule. Raises TaskTypeError or TaskValueError."""
     if not isinstance(value, str):
         return Plan(as_schedule(value), {})
     text, *clauses = value.split("|")

@@ -1,4 +1,4 @@
-"""What ``Every`` counts: exact durations, or dates on a calendar with a time of day."""
+"""The steps of ``Every``: exact durations, or dates on a calendar with a time of day."""
 
 from calendar import monthrange
 from collections.abc import Iterator

@@ -48,7 +48,7 @@ _POLICIES = (
 
 
 class Nonsense(Exception):
-    """What is wrong with a text, as the end of a sentence."""
+    """A fault of a text, as the end of a sentence."""
 
 
 def parse(text: str) -> Schedule:
@@ -114,7 +114,7 @@ class Reader:
         return True
 
     def has_more(self) -> bool:
-        """Whether this schedule goes on with something else than an option."""
+        """Tell if this schedule goes on with something else than an option."""
         return self.peek() not in ("", "(", ")", ";") and self.peek().lower() not in _OPTIONS
 
     def expect_end(self) -> None:
@@ -167,7 +167,7 @@ class Reader:
         return Every(**_whole(amounts), **dates, **options)
 
     def amounts(self) -> dict[str, Decimal]:
-        """How many of each unit stand here: ``1h30m``, ``hour``, ``1 hour and 30 minutes``."""
+        """The number of each unit here: ``1h30m``, ``hour``, ``1 hour and 30 minutes``."""
         words: list[str] = []
         while is_duration_word(self.peek()) or (words and self.peek().lower() == "and"):
             if (word := self.take()).lower() != "and":

@@ -68,7 +68,7 @@ class WallClock:
         return [] if self.gap == "skip" else [self._change(wall)]
 
     def naive(self, instant: datetime) -> datetime:
-        """What the clock shows at ``instant``."""
+        """The time that the clock shows at ``instant``."""
         return instant.astimezone(zone(self.tz)).replace(tzinfo=None)
 
     def _ahead(self, walls: Walls, after: datetime) -> datetime | None:
@@ -132,7 +132,7 @@ def wall_clock(tz: str, gap: object, fold: object, usual: tuple[Gap, Fold]) -> W
 
 
 def offset(where: tzinfo, instant: datetime) -> timedelta:
-    """How far the clocks of ``where`` are ahead of UTC at ``instant``."""
+    """The offset of the clocks of ``where`` from UTC at ``instant``."""
     return instant.astimezone(where).utcoffset() or NOTHING
 
 

@@ -1,4 +1,4 @@
-"""How much goes into one statement."""
+"""Batches: the part of many rows that goes into one statement."""
 
 from collections.abc import Callable, Iterable, Iterator
 from typing import TypeVar
@@ -36,7 +36,7 @@ def batches(
 
 
 def most_bytes(text: str) -> int:
-    """How many bytes a text takes in a statement, at most; to count them would be to encode it.
+    """The most bytes that a text takes in a statement; to count them would be to encode it.
 
     In UTF-8 a character has up to four bytes, and one that is escaped has two.
     """

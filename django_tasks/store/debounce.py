@@ -19,7 +19,7 @@ from django_tasks.values.status import OWNED, Status
 
 
 class Patience(NamedTuple):
-    """How long after the last add a task is due, and how long after the first at the latest."""
+    """The wait after the last add, and the longest wait after the first one."""
 
     wait: timedelta
     at_most: timedelta | None
@@ -36,7 +36,7 @@ class There(NamedTuple):
 
     @property
     def begins_anew(self) -> bool:
-        """Whether a worker has it and nobody has added to it since: what runs now is not to be
+        """Tell if a worker has it and nobody has added to it since: what runs now is not to be
         merged with."""
         return self.status in OWNED and self.claim_time is not None and self.when <= self.claim_time
 
@@ -72,7 +72,7 @@ def _joined(
     merged: Callable[[str | None], str | None],
     now: datetime,
 ) -> tuple[NewTask, datetime | None]:
-    """What is added to a row that is there, and until when that waits at the latest."""
+    """The values that are added to a row, and the latest time for which it waits."""
     if there.begins_anew:
         return new, latest
     if there.status != Status.FAILED:

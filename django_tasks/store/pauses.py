@@ -1,4 +1,4 @@
-"""What is paused as a whole: a code, a queue, a code in a queue, or everything.
+"""Pauses of a whole: a code, a queue, a code in a queue, or everything.
 
 A pause is a row. Whoever claims sees it in the statement that claims, and whoever looks for lanes
 in the one that looks: neither costs a statement more. What was claimed before goes on.
@@ -13,7 +13,7 @@ from django_tasks.store.transactions import retried
 
 
 class Scope(NamedTuple):
-    """What a pause holds: the tasks of a queue and a code; an empty one means any."""
+    """The scope of a pause: the tasks of a queue and a code; an empty one means any."""
 
     queue: str
     biz_code: str

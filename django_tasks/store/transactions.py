@@ -1,4 +1,4 @@
-"""How the store writes: in a transaction that holds its locks from its first read."""
+"""Transactions of the store: they hold their locks from their first read."""
 
 import functools
 from collections.abc import Callable, Iterator
@@ -78,5 +78,5 @@ def retried(operation: Callable[P, R]) -> Callable[P, R]:
 
 
 def is_contention(using: str, error: BaseException) -> bool:
-    """Whether ``error`` only says that somebody else was in the way."""
+    """Tell if ``error`` only says that somebody else was in the way."""
     return judge_of(using).is_contention(error)

@@ -24,7 +24,7 @@ from django_tasks.values.status import Status
 
 
 class OnConflict(str, Enum):
-    """What an add does when its key exists. A CANCELLING task counts as absent."""
+    """The choice of an add whose key exists. A CANCELLING task counts as absent."""
 
     REPLACE = "replace"  # move it
     KEEP = "keep"  # leave it as it is
@@ -33,7 +33,7 @@ class OnConflict(str, Enum):
 
 
 class NewTask(NamedTuple):
-    """What an add stores; ``when`` is aware UTC, ``biz_ext`` JSON text or None."""
+    """A task as an add stores it; ``when`` is aware UTC, ``biz_ext`` JSON text or None."""
 
     biz_code: str
     biz_num: str
@@ -197,14 +197,14 @@ def _locked_rows(
 
 
 def _moves(task: NewTask, there: tuple[int, datetime] | None, on_conflict: OnConflict) -> bool:
-    """Whether an add takes effect, given the status and time of the row under its key."""
+    """Tell if an add takes effect, given the status and time of the row under its key."""
     if there is None or there[0] == Status.CANCELLING:
         return True
     return on_conflict is OnConflict.EARLIEST and task.when < there[1]
 
 
 def _assignments(old: str, new: Callable[[str], str]) -> str:
-    """What an add changes in a row that exists.
+    """The changes of an add in a row that exists.
 
     ``status`` comes last: MySQL evaluates from left to right, and the counters ask for the old
     one. They stay while the row is owned, where they belong to the run under way.
@@ -224,7 +224,7 @@ def _assignments(old: str, new: Callable[[str], str]) -> str:
 
 
 def _wanted(on_conflict: OnConflict, old: str, new_when: str) -> str:
-    """Which existing rows an add moves."""
+    """The condition for existing rows that an add moves."""
     cancelling = f"{old}status = {Status.CANCELLING:d}"
     if on_conflict is OnConflict.REPLACE:
         return "1 = 1"

@@ -1,4 +1,4 @@
-"""When a child process has done enough, and makes room for a fresh one."""
+"""Limits of a child process: when one is reached, a fresh process takes its place."""
 
 import os
 import resource
@@ -20,7 +20,7 @@ class Recycling:
         return self.tasks is not None or self.memory is not None
 
     def reached(self, tasks: int) -> str:
-        """What was reached by a process that has run ``tasks``; empty if nothing."""
+        """The limit that a process has reached which has run ``tasks``; empty if none."""
         if self.tasks is not None and tasks >= self.tasks:
             return f"{tasks} task" if tasks == 1 else f"{tasks} tasks"
         if self.memory is not None and (held := resident_memory() // MEGABYTE) >= self.memory:

@@ -1,4 +1,4 @@
-"""What a claim brings home. Frozen: it crosses threads."""
+"""A row that a claim has taken. Frozen: it crosses threads."""
 
 from datetime import datetime
 from typing import NamedTuple

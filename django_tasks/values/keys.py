@@ -1,4 +1,4 @@
-"""What a key, a queue and a priority may be: one rule for every database. No Django."""
+"""Rules for a key, a queue and a priority: the same for every database. No Django."""
 
 from django_tasks.exceptions import TaskTypeError, TaskValueError
 
@@ -26,7 +26,7 @@ def check_key(field: str, value: object, longest: int) -> str:
 
 
 def _is_plain(text: str) -> bool:
-    """Whether there is nothing to say about it but its length; asked in a third of the time."""
+    """Tell if only the length is left to check; asked in a third of the time."""
     return text != "" and text.isascii() and text.isprintable() and text == text.strip()
 
 

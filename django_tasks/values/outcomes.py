@@ -1,4 +1,4 @@
-"""How one run of a task ended. Frozen: they cross from the executor's threads to the poller.
+"""Outcomes of a run. Frozen: they cross from the executor's threads to the poller.
 
 Each has ``counts_as``, the word under which runs that end so are counted and found in the history,
 and ``error``, what it tells of one.

@@ -40,7 +40,7 @@ def load(text: str | None) -> Any:
 
 
 def same(text: str, other: str | None) -> bool:
-    """Whether two JSON texts mean the same; 1, 1.0 and true do not, order and blanks do."""
+    """Tell if two JSON texts mean the same; 1, 1.0 and true do not, order and blanks do."""
     if text == other:
         return True
     one, two = (json.dumps(load(each), sort_keys=True) for each in (text, other))

@@ -1,4 +1,4 @@
-"""What is kept of runs that have ended: which of them leave a line, and what it says."""
+"""Lines of the history: the runs that leave one, and its text."""
 
 from datetime import datetime
 from typing import Literal, NamedTuple, get_args
@@ -37,7 +37,7 @@ class Line(NamedTuple):
 
 
 def keeps(history: str, outcome: Told, missed: str) -> bool:
-    """Whether a run that ended so is to leave a line."""
+    """Tell if a run with this outcome is to leave a line."""
     if outcome is DONE and not missed:  # as most of them: quickly
         return history == "all"
     if history == "none" or type(outcome) in _UNTOLD:

@@ -18,7 +18,7 @@ class Status(models.IntegerChoices):
 
 
 class RunOutcome(models.TextChoices):
-    """How a run ended, in the words of ``outcomes``: ``counts_as``."""
+    """The end of a run, in the words of ``outcomes``: ``counts_as``."""
 
     DONE = "done", _("done")
     RESCHEDULED = "rescheduled", _("rescheduled")

@@ -1,4 +1,4 @@
-"""What one worker was asked to do. Frozen: every thread reads it."""
+"""The options of one worker. Frozen: every thread reads it."""
 
 import os
 import secrets

@@ -18,7 +18,7 @@ from django_tasks.worker.membership import Membership
 
 
 class Closed(NamedTuple):
-    """When to come again, by the monotonic clock, and whether an end here is a reason to."""
+    """The time to come again, by the monotonic clock; perhaps sooner, if a run ends here."""
 
     until: float
     by_runs: bool

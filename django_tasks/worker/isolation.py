@@ -89,7 +89,7 @@ def run_apart(
 
 
 def _path() -> list[str]:
-    """Where this process looks for modules; it passes over what is no text, such as a Path."""
+    """Places where this process looks for modules: the texts, for Python skips all else."""
     return [each or os.getcwd() for each in sys.path if isinstance(each, str)]
 
 

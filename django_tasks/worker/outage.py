@@ -1,4 +1,4 @@
-"""What to do while a database cannot be worked with: wait longer each time, and say why."""
+"""An outage of a database: wait longer each time, and say why."""
 
 from random import uniform
 from typing import Any

@@ -1,4 +1,4 @@
-"""Where a coroutine waits, in words for a person."""
+"""The place where a coroutine waits, in words for a person."""
 
 import os
 import sysconfig

@@ -71,7 +71,7 @@ def _has_run(add: Add, history: History, committed: set[str]) -> bool:
 
 
 def _excuses(other: Call, add: Add, history: History) -> bool:
-    """Whether ``other`` may have taken away what ``add`` had stored before it ran."""
+    """Tell if ``other`` may have taken away what ``add`` had stored before it ran."""
     if other.call in ("cancel", "delete"):
         return other.is_unknown or (other.was_done and other.may_follow(add))
     if not isinstance(other, Add):
@@ -171,7 +171,7 @@ def after_cancel(history: History) -> Iterator[Accusation]:
 
 
 def _was_thawed(run: Run, history: History) -> bool:
-    """Whether its process was stopped between its last look at the lease and its first word."""
+    """Tell if its process was stopped between its last look at the lease and its first word."""
     return any(
         run.pid in fault.pids and fault.at < run.start < fault.until + 0.2
         for fault in history.faults

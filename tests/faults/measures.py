@@ -55,7 +55,7 @@ def _reruns(fault: Fault, history: History, by_key: dict[Key, list[Run]]) -> Ite
 
 
 def _was_cut(run: Run, fault: Fault) -> bool:
-    """Whether it ended never, or after its process had been stopped for the time of the fault."""
+    """Tell if it ended never, or after its process had been stopped for the time of the fault."""
     if run.start > fault.at:
         return False
     return run.end is None or (run.end > fault.until and not fault.name.startswith("SIGTERM"))

@@ -105,7 +105,7 @@ class Simulation:
         self.history.calls.append(call)
 
     def _fate(self) -> tuple[bool, bool]:
-        """Whether a call is carried out, and whether the client hears of it."""
+        """Tell if a call is carried out, and whether the client hears of it."""
         return ((True, True), (True, True), (True, False), (False, False))[self._choose(4)]
 
     # Workers

@@ -178,7 +178,7 @@ class Table:
 
     @property
     def is_broken(self) -> bool:
-        """Whether a zero that was promised is not one."""
+        """Tell if a zero that was promised is not one."""
         return any(row.promised and row.verdict.accusations for row in self._rows.values())
 
     def versions(self) -> str:

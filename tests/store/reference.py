@@ -91,7 +91,7 @@ class Reference:
     def add(
         self, key, mode: str, when: int, biz_ext, queue: str, priority: int, schedule=None
     ) -> bool:
-        """Whether it was inserted or moved. A new row has the id 0 until the caller sets it."""
+        """Tell if it was inserted or moved. A new row has the id 0 until the caller sets it."""
         if not self.would_move(key, mode, when):
             return False
         row = self.rows.get(key)
@@ -115,7 +115,7 @@ class Reference:
         self.rows[key].latest = latest
 
     def _has_begun(self, row: Row) -> bool:
-        """Whether all that was added to it runs now."""
+        """Tell if all that was added to it runs now."""
         return row.owned and row.when <= row.claim_second
 
     def _move(self, row: Row, when: int) -> None:

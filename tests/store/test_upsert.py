@@ -115,7 +115,7 @@ def test_adding_leaves_an_owned_row_its_owner_and_its_counters(old):
 
 
 def unchanged(before):
-    """Whether the row is as it was, in every column."""
+    """Tell if the row is as it was, in every column."""
     row = Task.objects.get(pk=before.pk)
     return all(
         getattr(row, field.attname) == getattr(before, field.attname)
