@@ -8,41 +8,41 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, fields
 from functools import cache
 from ipaddress import ip_address
-from typing import Any
+from typing import Any, TypeVar
 
 from django.conf import settings
 from django.core.exceptions import ImproperlyConfigured
 from django.core.signals import setting_changed
 
-from django_tasks.backoff import seconds
-from django_tasks.exceptions import TaskException, shortened
+from django_tasks.exceptions import TaskException, TaskTypeError, TaskValueError, shortened
+from django_tasks.values.amounts import seconds_between, whole_number
 from django_tasks.values.runs import KINDS
+
+Number = TypeVar("Number", int, float)
 
 
 class ConfigurationError(TaskException, ImproperlyConfigured):
     """A setting that this package cannot work with."""
 
 
-def _whole(lowest: int, highest: int) -> Callable[[Any], int]:
-    def convert(value: Any) -> int:
-        if not isinstance(value, int) or isinstance(value, bool):
-            raise TypeError("must be a whole number")
-        if not lowest <= value <= highest:
-            raise ValueError(f"must be from {lowest} to {highest}")
-        return value
-
-    return convert
+def _whole(least: int, most: int) -> Callable[[Any], int]:
+    return _without_field(lambda value: whole_number("", value, least, most))
 
 
-def _duration(lowest: float, highest: float) -> Callable[[Any], float]:
-    def convert(value: Any) -> float:
+def _duration(least: float, most: float) -> Callable[[Any], float]:
+    return _without_field(lambda value: seconds_between("", value, least, most))
+
+
+def _without_field(check: Callable[[Any], Number]) -> Callable[[Any], Number]:
+    """``check`` with bare errors: a setting, a flag and an attribute have names of their own."""
+
+    def convert(value: Any) -> Number:
         try:
-            duration = seconds(value)
-        except (TypeError, ValueError):
-            raise TypeError("must be a timedelta or a number of seconds") from None
-        if not lowest <= duration <= highest:
-            raise ValueError(f"must be from {lowest:g} to {highest:g} seconds")
-        return duration
+            return check(value)
+        except TaskTypeError as error:
+            raise TypeError(error.problem) from None
+        except TaskValueError as error:
+            raise ValueError(error.problem) from None
 
     return convert
 

@@ -656,7 +656,7 @@ def test_runs_are_those_of_the_key_the_last_one_first():
 
 @pytest.mark.parametrize("limit", [-1, 2.5, "5", None, True])
 def test_a_limit_that_is_no_number_is_refused(limit):
-    with pytest.raises(TaskValueError, match="limit must be a whole number, 0 or more"):
+    with pytest.raises(TaskValueError, match="limit must be a whole number from 0"):
         api.get_runs(CODE, "1", limit)
 
 

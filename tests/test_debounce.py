@@ -247,7 +247,7 @@ def test_what_was_added_while_it_ran_has_a_deadline_of_its_own(clock: Clock) -> 
     clock.push(40)
     (mine,) = claim(Claimer(7), lanes(using="default")[0], clock.moment, 1, using="default")
     debounced(at_most=AT_MOST)
-    assert finish([Ended(mine, DONE)], clock.moment, using="default").released == {mine.id}
+    assert finish([Ended(mine, DONE)], clock.moment, using="default").handed_over == {mine.id}
 
     assert (seconds_until(clock), deadline(clock)) == (30, AT_MOST.total_seconds())
 
@@ -264,7 +264,7 @@ def test_after_a_cancel_the_wait_begins_anew(clock: Clock) -> None:
     ("values", "sentence"),
     [
         ({"wait": None}, "wait must say how long"),
-        ({"wait": -1}, "wait must be a timedelta or seconds"),
+        ({"wait": -1}, "wait must not be negative"),
         ({"wait": 60, "at_most": 30}, "at_most must not be shorter than wait"),
         ({"when": NOW}, "when must be left out"),
         ({"schedule": "every 1h"}, "schedule cannot be debounced"),

@@ -9,7 +9,6 @@ from django_tasks.backoff import Duration
 from django_tasks.client.arguments import (
     Conflict,
     ConflictOfMany,
-    checked_batch_size,
     checked_conflict,
     checked_conflict_of_many,
     checked_patience,
@@ -27,9 +26,10 @@ from django_tasks.store.transactions import retried, write_transaction
 from django_tasks.store.upsert import NewTask, OnConflict, upsert, upsert_one
 from django_tasks.timezones import aware
 from django_tasks.values import payload
+from django_tasks.values.amounts import whole_number
 from django_tasks.wakeup.wake import wake_workers
 
-DEFAULT_BATCH = 500
+DEFAULT_BATCH, MOST_IN_BATCH = 500, 1000
 
 
 def add_task(
@@ -86,7 +86,7 @@ def add_tasks(
     """
     alias = write_alias(using)
     conflict = checked_conflict_of_many(on_conflict)
-    size = checked_batch_size(batch_size)
+    size = whole_number("batch_size", batch_size, 1, MOST_IN_BATCH)
     by_key = {new[:2]: (place, new) for place, new in _checked(tasks, alias)}
     # Sorted over all batches: two callers with the same keys never wait for each other crosswise.
     items = [by_key[key] for key in sorted(by_key)]

@@ -1,11 +1,11 @@
 """Checking what callers hand in, before anything is written."""
 
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import Any, Literal
 
 from django.db.models import Q
 
-from django_tasks.backoff import Duration, seconds
+from django_tasks.backoff import Duration
 from django_tasks.conf import options
 from django_tasks.exceptions import TaskTypeError, TaskValueError
 from django_tasks.handlers.recurrence import first_time
@@ -18,6 +18,7 @@ from django_tasks.store.debounce import Patience
 from django_tasks.store.upsert import NewTask, OnConflict
 from django_tasks.timezones import aware
 from django_tasks.values import payload
+from django_tasks.values.amounts import duration
 from django_tasks.values.keys import (
     BIZ_CODE_LENGTH,
     BIZ_NUM_LENGTH,
@@ -145,26 +146,11 @@ def checked_patience(
     if task.schedule is not None:
         raise TaskValueError("schedule", task.schedule, "cannot be debounced")
     patience = Patience(
-        _checked_span("wait", wait), None if at_most is None else _checked_span("at_most", at_most)
+        duration("wait", wait), None if at_most is None else duration("at_most", at_most)
     )
     if patience.at_most is not None and patience.at_most < patience.wait:
         raise TaskValueError("at_most", at_most, "must not be shorter than wait")
     return patience
-
-
-def _checked_span(field: str, value: Duration) -> timedelta:
-    try:
-        return timedelta(seconds=seconds(value))
-    except TypeError:
-        raise TaskTypeError(field, value, "must be a timedelta or seconds") from None
-    except (ValueError, OverflowError):
-        raise TaskValueError(field, value, "must be a timedelta or seconds, not negative") from None
-
-
-def checked_batch_size(value: int) -> int:
-    if not isinstance(value, int) or isinstance(value, bool) or not 1 <= value <= 1000:
-        raise TaskValueError("batch_size", value, "must be a whole number from 1 to 1000")
-    return value
 
 
 def _check_id(task: Task, using: str) -> None:

@@ -5,13 +5,16 @@ from datetime import datetime
 from asgiref.sync import sync_to_async
 
 from django_tasks.client.arguments import check_code, checked_key
-from django_tasks.exceptions import TaskValueError
 from django_tasks.models import Task, TaskRun
 from django_tasks.store import search
 from django_tasks.store.aliases import read_alias
 from django_tasks.store.dialects import dialect_of
 from django_tasks.timezones import aware, for_django
+from django_tasks.values.amounts import whole_number
 from django_tasks.values.keys import BIZ_NUM_LENGTH, check_text
+
+# Of one answer; more would be a way to fill the memory.
+MOST_RUNS = 1_000_000
 
 
 def get_task(biz_code: str, biz_num: str, *, using: str | None = None) -> Task | None:
@@ -29,8 +32,7 @@ def get_runs(
     Those that the history keeps: see ``TaskHandler.history`` and the settings HISTORY and
     HISTORY_AGE. At most ``limit`` of them.
     """
-    if type(limit) is not int or limit < 0:
-        raise TaskValueError("limit", limit, "must be a whole number, 0 or more")
+    whole_number("limit", limit, 0, MOST_RUNS)
     runs = TaskRun._base_manager.using(read_alias(using)).filter(checked_key(biz_code, biz_num))
     return list(runs.order_by("-id")[:limit])
 

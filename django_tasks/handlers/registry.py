@@ -24,6 +24,7 @@ from django_tasks.host import forks
 from django_tasks.redaction import without_secrets
 from django_tasks.schedules import as_schedule
 from django_tasks.schedules.policies import MISFIRES, MOST
+from django_tasks.values.amounts import whole_number
 from django_tasks.values.keys import BIZ_CODE_LENGTH, QUEUE_LENGTH, check_key, check_priority
 
 AUTODISCOVERED = "task_handlers"
@@ -233,9 +234,8 @@ def _check_policies(handler: TaskHandler) -> None:
         seconds(handler.misfire_grace_time)
     if handler.on_misfire not in (None, *MISFIRES):
         raise ValueError(f"on_misfire must be 'run', 'skip' or 'fail', not {handler.on_misfire!r}")
-    most = handler.catch_up
-    if most is not None and (type(most) is not int or not 1 <= most <= MOST):
-        raise ValueError(f"catch_up must be a whole number from 1 to {MOST}, not {most!r}")
+    if handler.catch_up is not None:
+        whole_number("catch_up", handler.catch_up, 1, MOST)
     for name in ("retry_on", "fail_on"):
         kinds = getattr(handler, name)
         if not isinstance(kinds, tuple) or not all(_is_exception(kind) for kind in kinds):

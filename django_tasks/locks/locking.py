@@ -20,18 +20,17 @@ from typing import NamedTuple
 from asgiref.sync import sync_to_async
 from django.db import connections
 
-from django_tasks.backoff import Duration, seconds
+from django_tasks.backoff import Duration
 from django_tasks.exceptions import (
     LockInTransaction,
     LockLost,
     LockTaken,
-    TaskTypeError,
-    TaskValueError,
 )
 from django_tasks.host.clocks import ticks
 from django_tasks.locks import rows
 from django_tasks.locks.held import Held, mend
 from django_tasks.store.aliases import write_alias
+from django_tasks.values.amounts import seconds_between
 from django_tasks.values.keys import LOCK_NAME_LENGTH, check_key
 
 DEFAULT_LEASE = 30.0
@@ -248,19 +247,7 @@ def _lost_before_its_end(held: Held) -> LockLost:
 def _checked(name: str, lease: Duration, wait: Duration | None, using: str | None) -> Wish:
     return Wish(
         check_key("name", name, LOCK_NAME_LENGTH),
-        _duration("lease", lease, *LEASES),
-        0.0 if wait is None else _duration("wait", wait, *WAITS),
+        seconds_between("lease", lease, *LEASES),
+        0.0 if wait is None else seconds_between("wait", wait, *WAITS),
         write_alias(using),
     )
-
-
-def _duration(field: str, value: Duration, lowest: float, highest: float) -> float:
-    try:
-        duration = seconds(value)
-    except TypeError:
-        raise TaskTypeError(field, value, "must be a timedelta or a number of seconds") from None
-    except (ValueError, OverflowError):
-        duration = -1.0
-    if not lowest <= duration <= highest:
-        raise TaskValueError(field, value, f"must be from {lowest:g} to {highest:g} seconds")
-    return duration

@@ -8,8 +8,9 @@ from itertools import islice
 
 from django_tasks.exceptions import TaskException
 from django_tasks.schedules import Schedule
-from django_tasks.schedules.arguments import utc, whole, zone
+from django_tasks.schedules.arguments import utc, zone
 from django_tasks.schedules.policies import as_plan
+from django_tasks.values.amounts import whole_number
 
 MOST = 1000
 
@@ -21,7 +22,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         plan = as_plan(options.schedule)
         after = utc("after", options.after or datetime.now(timezone.utc))
         shown = zone(options.tz)
-        count = whole("count", options.count, 1, MOST)
+        count = whole_number("count", options.count, 1, MOST)
     except TaskException as error:
         sys.stderr.write(f"{error}\n")
         return 2

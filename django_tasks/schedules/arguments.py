@@ -1,4 +1,4 @@
-"""Arguments of schedules, checked: moments, durations, whole numbers, names of zones."""
+"""Arguments of schedules, checked: moments, words, names of zones."""
 
 from datetime import datetime, timedelta, timezone, tzinfo
 from functools import lru_cache
@@ -39,29 +39,6 @@ def moment(field: str, value: datetime) -> datetime:
     if not EARLIEST <= in_utc <= LATEST:
         raise TaskValueError(field, value, "is out of the databases' range, years 1000 to 9999")
     return in_utc.astimezone(UTC if not offset else timezone(offset))
-
-
-def duration(field: str, value: object) -> timedelta:
-    """A timedelta, or a number of seconds, as a timedelta; not negative."""
-    if isinstance(value, (int, float)) and not isinstance(value, bool):
-        try:
-            value = timedelta(seconds=value)
-        except (ValueError, OverflowError):
-            raise TaskValueError(field, value, "is no duration") from None
-    if not isinstance(value, timedelta):
-        raise TaskTypeError(field, value, "must be a timedelta or a number of seconds")
-    if value < timedelta(0):
-        raise TaskValueError(field, value, "must not be negative")
-    return value
-
-
-def whole(field: str, value: object, least: int, most: int) -> int:
-    """A whole number from ``least`` to ``most``."""
-    if not isinstance(value, int) or isinstance(value, bool):
-        raise TaskTypeError(field, value, "must be a whole number")
-    if not least <= value <= most:
-        raise TaskValueError(field, value, f"must be between {least} and {most:,}")
-    return value
 
 
 def one_of(field: str, value: object, words: tuple[Word, ...], default: Word) -> Word:

@@ -7,8 +7,9 @@ from functools import lru_cache
 from typing import NamedTuple, TypedDict
 
 from django_tasks.exceptions import TaskValueError
-from django_tasks.schedules.arguments import LATEST, TICK, UTC, duration, moment, utc, whole
+from django_tasks.schedules.arguments import LATEST, TICK, UTC, moment, utc
 from django_tasks.schedules.durations import format_duration
+from django_tasks.values.amounts import duration, whole_number
 
 # A schedule is a short text in a row, and reading it takes a stack frame a level.
 LONGEST = 1000
@@ -167,7 +168,7 @@ class Schedule:
             return
         if self.start is None:
             raise TaskValueError("count", self.count, "needs a start: fires are counted from there")
-        whole("count", self.count, 1, self._most_counted())
+        whole_number("count", self.count, 1, self._most_counted())
 
     def _check_that_it_fires(self) -> None:
         opening = self._opening()

@@ -7,11 +7,12 @@ from typing import TYPE_CHECKING
 from zoneinfo import ZoneInfo
 
 from django_tasks.exceptions import TaskTypeError, TaskValueError
-from django_tasks.schedules.arguments import UTC, whole, zone, zone_name
+from django_tasks.schedules.arguments import UTC, zone, zone_name
 from django_tasks.schedules.base import Asked, Options, Schedule, window
 from django_tasks.schedules.durations import EXACT, format_duration
 from django_tasks.schedules.steps import LONGEST_MONTH, YEAR, Dates, Exact
 from django_tasks.schedules.wall_clock import Fold, Gap, wall_clock
+from django_tasks.values.amounts import whole_number
 
 if TYPE_CHECKING:
     from typing import Unpack
@@ -78,8 +79,12 @@ class Every(Schedule):
                 format_duration(exact),
                 "must be of whole days, weeks, months or years beside dates",
             )
-        months = whole("years", years, 0, 1000) * YEAR + whole("months", months, 0, 12_000)
-        in_days = whole("weeks", weeks, 0, LONGEST_STEP) * 7 + whole("days", days, 0, LONGEST_STEP)
+        months = whole_number("years", years, 0, 1000) * YEAR + whole_number(
+            "months", months, 0, 12_000
+        )
+        in_days = whole_number("weeks", weeks, 0, LONGEST_STEP) * 7 + whole_number(
+            "days", days, 0, LONGEST_STEP
+        )
         if tz is None:
             raise TaskTypeError("tz", tz, "is missing: dates are those of a time zone")
         clock = wall_clock(zone_name(tz), gap, fold, USUAL)
@@ -142,7 +147,7 @@ def _day(months: int, days: int, day: int | None, shown: datetime | None) -> int
     if not months and day is not None:
         raise TaskValueError("day", day, "is one of a month, and needs months or years")
     if day is not None:
-        return whole("day", day, 1, LONGEST_MONTH)
+        return whole_number("day", day, 1, LONGEST_MONTH)
     return 0 if not months else shown.day if shown else 1
 
 

@@ -2,8 +2,9 @@
 
 from datetime import datetime, timedelta
 
-from django_tasks.schedules.arguments import utc, whole
+from django_tasks.schedules.arguments import utc
 from django_tasks.schedules.base import Schedule
+from django_tasks.values.amounts import whole_number
 
 MOST = 100_000
 
@@ -19,7 +20,7 @@ def missed(schedule: Schedule, first: datetime, now: datetime, most: int) -> lis
     until it sees enough, and less far again if those are too many.
     """
     first, now = utc("first", first), utc("now", now)
-    if not whole("most", most, 0, MOST) or first >= now:
+    if not whole_number("most", most, 0, MOST) or first >= now:
         return []
 
     def fires_since(moment: datetime) -> list[datetime]:

@@ -1,6 +1,7 @@
 """Rules for a key, a queue and a priority: the same for every database. No Django."""
 
 from django_tasks.exceptions import TaskTypeError, TaskValueError
+from django_tasks.values.amounts import whole_number
 
 BIZ_CODE_LENGTH = 50
 BIZ_NUM_LENGTH = 100
@@ -49,8 +50,4 @@ def check_text(field: str, value: object, longest: int) -> str:
 
 def check_priority(value: object) -> int:
     """``value`` if it is a whole number that a smallint can hold."""
-    if not isinstance(value, int) or isinstance(value, bool):
-        raise TaskTypeError("priority", value, "must be a whole number")
-    if value not in PRIORITIES:
-        raise TaskValueError("priority", value, f"must be from {PRIORITIES[0]} to {PRIORITIES[-1]}")
-    return int(value)
+    return whole_number("priority", value, PRIORITIES[0], PRIORITIES[-1])

@@ -13,6 +13,7 @@ from math import inf
 from typing import NamedTuple
 
 from django_tasks.exceptions import TaskTypeError, TaskValueError
+from django_tasks.values.amounts import whole_number
 
 SECOND = 1_000_000  # all times here are whole microseconds, since 1970 UTC where they are moments
 PERIODS = {"s": SECOND, "m": 60 * SECOND, "h": 3600 * SECOND, "d": 86_400 * SECOND}
@@ -100,17 +101,9 @@ def as_limit(max_running: int | None, rate_limit: str | None) -> Limit | None:
     if max_running is None and rate_limit is None:
         return None
     return Limit(
-        None if max_running is None else _running(max_running),
+        None if max_running is None else whole_number("max_running", max_running, 1, MOST),
         None if rate_limit is None else _rate(rate_limit),
     )
-
-
-def _running(value: object) -> int:
-    if not isinstance(value, int) or isinstance(value, bool):
-        raise TaskTypeError("max_running", value, "must be a whole number")
-    if not 1 <= value <= MOST:
-        raise TaskValueError("max_running", value, f"must be from 1 to {MOST}")
-    return value
 
 
 def _rate(value: object) -> Rate:

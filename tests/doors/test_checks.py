@@ -144,7 +144,7 @@ def test_e003_names_each_value_that_cannot_be_used(settings: Any) -> None:
     settings.DJANGO_TASKS = {"THREADS": 0, "LEASE": "long", "BATCH_SIZE": 10}
     assert [error.msg for error in found("E003")] == [
         "DJANGO_TASKS['LEASE'] must be a timedelta or a number of seconds, not 'long'.",
-        "DJANGO_TASKS['THREADS'] must be from 1 to 1000, not 0.",
+        "DJANGO_TASKS['THREADS'] must be a whole number from 1 to 1000, not 0.",
     ]
 
 

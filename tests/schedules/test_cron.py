@@ -129,7 +129,7 @@ def test_what_is_no_expression_is_refused_with_the_reason_of_the_library(express
         ({"fold": ""}, "fold must be one of"),
         ({"jitter": 3600}, "jitter must be shorter than the interval, 1h"),
         ({"count": 2}, "count needs a start"),
-        ({"start": NOW, "count": 100_001}, "count must be between"),
+        ({"start": NOW, "count": 100_001}, "count must be a whole number from"),
         ({"start": NOW, "end": NOW + timedelta(minutes=59)}, "end is before the first fire"),
     ],
 )

@@ -140,7 +140,7 @@ def test_reading_is_lenient_and_printing_is_not(text, canonical):
         ("every day at 09:00 Mars/Olympus", "is impossible: tz is no known time zone"),
         ("every day at noon UTC", "is impossible: at must be a time of day"),
         ("every 1.5 days at 09:00 UTC", "has 1.5 days, which must be a whole number"),
-        ("every month on day 32 UTC", "is impossible: day must be between 1 and 31"),
+        ("every month on day 32 UTC", "is impossible: day must be a whole number from 1 to 31"),
         ("every month on day x UTC", "needs a whole number after 'day'"),
         ("every 30m at 09:00 UTC", "is impossible: every must be of whole days"),
         ("every 30m gap skip", "is impossible: every must be of whole days"),

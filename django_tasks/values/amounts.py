@@ -1,0 +1,52 @@
+"""Whole numbers and durations as callers give them, checked. One wording for all fields."""
+
+from datetime import timedelta
+
+from django_tasks.backoff import Duration, seconds
+from django_tasks.exceptions import TaskTypeError, TaskValueError
+
+
+def whole_number(field: str, value: object, least: int, most: int) -> int:
+    """``value`` if it is a whole number from ``least`` to ``most``.
+
+    Raises TaskTypeError or TaskValueError, naming ``field``.
+    """
+    problem = f"must be a whole number from {least} to {most}"
+    if not isinstance(value, int) or isinstance(value, bool):
+        raise TaskTypeError(field, value, problem)
+    if not least <= value <= most:
+        raise TaskValueError(field, value, problem)
+    return int(value)
+
+
+def seconds_between(field: str, value: Duration, least: float, most: float) -> float:
+    """A timedelta, or a number of seconds, as seconds from ``least`` to ``most``.
+
+    Raises TaskTypeError or TaskValueError, naming ``field``.
+    """
+    try:
+        duration = seconds(value)
+    except TypeError:
+        raise TaskTypeError(field, value, "must be a timedelta or a number of seconds") from None
+    except (ValueError, OverflowError):  # negative, infinite or no number
+        duration = -1.0
+    if not least <= duration <= most:
+        raise TaskValueError(field, value, f"must be from {least:g} to {most:g} seconds")
+    return duration
+
+
+def duration(field: str, value: object) -> timedelta:
+    """A timedelta, or a number of seconds, as a timedelta; not negative.
+
+    Raises TaskTypeError or TaskValueError, naming ``field``.
+    """
+    if isinstance(value, (int, float)) and not isinstance(value, bool):
+        try:
+            value = timedelta(seconds=value)
+        except (ValueError, OverflowError):
+            raise TaskValueError(field, value, "is no duration") from None
+    if not isinstance(value, timedelta):
+        raise TaskTypeError(field, value, "must be a timedelta or a number of seconds")
+    if value < timedelta(0):
+        raise TaskValueError(field, value, "must not be negative")
+    return value
