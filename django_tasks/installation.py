@@ -1,8 +1,8 @@
 """The guard against the PyPI distribution ``django-tasks``, which has the same import name.
 
 pip mixes the two packages in one folder without a word. Whichever came last owns
-``__init__``, ``apps``, ``checks``, ``signals`` and ``exceptions``; this file exists only in ours,
-so it can tell. It imports nothing of ours for the same reason.
+``__init__``, ``apps``, ``signals`` and ``exceptions``; this file exists only in ours, so it can
+tell. It imports nothing of ours for the same reason.
 """
 
 from importlib import metadata

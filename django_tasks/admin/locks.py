@@ -5,8 +5,8 @@ from datetime import datetime, timedelta
 from django.contrib import admin
 from django.utils.translation import gettext_lazy as _
 
+from django_tasks.admin.display import distance
 from django_tasks.admin.lists import LimitedPaginator, OnlyShown, alias
-from django_tasks.admin.words import distance
 from django_tasks.host.clocks import EPOCH
 from django_tasks.models import Lock
 from django_tasks.store import clock

@@ -11,8 +11,8 @@ from django.utils.text import capfirst
 from django.utils.translation import gettext_lazy as _
 
 from django_tasks import api
+from django_tasks.admin.display import scope_name, time_and_distance
 from django_tasks.admin.lists import alias, may
-from django_tasks.admin.words import scope_name, time_and_distance
 from django_tasks.client.arguments import check_code, check_queue
 from django_tasks.exceptions import TaskValueError
 from django_tasks.models import Pause

@@ -6,6 +6,7 @@ from django.http import HttpRequest
 from django.utils.html import format_html
 from django.utils.translation import gettext_lazy as _
 
+from django_tasks.admin.display import duration, exact, shown, time_and_distance
 from django_tasks.admin.lists import (
     SEARCH_HELP,
     SEARCHED,
@@ -14,7 +15,6 @@ from django_tasks.admin.lists import (
     OnlyShown,
     with_key,
 )
-from django_tasks.admin.words import duration, exact, shown, time_and_distance
 from django_tasks.models import TaskRun
 
 

@@ -1,32 +1,29 @@
-"""The pages of tasks."""
+"""The pages of tasks: the list, a task's own page, and saving."""
 
-import json
-from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
+from collections.abc import Iterator
+from typing import Any
 
-from django import forms
 from django.contrib import admin, messages
-from django.contrib.admin import options
-from django.contrib.admin.models import CHANGE, DELETION, LogEntry
-from django.contrib.admin.widgets import (
-    AdminSplitDateTime,
-    BaseAdminDateWidget,
-    BaseAdminTimeWidget,
-)
 from django.db.models import OuterRef, QuerySet, Subquery
-from django.forms.fields import InvalidJSONInput
-from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
+from django.http import HttpRequest, HttpResponseRedirect
 from django.urls import reverse
-from django.utils import formats
 from django.utils.html import format_html
 from django.utils.http import urlencode
-from django.utils.text import capfirst
-from django.utils.translation import gettext, ngettext_lazy
+from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
 from django_tasks import api
 from django_tasks.admin import lists
+from django_tasks.admin.actions import TaskActions
+from django_tasks.admin.display import (
+    LONG_CELL,
+    LONG_TEXT,
+    as_json,
+    scope_name,
+    shown,
+    time_and_distance,
+)
+from django_tasks.admin.forms import TaskForm
 from django_tasks.admin.lists import (
     SEARCH_HELP,
     SEARCHED,
@@ -34,28 +31,13 @@ from django_tasks.admin.lists import (
     LimitedPaginator,
     QueueFilter,
     alias,
-    counted,
-    may,
     with_key,
 )
-from django_tasks.admin.words import LONG_CELL, as_json, scope_name, shown, time_and_distance
-from django_tasks.api import CancelResult
-from django_tasks.client.arguments import checked_task
-from django_tasks.exceptions import TaskException, TaskExists, TaskValueError
+from django_tasks.exceptions import TaskExists
 from django_tasks.handlers.registry import get_task_handlers
 from django_tasks.models import Task, WorkerRow
 from django_tasks.values.status import Status
 
-if TYPE_CHECKING:
-    TaskModelAdmin = admin.ModelAdmin[Task]
-    TaskModelForm = forms.ModelForm[Task]
-else:
-    TaskModelAdmin = admin.ModelAdmin
-    TaskModelForm = forms.ModelForm
-
-# Of a longer text a task's page shows a part, and a longer payload cannot be edited there: as a
-# form it would exceed DATA_UPLOAD_MAX_MEMORY_SIZE, and browsers choke on it.
-LONG_TEXT = 100_000
 MOST_NAMED = 10  # pauses, above the list of tasks
 
 _SAVING: dict[int, Any] = {
@@ -68,210 +50,8 @@ _SAVING: dict[int, Any] = {
 }
 
 
-# The form
-
-
-def _exact_format(kind: str, part: str) -> str:
-    """The first of the language's input formats that says ``part`` of a date or a time."""
-    known: list[str] = formats.get_format(kind)  # and ISO's among them, whatever the language
-    return next(form for form in known if part in form and "%f" not in form)
-
-
-class ExactDate(BaseAdminDateWidget):
-    def format_value(self, value: Any) -> Any:
-        return formats.localize_input(value, _exact_format("DATE_INPUT_FORMATS", "%Y"))
-
-
-class ExactTime(BaseAdminTimeWidget):
-    def format_value(self, value: Any) -> Any:
-        return formats.localize_input(value, _exact_format("TIME_INPUT_FORMATS", "%S"))
-
-
-class ExactWhen(AdminSplitDateTime):
-    """Django's widget, but with seconds and whole years in every language.
-
-    It writes a time in the first format that a language reads, and in Chinese that has no seconds.
-    """
-
-    def __init__(self, attrs: Any = None) -> None:
-        super().__init__(attrs)
-        self.widgets = (ExactDate(attrs), ExactTime(attrs))
-
-
-class PayloadField(forms.JSONField):
-    """JSON to be read by people: indented, and nothing where there is nothing."""
-
-    def prepare_value(self, value: Any) -> Any:
-        if isinstance(value, InvalidJSONInput):
-            return value
-        if value is None:
-            return ""
-        # Thirty levels deep, each number is a line of sixty blanks.
-        indented = json.dumps(value, ensure_ascii=False, indent=2)
-        return indented if len(indented) <= LONG_TEXT else as_json(value)
-
-
-class TaskForm(TaskModelForm):
-    """Checks as ``add_task`` does, and that nobody has moved the task since the form was opened."""
-
-    seen_version = forms.IntegerField(widget=forms.HiddenInput, required=False)
-
-    class Meta:
-        model = Task
-        fields = ("biz_code", "biz_num", "when", "schedule", "biz_ext", "queue", "priority")
-        field_classes = {"biz_ext": PayloadField, "schedule": forms.CharField}
-        widgets: ClassVar[Any] = {
-            "when": ExactWhen,
-            "schedule": forms.TextInput(attrs={"size": 60}),
-        }
-
-    def __init__(self, *args: Any, **kwargs: Any) -> None:
-        super().__init__(*args, **kwargs)
-        for name in ("queue", "priority"):
-            if name in self.fields:
-                self.fields[name].help_text = _("Empty: as the handler says.")
-        if "schedule" in self.fields:
-            self.fields["schedule"].empty_value = None  # type: ignore[attr-defined]
-            self.fields["schedule"].help_text = _(
-                "When it runs again: “every 30m”, “cron 0 9 * * 1-5 Asia/Shanghai”. Empty: it runs "
-                "once."
-            )
-            self.fields["when"].required = False
-            self.fields["when"].help_text = _("With a schedule it may be left empty.")
-        if self.instance.pk and "seen_version" in self.fields:
-            self.fields["seen_version"].initial = self.instance.version
-
-    @property
-    def moved_fields(self) -> list[str]:
-        """Names of the fields that say something new about the task."""
-        return [name for name in self.changed_data if name != "seen_version"]
-
-    def clean(self) -> dict[str, Any]:
-        super().clean()
-        if self.instance.pk:
-            self._refuse_if_moved()
-            self._keep_what_nobody_edited()
-        return self.cleaned_data
-
-    def _refuse_if_moved(self) -> None:
-        """Compare versions under the row's lock, which the caller's transaction holds to its end.
-
-        SQLite has no such lock, and a transaction there that has read what is no longer so
-        cannot write.
-        """
-        row = Task._base_manager.using(alias()).select_for_update().filter(pk=self.instance.pk)
-        version = row.values_list("version", flat=True).first()
-        if version is None:
-            raise forms.ValidationError(_("This task has ended, or has been cancelled, meanwhile."))
-        if version != self.cleaned_data.get("seen_version"):
-            raise forms.ValidationError(
-                _(
-                    "This task has been changed, or has run, since you opened this form. Nothing "
-                    "was saved. Open it again to see what it is now."
-                )
-            )
-
-    def _keep_what_nobody_edited(self) -> None:
-        """A form tells less than a row: it has no microseconds, and an hour that comes twice once.
-
-        So a field that was sent back as it was shown keeps its value, and cannot be wrong.
-        """
-        for name in set(self.fields) - {*self.changed_data, "seen_version"}:
-            self.errors.pop(name, None)
-            self.cleaned_data[name] = getattr(self.instance, name)
-
-    def _post_clean(self) -> None:
-        super()._post_clean()  # type: ignore[misc]
-        if not self.errors:
-            try:
-                checked_task(self.instance, alias())
-            except TaskValueError as error:
-                field = error.field if error.field in self.fields else None
-                self.add_error(field, capfirst(f"{error.problem}."))
-            except TaskException as error:  # a schedule whose library is not installed here
-                self.add_error("schedule", str(error))
-
-
-# Actions
-
-
-def _action(description: Any, permission: str, *, on_form: bool = True) -> Callable[[Any], Any]:
-    """``admin.action``, which from Django 6.1 on may stand on a task's own page too."""
-
-    def decorate(function: Any) -> Any:
-        action = admin.action(function, permissions=[permission], description=description)
-        locations = getattr(options, "ActionLocation", None)
-        if locations is not None:
-            action.locations = list(locations) if on_form else [locations.CHANGE_LIST]
-            action.plural_description = description
-        return action
-
-    return decorate
-
-
-_GONE = ngettext_lazy("%(count)d had gone already.", "%(count)d had gone already.", "count")
-_CANCELS: dict[CancelResult, Any] = {
-    CancelResult.CANCELLED: ngettext_lazy(
-        "%(count)d task cancelled.", "%(count)d tasks cancelled.", "count"
-    ),
-    CancelResult.CANCELLING: ngettext_lazy(
-        "%(count)d is running and goes when its run ends.",
-        "%(count)d are running and go when their runs end.",
-        "count",
-    ),
-    CancelResult.NOT_FOUND: _GONE,
-}
-
-
-class Step(NamedTuple):
-    """Something done to a task by its key, and the sentences that count how it went."""
-
-    name: Any
-    take: Callable[..., bool]
-    done: Any
-    left: Any
-
-
-RUN_NOW = Step(
-    _("Run now"),
-    api.run_task_now,
-    ngettext_lazy("%(count)d task is due now.", "%(count)d tasks are due now.", "count"),
-    _GONE,
-)
-PAUSE = Step(
-    _("Pause"),
-    api.pause_task,
-    ngettext_lazy("%(count)d task paused.", "%(count)d tasks paused.", "count"),
-    ngettext_lazy(
-        "%(count)d left as it was: only waiting and running tasks can be paused.",
-        "%(count)d left as they were: only waiting and running tasks can be paused.",
-        "count",
-    ),
-)
-RESUME = Step(
-    _("Resume"),
-    api.resume_task,
-    ngettext_lazy("%(count)d task resumed.", "%(count)d tasks resumed.", "count"),
-    ngettext_lazy(
-        "%(count)d left as it was: it is not paused.",
-        "%(count)d left as they were: they are not paused.",
-        "count",
-    ),
-)
-REQUEUE = Step(
-    _("Requeue (failed tasks)"),
-    api.requeue_task,
-    ngettext_lazy("%(count)d task requeued.", "%(count)d tasks requeued.", "count"),
-    ngettext_lazy(
-        "%(count)d left as it was: it has not failed.",
-        "%(count)d left as they were: they have not failed.",
-        "count",
-    ),
-)
-
-
 @admin.register(Task)
-class TaskAdmin(TaskModelAdmin):
+class TaskAdmin(TaskActions):
     form = TaskForm
     list_display = ("key", "status_word", "due", "attempts", "worker", "queue", "priority")
     list_filter = ("status", CodeFilter, QueueFilter)
@@ -281,7 +61,6 @@ class TaskAdmin(TaskModelAdmin):
     show_facets = admin.ShowFacets.NEVER
     search_fields = SEARCHED
     search_help_text = SEARCH_HELP
-    actions = ("run_now", "cancel", "pause", "resume", "requeue")
     delete_confirmation_max_display = 100  # Django 6.1
     readonly_fields = (
         "status_word",
@@ -346,7 +125,7 @@ class TaskAdmin(TaskModelAdmin):
         return response
 
     def _notes(self, count: int) -> Iterator[str]:
-        """What whoever looks at the list should know about all of it."""
+        """Sentences about the list as a whole, for everyone who looks at it."""
         if pauses := api.paused(using=alias()):
             scopes = [scope_name(pause) for pause in pauses[:MOST_NAMED]]
             if len(pauses) > MOST_NAMED:
@@ -424,79 +203,6 @@ class TaskAdmin(TaskModelAdmin):
             text = _("No handler of %(code)r is known here: the task waits until a worker has one.")
             self.message_user(request, text % {"code": obj.biz_code}, messages.WARNING)
 
-    def delete_model(self, request: HttpRequest, obj: Task) -> None:
-        self._tell_deleted(request, _cancel_each([obj]).values())
-
-    def delete_queryset(self, request: HttpRequest, queryset: "QuerySet[Task]") -> None:
-        self._tell_deleted(request, _cancel_each(queryset).values())
-
-    # What is done to selected tasks
-
-    @_action(RUN_NOW.name, "run")
-    def run_now(self, request: HttpRequest, queryset: "QuerySet[Task]") -> None:
-        self._steer(request, queryset, RUN_NOW)
-
-    @_action(_("Cancel"), "cancel", on_form=False)
-    def cancel(self, request: HttpRequest, queryset: "QuerySet[Task]") -> None:
-        results = _cancel_each(queryset)
-        found = Counter(results.values())
-        changed = [t for t, result in results.items() if result is not CancelResult.NOT_FOUND]
-        _log(request, changed, DELETION, gettext("Cancel"))
-        self._tell(request, changed, [(text, found[result]) for result, text in _CANCELS.items()])
-
-    @_action(PAUSE.name, "run")
-    def pause(self, request: HttpRequest, queryset: "QuerySet[Task]") -> None:
-        self._steer(request, queryset, PAUSE)
-
-    @_action(RESUME.name, "run")
-    def resume(self, request: HttpRequest, queryset: "QuerySet[Task]") -> None:
-        self._steer(request, queryset, RESUME)
-
-    @_action(REQUEUE.name, "run")
-    def requeue(self, request: HttpRequest, queryset: "QuerySet[Task]") -> None:
-        self._steer(request, queryset, REQUEUE)
-
-    def has_run_permission(self, request: HttpRequest) -> bool:
-        return may(request, "run")
-
-    def has_cancel_permission(self, request: HttpRequest) -> bool:
-        return may(request, "cancel")
-
-    def response_action(
-        self, request: HttpRequest, queryset: "QuerySet[Task]", *args: Any, **kwargs: Any
-    ) -> HttpResponse | None:
-        """Refuse "all of them" where that is more than the list has counted."""
-        if request.POST.get("select_across") == "1" and counted(queryset) >= lists.LIST_LIMIT:
-            text = gettext(
-                "More than %(count)d tasks: filter or search first. Nothing was changed."
-            )
-            self.message_user(request, text % {"count": lists.LIST_LIMIT - 1}, messages.ERROR)
-            return None
-        return super().response_action(request, queryset, *args, **kwargs)
-
-    def _steer(self, request: HttpRequest, queryset: "QuerySet[Task]", step: "Step") -> None:
-        """Take one step with each task by its key, and tell how many it changed."""
-        tasks = list(queryset)
-        changed = [t for t in tasks if step.take(t.biz_code, t.biz_num, using=alias())]
-        _log(request, changed, CHANGE, str(step.name))
-        left = len(tasks) - len(changed)
-        self._tell(request, changed, [(step.done, len(changed)), (step.left, left)])
-
-    def _tell(
-        self, request: HttpRequest, changed: list[Task], sentences: list[tuple[Any, int]]
-    ) -> None:
-        said = [str(text % {"count": count}) for text, count in sentences if count]
-        level = messages.SUCCESS if changed else messages.WARNING
-        self.message_user(request, " ".join(said) or gettext("Nothing was changed."), level)
-
-    def _tell_deleted(self, request: HttpRequest, results: Iterable[CancelResult]) -> None:
-        """What Django's own "successfully deleted" leaves out."""
-        found = Counter(results)
-        for result in (CancelResult.CANCELLING, CancelResult.NOT_FOUND):
-            if found[result]:
-                text = _CANCELS[result] % {"count": found[result]}
-                self.message_user(request, text, messages.WARNING)
-
 
 def _has_long_payload(task: Task) -> bool:
     return len(as_json(task.biz_ext)) > LONG_TEXT
@@ -504,13 +210,3 @@ def _has_long_payload(task: Task) -> bool:
 
 def _has_long_schedule(task: Task) -> bool:
     return len(task.schedule or "") > LONG_CELL
-
-
-def _cancel_each(tasks: Iterable[Task]) -> dict[Task, CancelResult]:
-    return {t: api.cancel_task(t.biz_code, t.biz_num, using=alias()) for t in list(tasks)}
-
-
-def _log(request: HttpRequest, tasks: list[Task], flag: int, message: str) -> None:
-    """Write who did what into the admin's history."""
-    if tasks:
-        LogEntry.objects.log_actions(str(request.user.pk), tasks, flag, message)

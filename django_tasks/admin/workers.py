@@ -4,8 +4,8 @@ from django.contrib import admin
 from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
+from django_tasks.admin.display import cell, distance
 from django_tasks.admin.lists import OnlyShown, alias
-from django_tasks.admin.words import cell, distance
 from django_tasks.models import WorkerRow
 from django_tasks.store import clock
 from django_tasks.timezones import aware

@@ -59,7 +59,7 @@ def databases(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
         handler = ConnectionHandler({"default": {}} | settings)
         for alias in settings:
             _skip_without_driver(handler, alias)
-        monkeypatch.setattr(checks, "connections", handler)
+        monkeypatch.setattr(checks.databases, "connections", handler)
         monkeypatch.setattr(requirements, "connections", handler)
 
     return see

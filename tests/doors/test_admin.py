@@ -23,7 +23,7 @@ from django.utils import timezone, translation
 from django.utils.formats import get_format, reset_format_cache
 
 from django_tasks import api, signals
-from django_tasks.admin import lists, tasks
+from django_tasks.admin import actions, forms, lists, tasks
 from django_tasks.handlers.base import task_handler
 from django_tasks.host.clocks import EPOCH
 from django_tasks.models import Lock, Task
@@ -439,7 +439,7 @@ def test_a_tasks_own_page_offers_what_leaves_it_there(boss: Client) -> None:
     task = a_row(status=Status.PAUSED)
     page = reverse(CHANGE, args=[task.pk])
     context = boss.get(page).context
-    if not hasattr(tasks.options, "ActionLocation"):  # from Django 6.1 on a page has actions
+    if not hasattr(actions.options, "ActionLocation"):  # from Django 6.1 on a page has actions
         assert "action_form" not in context
         return
     choices = context["action_form"].fields["action"].choices
@@ -553,13 +553,13 @@ def test_a_key_that_exists_is_not_overwritten(boss: Client) -> None:
 def test_a_key_that_somebody_adds_meanwhile_is_not_overwritten(
     boss: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    checked = tasks.checked_task
+    checked = forms.checked_task
 
     def check_and_be_overtaken(task: Task, using: str) -> Any:
         a_row("42", version=7)
         return checked(task, using)
 
-    monkeypatch.setattr(tasks, "checked_task", check_and_be_overtaken)
+    monkeypatch.setattr(forms, "checked_task", check_and_be_overtaken)
     response = boss.post(reverse(ADD), NEW)
     assert response.status_code == 302
     assert "exists already" in said(boss.get(response["Location"]))[0]
@@ -771,13 +771,13 @@ def test_a_task_that_ends_while_its_form_is_sent_is_not_added_again(
 ) -> None:
     task = a_row()
     form = opened(boss, task)
-    refuse_if_moved = tasks.TaskForm._refuse_if_moved
+    refuse_if_moved = forms.TaskForm._refuse_if_moved
 
-    def end_and_refuse(self: tasks.TaskForm) -> None:
+    def end_and_refuse(self: forms.TaskForm) -> None:
         api.cancel_task("order", "1")
         refuse_if_moved(self)
 
-    monkeypatch.setattr(tasks.TaskForm, "_refuse_if_moved", end_and_refuse)
+    monkeypatch.setattr(forms.TaskForm, "_refuse_if_moved", end_and_refuse)
     response = save(boss, task, form | {"priority": "9"})
     assert "has ended" in errors(response)["__all__"][0]
     assert not there_is()
@@ -806,7 +806,7 @@ def test_of_two_people_who_save_at_once_one_is_refused(
 ) -> None:
     task = a_row()
     mine, theirs = (opened(boss, task) | {"queue": queue} for queue in ("mine", "theirs"))
-    other, checked, saves = logged_in(User.objects.get()), tasks.checked_task, []
+    other, checked, saves = logged_in(User.objects.get()), forms.checked_task, []
 
     def let_them_save_too(task: Task, using: str) -> Any:
         # Here the versions have been compared, and nothing has been written.
@@ -814,7 +814,7 @@ def test_of_two_people_who_save_at_once_one_is_refused(
             saves.append(elsewhere(save, other, task, theirs))
         return checked(task, using)
 
-    monkeypatch.setattr(tasks, "checked_task", let_them_save_too)
+    monkeypatch.setattr(forms, "checked_task", let_them_save_too)
     assert save(boss, task, mine).status_code == 302
     assert "Nothing was saved" in errors(saves[0].result(DEADLINE))["__all__"][0]
     assert (the_row().queue, the_row().version) == ("mine", 1)

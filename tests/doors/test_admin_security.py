@@ -14,7 +14,7 @@ from django.http import HttpResponse
 from django.test import Client
 from django.urls import URLPattern, URLResolver, reverse
 
-from django_tasks.admin import tasks
+from django_tasks.admin import display, tasks
 from django_tasks.models import Lock, Pause, Task, TaskRun, WorkerRow
 from django_tasks.values.status import Status
 from tests.doors.conftest import Staff, logged_in
@@ -284,7 +284,7 @@ def test_a_payload_that_indenting_would_blow_up_is_edited_as_one_line(boss: Clie
 
 
 def test_a_payload_as_long_as_can_be_edited_goes_through_the_form(boss: Client) -> None:
-    task = a_row(biz_ext="\U0001f600" * (tasks.LONG_TEXT - 2))
+    task = a_row(biz_ext="\U0001f600" * (display.LONG_TEXT - 2))
     form = opened(boss, task)
     response = boss.post(
         reverse(CHANGE, args=[task.pk]),

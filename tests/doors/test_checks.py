@@ -84,7 +84,8 @@ def test_every_check_without_a_database_runs_without_a_connection(databases: Dat
 def test_every_id_stands_in_the_table_and_every_id_of_the_table_is_used() -> None:
     assert checks.__doc__ is not None
     documented = re.findall(r"^``django_tasks\.(\w\d{3})``", checks.__doc__, re.MULTILINE)
-    source = Path(checks.__file__).read_text() + Path(near_names.__file__).read_text()
+    files = [*Path(checks.__file__).parent.glob("*.py"), Path(near_names.__file__)]
+    source = "".join(file.read_text() for file in files)
     used = set(re.findall(r'"(?:django_tasks\.)?([EW]\d{3})"', source))
     used.add(installation.CHECK_ID[-4:])
     assert documented == sorted(used)
@@ -196,7 +197,7 @@ def test_e004_tells_that_sqlite_is_too_old(
     databases: Databases, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     databases(tasks=SQLITE)
-    library = checks.connections["tasks"].Database  # type: ignore[attr-defined]
+    library = checks.databases.connections["tasks"].Database  # type: ignore[attr-defined]
     monkeypatch.setattr(library, "sqlite_version_info", (3, 34, 1))
     monkeypatch.setattr(library, "sqlite_version", "3.34.1")
     (error,) = found("E004")
@@ -449,7 +450,7 @@ def test_e006_refuses_psycopg2_in_one_sentence(
 ) -> None:
     databases(tasks=POSTGRESQL)
     assert found("E006") == []
-    monkeypatch.setattr(checks.connections["tasks"], "Database", ModuleType("psycopg2"))
+    monkeypatch.setattr(checks.databases.connections["tasks"], "Database", ModuleType("psycopg2"))
     (error,) = found("E006")
     assert error.msg == (
         "The database 'tasks' is PostgreSQL by way of psycopg2; django_tasks needs psycopg 3: pip "

@@ -1,4 +1,4 @@
-"""How values are shown."""
+"""Values as the pages show them."""
 
 import json
 from datetime import datetime, timedelta
@@ -16,6 +16,9 @@ from django_tasks.store import clock
 from django_tasks.timezones import aware
 
 LONG_CELL = 200  # characters of one cell of a list
+# Of a longer text a task's page shows a part, and a longer payload cannot be edited there: as a
+# form it would exceed DATA_UPLOAD_MAX_MEMORY_SIZE, and browsers choke on it.
+LONG_TEXT = 100_000
 
 
 def as_json(value: Any) -> str:

@@ -1,0 +1,186 @@
+"""The actions on tasks, and their deletion, which is a cancel."""
+
+from collections import Counter
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from django.contrib import admin, messages
+from django.contrib.admin import options
+from django.contrib.admin.models import CHANGE, DELETION, LogEntry
+from django.db.models import QuerySet
+from django.http import HttpRequest, HttpResponse
+from django.utils.translation import gettext, ngettext_lazy
+from django.utils.translation import gettext_lazy as _
+
+from django_tasks import api
+from django_tasks.admin import lists
+from django_tasks.admin.lists import alias, counted, may
+from django_tasks.api import CancelResult
+from django_tasks.models import Task
+
+if TYPE_CHECKING:
+    TaskModelAdmin = admin.ModelAdmin[Task]
+else:
+    TaskModelAdmin = admin.ModelAdmin
+
+
+def _action(description: Any, permission: str, *, on_form: bool = True) -> Callable[[Any], Any]:
+    """``admin.action``, which from Django 6.1 on may stand on a task's own page too."""
+
+    def decorate(function: Any) -> Any:
+        action = admin.action(function, permissions=[permission], description=description)
+        locations = getattr(options, "ActionLocation", None)
+        if locations is not None:
+            action.locations = list(locations) if on_form else [locations.CHANGE_LIST]
+            action.plural_description = description
+        return action
+
+    return decorate
+
+
+_GONE = ngettext_lazy("%(count)d had gone already.", "%(count)d had gone already.", "count")
+_CANCELS: dict[CancelResult, Any] = {
+    CancelResult.CANCELLED: ngettext_lazy(
+        "%(count)d task cancelled.", "%(count)d tasks cancelled.", "count"
+    ),
+    CancelResult.CANCELLING: ngettext_lazy(
+        "%(count)d is running and goes when its run ends.",
+        "%(count)d are running and go when their runs end.",
+        "count",
+    ),
+    CancelResult.NOT_FOUND: _GONE,
+}
+
+
+class Step(NamedTuple):
+    """Something done to a task by its key, and the sentences that count how it went."""
+
+    name: Any
+    take: Callable[..., bool]
+    done: Any
+    left: Any
+
+
+RUN_NOW = Step(
+    _("Run now"),
+    api.run_task_now,
+    ngettext_lazy("%(count)d task is due now.", "%(count)d tasks are due now.", "count"),
+    _GONE,
+)
+PAUSE = Step(
+    _("Pause"),
+    api.pause_task,
+    ngettext_lazy("%(count)d task paused.", "%(count)d tasks paused.", "count"),
+    ngettext_lazy(
+        "%(count)d left as it was: only waiting and running tasks can be paused.",
+        "%(count)d left as they were: only waiting and running tasks can be paused.",
+        "count",
+    ),
+)
+RESUME = Step(
+    _("Resume"),
+    api.resume_task,
+    ngettext_lazy("%(count)d task resumed.", "%(count)d tasks resumed.", "count"),
+    ngettext_lazy(
+        "%(count)d left as it was: it is not paused.",
+        "%(count)d left as they were: they are not paused.",
+        "count",
+    ),
+)
+REQUEUE = Step(
+    _("Requeue (failed tasks)"),
+    api.requeue_task,
+    ngettext_lazy("%(count)d task requeued.", "%(count)d tasks requeued.", "count"),
+    ngettext_lazy(
+        "%(count)d left as it was: it has not failed.",
+        "%(count)d left as they were: they have not failed.",
+        "count",
+    ),
+)
+
+
+class TaskActions(TaskModelAdmin):
+    """The actions of the list and of a task's own page, each with its permission."""
+
+    actions = ("run_now", "cancel", "pause", "resume", "requeue")
+
+    @_action(RUN_NOW.name, "run")
+    def run_now(self, request: HttpRequest, queryset: "QuerySet[Task]") -> None:
+        self._steer(request, queryset, RUN_NOW)
+
+    @_action(_("Cancel"), "cancel", on_form=False)
+    def cancel(self, request: HttpRequest, queryset: "QuerySet[Task]") -> None:
+        results = _cancel_each(queryset)
+        found = Counter(results.values())
+        changed = [t for t, result in results.items() if result is not CancelResult.NOT_FOUND]
+        _log(request, changed, DELETION, gettext("Cancel"))
+        self._tell(request, changed, [(text, found[result]) for result, text in _CANCELS.items()])
+
+    @_action(PAUSE.name, "run")
+    def pause(self, request: HttpRequest, queryset: "QuerySet[Task]") -> None:
+        self._steer(request, queryset, PAUSE)
+
+    @_action(RESUME.name, "run")
+    def resume(self, request: HttpRequest, queryset: "QuerySet[Task]") -> None:
+        self._steer(request, queryset, RESUME)
+
+    @_action(REQUEUE.name, "run")
+    def requeue(self, request: HttpRequest, queryset: "QuerySet[Task]") -> None:
+        self._steer(request, queryset, REQUEUE)
+
+    def has_run_permission(self, request: HttpRequest) -> bool:
+        return may(request, "run")
+
+    def has_cancel_permission(self, request: HttpRequest) -> bool:
+        return may(request, "cancel")
+
+    def response_action(
+        self, request: HttpRequest, queryset: "QuerySet[Task]", *args: Any, **kwargs: Any
+    ) -> HttpResponse | None:
+        """Refuse "all of them" where that is more than the list has counted."""
+        if request.POST.get("select_across") == "1" and counted(queryset) >= lists.LIST_LIMIT:
+            text = gettext(
+                "More than %(count)d tasks: filter or search first. Nothing was changed."
+            )
+            self.message_user(request, text % {"count": lists.LIST_LIMIT - 1}, messages.ERROR)
+            return None
+        return super().response_action(request, queryset, *args, **kwargs)
+
+    def delete_model(self, request: HttpRequest, obj: Task) -> None:
+        self._tell_deleted(request, _cancel_each([obj]).values())
+
+    def delete_queryset(self, request: HttpRequest, queryset: "QuerySet[Task]") -> None:
+        self._tell_deleted(request, _cancel_each(queryset).values())
+
+    def _steer(self, request: HttpRequest, queryset: "QuerySet[Task]", step: Step) -> None:
+        """Take one step with each task by its key, and tell how many it changed."""
+        tasks = list(queryset)
+        changed = [t for t in tasks if step.take(t.biz_code, t.biz_num, using=alias())]
+        _log(request, changed, CHANGE, str(step.name))
+        left = len(tasks) - len(changed)
+        self._tell(request, changed, [(step.done, len(changed)), (step.left, left)])
+
+    def _tell(
+        self, request: HttpRequest, changed: list[Task], sentences: list[tuple[Any, int]]
+    ) -> None:
+        said = [str(text % {"count": count}) for text, count in sentences if count]
+        level = messages.SUCCESS if changed else messages.WARNING
+        self.message_user(request, " ".join(said) or gettext("Nothing was changed."), level)
+
+    def _tell_deleted(self, request: HttpRequest, results: Iterable[CancelResult]) -> None:
+        """Tell of each result that Django's own "successfully deleted" leaves out."""
+        found = Counter(results)
+        for result in (CancelResult.CANCELLING, CancelResult.NOT_FOUND):
+            if found[result]:
+                text = _CANCELS[result] % {"count": found[result]}
+                self.message_user(request, text, messages.WARNING)
+
+
+def _cancel_each(tasks: Iterable[Task]) -> dict[Task, CancelResult]:
+    return {t: api.cancel_task(t.biz_code, t.biz_num, using=alias()) for t in list(tasks)}
+
+
+def _log(request: HttpRequest, tasks: list[Task], flag: int, message: str) -> None:
+    """Write who did what into the admin's history."""
+    if tasks:
+        LogEntry.objects.log_actions(str(request.user.pk), tasks, flag, message)

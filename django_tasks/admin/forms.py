@@ -1,0 +1,147 @@
+"""The form of a task: its fields, their widgets, and the checks of ``add_task``."""
+
+import json
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from django import forms
+from django.contrib.admin.widgets import (
+    AdminSplitDateTime,
+    BaseAdminDateWidget,
+    BaseAdminTimeWidget,
+)
+from django.forms.fields import InvalidJSONInput
+from django.utils import formats
+from django.utils.text import capfirst
+from django.utils.translation import gettext_lazy as _
+
+from django_tasks.admin.display import LONG_TEXT, as_json
+from django_tasks.admin.lists import alias
+from django_tasks.client.arguments import checked_task
+from django_tasks.exceptions import TaskException, TaskValueError
+from django_tasks.models import Task
+
+if TYPE_CHECKING:
+    TaskModelForm = forms.ModelForm[Task]
+else:
+    TaskModelForm = forms.ModelForm
+
+
+def _exact_format(kind: str, part: str) -> str:
+    """The first of the language's input formats that says ``part`` of a date or a time."""
+    known: list[str] = formats.get_format(kind)  # and ISO's among them, whatever the language
+    return next(form for form in known if part in form and "%f" not in form)
+
+
+class ExactDate(BaseAdminDateWidget):
+    def format_value(self, value: Any) -> Any:
+        return formats.localize_input(value, _exact_format("DATE_INPUT_FORMATS", "%Y"))
+
+
+class ExactTime(BaseAdminTimeWidget):
+    def format_value(self, value: Any) -> Any:
+        return formats.localize_input(value, _exact_format("TIME_INPUT_FORMATS", "%S"))
+
+
+class ExactWhen(AdminSplitDateTime):
+    """Django's widget, but with seconds and whole years in every language.
+
+    It writes a time in the first format that a language reads, and in Chinese that has no seconds.
+    """
+
+    def __init__(self, attrs: Any = None) -> None:
+        super().__init__(attrs)
+        self.widgets = (ExactDate(attrs), ExactTime(attrs))
+
+
+class PayloadField(forms.JSONField):
+    """JSON to be read by people: indented, and nothing where there is nothing."""
+
+    def prepare_value(self, value: Any) -> Any:
+        if isinstance(value, InvalidJSONInput):
+            return value
+        if value is None:
+            return ""
+        # Thirty levels deep, each number is a line of sixty blanks.
+        indented = json.dumps(value, ensure_ascii=False, indent=2)
+        return indented if len(indented) <= LONG_TEXT else as_json(value)
+
+
+class TaskForm(TaskModelForm):
+    """Checks as ``add_task`` does, and that nobody has moved the task since the form was opened."""
+
+    seen_version = forms.IntegerField(widget=forms.HiddenInput, required=False)
+
+    class Meta:
+        model = Task
+        fields = ("biz_code", "biz_num", "when", "schedule", "biz_ext", "queue", "priority")
+        field_classes = {"biz_ext": PayloadField, "schedule": forms.CharField}
+        widgets: ClassVar[Any] = {
+            "when": ExactWhen,
+            "schedule": forms.TextInput(attrs={"size": 60}),
+        }
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        for name in ("queue", "priority"):
+            if name in self.fields:
+                self.fields[name].help_text = _("Empty: as the handler says.")
+        if "schedule" in self.fields:
+            self.fields["schedule"].empty_value = None  # type: ignore[attr-defined]
+            self.fields["schedule"].help_text = _(
+                "When it runs again: “every 30m”, “cron 0 9 * * 1-5 Asia/Shanghai”. Empty: it runs "
+                "once."
+            )
+            self.fields["when"].required = False
+            self.fields["when"].help_text = _("With a schedule it may be left empty.")
+        if self.instance.pk and "seen_version" in self.fields:
+            self.fields["seen_version"].initial = self.instance.version
+
+    @property
+    def moved_fields(self) -> list[str]:
+        """Names of the fields that say something new about the task."""
+        return [name for name in self.changed_data if name != "seen_version"]
+
+    def clean(self) -> dict[str, Any]:
+        super().clean()
+        if self.instance.pk:
+            self._refuse_if_moved()
+            self._keep_what_nobody_edited()
+        return self.cleaned_data
+
+    def _refuse_if_moved(self) -> None:
+        """Compare versions under the row's lock, which the caller's transaction holds to its end.
+
+        SQLite has no such lock, and a transaction there that has read what is no longer so
+        cannot write.
+        """
+        row = Task._base_manager.using(alias()).select_for_update().filter(pk=self.instance.pk)
+        version = row.values_list("version", flat=True).first()
+        if version is None:
+            raise forms.ValidationError(_("This task has ended, or has been cancelled, meanwhile."))
+        if version != self.cleaned_data.get("seen_version"):
+            raise forms.ValidationError(
+                _(
+                    "This task has been changed, or has run, since you opened this form. Nothing "
+                    "was saved. Open it again to see what it is now."
+                )
+            )
+
+    def _keep_what_nobody_edited(self) -> None:
+        """A form tells less than a row: it has no microseconds, and an hour that comes twice once.
+
+        So a field that was sent back as it was shown keeps its value, and cannot be wrong.
+        """
+        for name in set(self.fields) - {*self.changed_data, "seen_version"}:
+            self.errors.pop(name, None)
+            self.cleaned_data[name] = getattr(self.instance, name)
+
+    def _post_clean(self) -> None:
+        super()._post_clean()  # type: ignore[misc]
+        if not self.errors:
+            try:
+                checked_task(self.instance, alias())
+            except TaskValueError as error:
+                field = error.field if error.field in self.fields else None
+                self.add_error(field, capfirst(f"{error.problem}."))
+            except TaskException as error:  # a schedule whose library is not installed here
+                self.add_error("schedule", str(error))

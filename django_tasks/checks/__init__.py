@@ -1,0 +1,52 @@
+"""System checks of this package: ``manage.py check`` and the start of every command run them.
+
+========================  ==========================================================================
+``django_tasks.E001``     the PyPI distribution ``django-tasks`` has files in this package
+``django_tasks.E002``     a handler cannot be imported, cannot be used, or has a code that is taken
+``django_tasks.E003``     a setting that cannot be used: ``DJANGO_TASKS`` or ``TASK_HANDLERS``
+``django_tasks.E004``     SQLite older than 3.35, which has no RETURNING
+``django_tasks.E005``     ``AUTOCOMMIT`` is False: nothing that a worker writes is committed
+``django_tasks.E006``     PostgreSQL with psycopg2
+``django_tasks.W001``     ``DJANGO_TASKS`` has a key that means nothing
+``django_tasks.W002``     MySQL, MariaDB: a column that takes 'A' and 'a' for one key, or that
+                          lacks characters
+``django_tasks.W003``     SQLite without IMMEDIATE transactions or without write-ahead logging
+``django_tasks.W004``     MySQL, MariaDB, PostgreSQL: an isolation level other than READ COMMITTED
+``django_tasks.W005``     PostgreSQL: a connection pool smaller than a worker's threads
+``django_tasks.W006``     an ``atomic`` handler on SQLite: nobody else can write while it runs
+                          (``check --deploy``)
+``django_tasks.W007``     connections that are kept but never tested
+``django_tasks.W008``     a handler has an attribute whose name is nearly one that means something
+========================  ==========================================================================
+
+W002, and W003 for what the database itself says, need a connection: they run with ``migrate`` and
+``check --database ALIAS``. The others never connect; ``check --tag django_tasks`` runs them alone.
+Only databases that may hold tasks, as the routers say, are looked at.
+"""
+
+from django.core.checks import Tags
+from django.core.checks import register as register_check
+
+from django_tasks.checks.database_answers import check_connections
+from django_tasks.checks.database_settings import SQLITE_OPTIONS, check_databases
+from django_tasks.checks.project import (
+    check_atomic_handlers,
+    check_handlers,
+    check_installation,
+    check_settings,
+)
+from django_tasks.handlers import near_names
+
+__all__ = ["SQLITE_OPTIONS", "TAG", "check_connections", "register"]
+
+TAG = "django_tasks"
+
+
+def register() -> None:
+    """Tell Django about the checks. Twice is nothing."""
+    for check in (check_installation, check_handlers, check_settings, check_databases):
+        register_check(check, TAG)
+    register_check(near_names.check_names, TAG)
+    register_check(check_atomic_handlers, TAG, deploy=True)
+    # Without our tag: Django 6.1's ``--tag`` gives every database to the checks that have it.
+    register_check(check_connections, Tags.database)

@@ -1,0 +1,121 @@
+"""Checks that ask the databases themselves."""
+
+import re
+from collections.abc import Callable, Iterable, Iterator
+from typing import TYPE_CHECKING, Any
+
+from django.apps import apps
+from django.core.checks import CheckMessage
+from django.db.backends.base.base import BaseDatabaseWrapper
+from django.db.models import Field, JSONField
+
+from django_tasks.checks.databases import asks_for_wal, in_memory, task_databases
+from django_tasks.checks.messages import warning
+from django_tasks.fields import KeyField
+from django_tasks.models import Task
+
+CHARSET = "utf8mb4"
+
+if TYPE_CHECKING:
+    AnyField = Field[Any, Any]
+else:
+    AnyField = Field  # subscriptable in the stubs only
+
+
+def check_connections(
+    databases: Iterable[str] | None = None, **kwargs: Any
+) -> Iterable[CheckMessage]:
+    """W002, W003: the answers of the databases themselves"""
+    asked = set(databases or ())
+    found: list[CheckMessage] = []
+    for alias, connection in task_databases():
+        check = _BY_ASKING.get(connection.vendor)
+        if check and alias in asked:
+            found += check(alias, connection)
+    return found
+
+
+def _journal_mode(alias: str, connection: Any) -> Iterator[CheckMessage]:
+    # Where the settings do not even ask for it, that has been said already.
+    if in_memory(connection) or not asks_for_wal(connection):
+        return
+    with connection.cursor() as cursor:
+        cursor.execute("PRAGMA journal_mode")
+        (mode,) = cursor.fetchone()
+    if mode.lower() != "wal":
+        yield warning(
+            "W003",
+            f"The SQLite database {alias!r} does not use write-ahead logging although its "
+            f"settings ask for it; its journal mode is {mode!r}.",
+            "Its file system may lack what it needs (network file systems do): move the file.",
+        )
+
+
+def _texts(alias: str, connection: Any) -> Iterator[CheckMessage]:
+    """W002 for each table: one sentence for all of its columns, and one statement to mend them."""
+    for table, fields in _text_fields().items():
+        wrong = {
+            fields[column]: problem
+            for column, charset, collation in _text_columns(connection, table)
+            if column in fields and (problem := _text_problem(fields[column], charset, collation))
+        }
+        if wrong:
+            yield warning(
+                "W002",
+                f"In the table {table!r} of the database {alias!r}, {'; '.join(wrong.values())}.",
+                f"Run: {_mending(connection, table, wrong)}",
+            )
+
+
+def _text_fields() -> dict[str, dict[str, AnyField]]:
+    """The fields of each of our tables, by column."""
+    return {
+        model._meta.db_table: {str(field.column): field for field in model._meta.concrete_fields}
+        for model in apps.get_app_config(Task._meta.app_label).get_models()
+    }
+
+
+def _text_columns(connection: Any, table: str) -> list[tuple[str, str, str]]:
+    """(column, character set, collation) of columns with texts; none if there is no such table."""
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "SELECT column_name, character_set_name, collation_name"
+            " FROM information_schema.columns WHERE table_schema = DATABASE() AND table_name = %s"
+            " AND character_set_name IS NOT NULL ORDER BY column_name",
+            [table],
+        )
+        return list(cursor.fetchall())
+
+
+def _text_problem(field: AnyField, charset: str, collation: str) -> str | None:
+    if _is_key(field) and not re.fullmatch(rf"{CHARSET}_(\w+_)?bin", collation):
+        return f"{field.column!r} has the collation {collation!r}, which may take two keys for one"
+    if charset != CHARSET:
+        return f"{field.column!r} has the character set {charset!r}, which lacks characters"
+    return None
+
+
+def _mending(connection: BaseDatabaseWrapper, table: str, fields: Iterable[AnyField]) -> str:
+    quote = connection.ops.quote_name
+    changes = [
+        f"MODIFY {quote(str(field.column))} {field.db_type(connection)}{_charset_of(field)}"
+        f" {'NULL' if field.null else 'NOT NULL'}"
+        for field in fields
+    ]
+    return f"ALTER TABLE {quote(table)} {', '.join(changes)}"
+
+
+def _charset_of(field: AnyField) -> str:
+    if isinstance(field, JSONField):
+        return ""  # the type says it
+    return f" CHARACTER SET {CHARSET}{f' COLLATE {CHARSET}_bin' if _is_key(field) else ''}"
+
+
+def _is_key(field: AnyField) -> bool:
+    return isinstance(field, KeyField)
+
+
+_BY_ASKING: dict[str, Callable[[str, Any], Iterator[CheckMessage]]] = {
+    "sqlite": _journal_mode,
+    "mysql": _texts,
+}

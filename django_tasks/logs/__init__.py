@@ -1,0 +1,157 @@
+"""Every sentence that this package logs, and its level. Logger: ``django_tasks``.
+
+One line a task stands at DEBUG (``starttask -v 2``): at tens of thousands of tasks a second it
+would be the work itself. Of each code the first successes of a minute are INFO, so that a person
+sees that it works; all others are counted, and the counts are INFO. Lines that somebody should
+look at are WARNING and above.
+
+Reasons in a line are masked. Tracebacks (``exc_info``) are not: they belong to the project's own
+logging, which formats them, and to those whom it lets read them.
+
+A file holds the sentences about one subject; ``lines`` is the way that they all take.
+"""
+
+from django_tasks import signals
+from django_tasks.host import forks
+from django_tasks.logs import runs, worker
+from django_tasks.logs.database import (
+    Reason,
+    database_back,
+    database_down,
+    ends_refused,
+    lines_not_written,
+    unfit_database,
+)
+from django_tasks.logs.lines import logger, send_through
+from django_tasks.logs.locks import lock_lost, lock_not_freed, lock_not_renewed
+from django_tasks.logs.processes import (
+    child_ended,
+    fork_failed,
+    introduced,
+    retiring,
+    second_signal,
+    strange_queue,
+    supervisor_died,
+)
+from django_tasks.logs.runs import (
+    backoff_failed,
+    commit_hook_failed,
+    died_after_its_end,
+    end_not_written,
+    hook_failed,
+    loop_interrupted,
+    not_isolated,
+    not_settled,
+    rescheduled,
+    run_failed,
+    still_running,
+    succeeded,
+    took_too_long,
+)
+from django_tasks.logs.schedules import (
+    missed,
+    schedule_kept,
+    schedule_over,
+    schedules_not_kept,
+    unknown_trigger,
+)
+from django_tasks.logs.threads import (
+    claims_missing,
+    heartbeat_failed,
+    heartbeat_late,
+    lane_failed,
+    messages_dropped,
+    poller_died,
+    poller_failed,
+    poller_hangs,
+    receiver_failed,
+    thread_died,
+)
+from django_tasks.logs.wakeup import hints_back, hints_lost, no_doorbell
+from django_tasks.logs.worker import (
+    abandoned,
+    not_forgiven,
+    not_rescued,
+    paused,
+    receivers_unheard,
+    resumed,
+    shares_one_thread,
+    stopping,
+    tally,
+    total,
+    unknown_code,
+    worker_failed,
+    worker_replaced,
+)
+
+__all__ = [
+    "Reason",
+    "abandoned",
+    "backoff_failed",
+    "child_ended",
+    "claims_missing",
+    "commit_hook_failed",
+    "connect",
+    "database_back",
+    "database_down",
+    "died_after_its_end",
+    "end_not_written",
+    "ends_refused",
+    "heartbeat_failed",
+    "heartbeat_late",
+    "hints_back",
+    "hints_lost",
+    "hook_failed",
+    "introduced",
+    "lane_failed",
+    "lines_not_written",
+    "lock_lost",
+    "lock_not_freed",
+    "lock_not_renewed",
+    "logger",
+    "loop_interrupted",
+    "messages_dropped",
+    "missed",
+    "no_doorbell",
+    "not_forgiven",
+    "not_isolated",
+    "not_rescued",
+    "not_settled",
+    "paused",
+    "poller_died",
+    "poller_failed",
+    "poller_hangs",
+    "receivers_unheard",
+    "rescheduled",
+    "resumed",
+    "retiring",
+    "run_failed",
+    "schedule_kept",
+    "schedule_over",
+    "schedules_not_kept",
+    "second_signal",
+    "send_through",
+    "shares_one_thread",
+    "still_running",
+    "stopping",
+    "strange_queue",
+    "succeeded",
+    "supervisor_died",
+    "tally",
+    "thread_died",
+    "took_too_long",
+    "total",
+    "unfit_database",
+    "unknown_code",
+    "unknown_trigger",
+    "worker_failed",
+    "worker_replaced",
+]
+
+
+def connect() -> None:
+    """Listen to the package's own signals. Called once, at ready."""
+    for signal, receiver in (*runs.RECEIVERS, *worker.RECEIVERS):
+        signal.connect(receiver, dispatch_uid="django_tasks.logs")
+    signals.on_failure(receiver_failed)
+    forks.on_failure(fork_failed)

@@ -1,0 +1,107 @@
+"""The way of every line: from its sentence to the project's filters and handlers."""
+
+import logging
+import sys
+import threading
+import traceback
+from collections.abc import Callable
+from dataclasses import dataclass
+from time import time
+from types import CodeType, TracebackType
+from typing import Any, Literal
+
+from django_tasks.logs.phrases import InShort
+
+logger = logging.getLogger("django_tasks")
+
+Post = Callable[[Callable[[], None]], None]
+Caught = tuple[type[BaseException], BaseException, TracebackType | None]
+
+
+class _Outlet(threading.local):
+    """The writer of a thread's lines; None: it writes them itself."""
+
+    post: Post | None = None
+
+
+_outlet = _Outlet()
+
+
+def send_through(post: Post | None) -> None:
+    """Have the lines of the current thread written by ``post``; None: by itself again.
+
+    For a thread that must not wait for a project's filters and handlers. ``post`` gets a function
+    without arguments, to be called once, in another thread: it makes the record and hands it on.
+    The record tells the time, the thread and the exception of the moment when it was said.
+    """
+    _outlet.post = post
+
+
+def say(
+    level: int,
+    text: str,
+    *args: Any,
+    exc_info: BaseException | Literal[True] | None = None,
+    extra: dict[str, Any] | None = None,
+) -> None:
+    """Log a line, as of the function that calls this. Every line of the package goes here."""
+    if not logger.isEnabledFor(level):
+        return
+    caller = sys._getframe(1)
+    error = sys.exc_info()[1] if exc_info is True else exc_info
+    caught = None if error is None else (type(error), error, error.__traceback__)
+    place = caller.f_code, caller.f_lineno
+    line = _Line(level, text, args, caught, extra, place, time(), threading.current_thread())
+    if _outlet.post is None:
+        line.write()
+    else:
+        _outlet.post(line.write)
+
+
+class Unshowable(Exception):
+    """In a log line, in place of an exception whose own methods raise when it is formatted."""
+
+
+def _showable(caught: Caught) -> Caught:
+    """The exception, or one that names it: no handler could write a line with the other one."""
+    kind, error, _ = caught
+    try:
+        traceback.format_exception(kind, error, None)
+    except BaseException:  # noqa: BLE001 - methods of a project's exception may raise anything
+        stand_in = Unshowable(f"{kind.__name__} (its traceback cannot be formatted)")
+        return Unshowable, stand_in, None
+    return caught
+
+
+@dataclass(frozen=True, slots=True)
+class _Line:
+    """A line, the place of its sentence and the moment when it was said."""
+
+    level: int
+    text: str
+    args: tuple[Any, ...]
+    caught: Caught | None
+    facts: dict[str, Any] | None
+    place: tuple[CodeType, int]
+    created: float
+    thread: threading.Thread
+
+    def write(self) -> None:
+        """Make the record and hand it to the filters and handlers."""
+        code, number = self.place
+        record = logger.makeRecord(
+            logger.name,
+            self.level,
+            code.co_filename,
+            number,
+            self.text,
+            tuple(str(arg) if isinstance(arg, InShort) else arg for arg in self.args),
+            self.caught and _showable(self.caught),
+            func=code.co_name,
+            extra=self.facts,
+        )
+        record.relativeCreated -= (record.created - self.created) * 1000
+        record.created = self.created
+        record.msecs = float(int(self.created % 1 * 1000))
+        record.thread, record.threadName = self.thread.ident, self.thread.name
+        logger.handle(record)

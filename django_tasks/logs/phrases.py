@@ -1,0 +1,65 @@
+"""Parts of sentences: numbers of things, keys, times, reasons in short, the facts of a run."""
+
+from collections.abc import Iterable
+from datetime import datetime
+from typing import Any
+
+from django_tasks import redaction
+from django_tasks.handlers.running_task import RunningTask
+
+LONGEST_REASON = 300
+MOST_KEYS = 20  # that a line names
+
+
+def quantity(count: int, one: str, many: str = "") -> str:
+    """Such as "1 task", "2 tasks"."""
+    return f"{count} {one}" if count == 1 else f"{count} {many or one + 's'}"
+
+
+def named(tasks: Iterable[object], count: int = 0) -> str:
+    """The keys of ``tasks`` behind a colon, not too many of them; ``count`` are meant in all."""
+    keys = [str(task) for task in tasks]
+    if not keys:
+        return ""
+    first = keys[:MOST_KEYS]
+    left = max(count, len(keys)) - len(first)
+    return f": {', '.join(first)}{f' and {left} more' if left else ''}"
+
+
+def run_facts(task: RunningTask, seconds: float) -> str:
+    return (
+        f"(attempt {task.attempt}, took {seconds * 1000:.1f} ms,"
+        f" {task.lateness * 1000:.1f} ms late)"
+    )
+
+
+def run_extra(task: RunningTask, seconds: float) -> dict[str, Any]:
+    """For structured logs: the same facts by name."""
+    return {
+        "task_id": task.id,
+        "biz_code": task.biz_code,
+        "biz_num": task.biz_num,
+        "attempt": task.attempt,
+        "duration": seconds,
+        "lateness": task.lateness,
+    }
+
+
+class InShort:
+    """An error's reason, put into words by the thread that writes the line.
+
+    A project's code may have a part in that: an exception's own text, and what is to be hidden.
+    """
+
+    def __init__(self, error: BaseException) -> None:
+        self._error = error
+
+    def __str__(self) -> str:
+        kind, text = type(self._error).__name__, str(self._error)
+        text = text.strip().split("\n")[0].replace("\0", "\\0")
+        text = redaction.redacted_head(text, LONGEST_REASON)
+        return f"{kind}: {text}" if text else kind
+
+
+def local_time(when: datetime) -> str:
+    return when.astimezone().isoformat(sep=" ", timespec="milliseconds")
