@@ -61,7 +61,7 @@ class Recorded:
     def process(self) -> Process | None:
         """The running server, None if it does not run."""
         note = self.note()
-        if "pid" not in note:
+        if not note.get("started"):  # it had ended before its start could be written down
             return None
         process = Process(note["pid"], note["started"])
         return process if process.runs() else None
