@@ -11,7 +11,7 @@ from urllib.parse import urlsplit, urlunsplit
 
 from benchmarks.address import connect, parse, redis_command
 from benchmarks.processes import wait_until
-from tests.faults.databases import servers
+from devtools.servers.command import servers
 
 NAME = "benchmark"
 _VERSION = {"sqlite": "SELECT sqlite_version()"}

@@ -10,7 +10,9 @@ from pathlib import Path
 from typing import NamedTuple
 from urllib.parse import urlsplit, urlunsplit
 
-CHECKOUT = Path(__file__).resolve().parents[2]
+from devtools import CHECKOUT
+from devtools.servers import command
+from devtools.servers.command import servers
 
 # Workers and clients are ordinary users: administrators may write to a read-only server.
 PLAIN = "plain"
@@ -103,19 +105,6 @@ def _run(url: str, program: str, *statements: str) -> str:
     return done.stdout
 
 
-def servers(*arguments: str) -> dict[str, str]:
-    """Run scripts/servers; the KEY=URL lines that it printed."""
-    done = subprocess.run(
-        [sys.executable, "scripts/servers", *arguments],
-        cwd=CHECKOUT,
-        capture_output=True,
-        text=True,
-    )
-    if done.returncode != 0:
-        raise RuntimeError(f"scripts/servers {' '.join(arguments)}: {done.stderr}")
-    return dict(line.split("=", 1) for line in done.stdout.splitlines() if "=" in line)
-
-
 @contextmanager
 def sqlite(directory: Path) -> Iterator[Site]:
     with small_disk(directory / "disk") as disk:
@@ -204,18 +193,10 @@ def small_disk(directory: Path) -> Iterator[Path]:
 
 
 def why_missing(name: str) -> str:
-    """Which programs a site needs and has not; nothing if all are there."""
-    server = "replica" if name.endswith("standby") else name
-    if server == "sqlite":
+    """The packages that a site needs and has not; nothing if all are there."""
+    if name == "sqlite":
         return ""
-    done = subprocess.run(
-        [sys.executable, "scripts/servers", "missing", server],
-        cwd=CHECKOUT,
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    return f"not installed: {done.stdout.strip()}" if done.stdout.strip() else ""
+    return command.why_missing("replica" if name.endswith("standby") else name)
 
 
 def version_of(site: Site) -> str:

@@ -10,7 +10,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from tests.faults.databases import CHECKOUT
+from devtools import CHECKOUT
 
 
 def faketime() -> str:

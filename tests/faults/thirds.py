@@ -3,8 +3,9 @@
 import subprocess
 from pathlib import Path
 
+from devtools import CHECKOUT
 from tests.faults.acts import SCENARIOS
-from tests.faults.databases import CHECKOUT, SITES
+from tests.faults.databases import SITES
 
 Play = tuple[str, str]
 

@@ -14,8 +14,9 @@ from time import monotonic
 from typing import Any
 from urllib.parse import urlsplit, urlunsplit
 
+from devtools import CHECKOUT
 from tests.faults import journal
-from tests.faults.databases import CHECKOUT, Site
+from tests.faults.databases import Site
 from tests.faults.habits import HABITS
 from tests.faults.history import Clock, History, from_records
 from tests.faults.processes import DatabaseError, Steward, Worker, faketime

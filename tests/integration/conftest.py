@@ -1,7 +1,6 @@
 """A worker's surroundings: the test database, a journal, gates, and processes that end in time."""
 
 import os
-import subprocess
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from urllib.parse import quote
@@ -9,7 +8,8 @@ from urllib.parse import quote
 import pytest
 from django.db import connections
 
-from tests.integration.process import ROOT, Journal, StartTask
+from devtools.servers.command import servers
+from tests.integration.process import Journal, StartTask
 from tests.vendor import leave_out
 from tests.waiting import DEADLINE
 
@@ -66,14 +66,11 @@ def restart_server() -> Callable[..., None]:
     name = OUR_NAMES[connections["default"].vendor]
 
     def restart(*flags: str) -> None:
-        command = [str(SERVERS), "restart", *flags, name]
-        done = subprocess.run(command, capture_output=True, text=True, timeout=4 * DEADLINE)
-        assert done.returncode == 0, done.stderr
+        servers("restart", *flags, name, timeout=4 * DEADLINE)
 
     return restart
 
 
-SERVERS = ROOT / "scripts" / "servers"
 OUR_NAMES = {"mysql": "mariadb", "postgresql": "postgresql"}
 
 
@@ -82,8 +79,7 @@ def why_not_ours() -> str | None:
     if not os.environ.get("SERVERS_DIR"):
         return "SERVERS_DIR is not set: there is no server that these tests may restart"
     name = OUR_NAMES[connections["default"].vendor]
-    shown = subprocess.run([str(SERVERS), "env", name], capture_output=True, text=True)
     place = f":{connections['default'].settings_dict['PORT']}/"
-    if place not in shown.stdout:
+    if not any(place in url for url in servers("env", name).values()):
         return f"the test database is not on the {name} that SERVERS_DIR names"
     return None

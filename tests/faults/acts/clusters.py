@@ -2,7 +2,8 @@
 
 from time import monotonic
 
-from tests.faults.databases import execute, servers
+from devtools.servers.command import servers
+from tests.faults.databases import execute
 from tests.faults.scenarios import STANDBYS, scenario
 from tests.faults.world import World
 

@@ -3,7 +3,8 @@
 from contextlib import suppress
 from time import monotonic
 
-from tests.faults.databases import NEW_PRIMARY, servers
+from devtools.servers.command import servers
+from tests.faults.databases import NEW_PRIMARY
 from tests.faults.processes import DatabaseError
 from tests.faults.scenarios import SERVERS, scenario
 from tests.faults.world import World

@@ -1,0 +1,1 @@
+"""Private database servers: the program behind ``scripts/servers``."""
