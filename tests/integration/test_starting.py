@@ -30,9 +30,9 @@ from tests.waiting import DEADLINE, eventually
 from tests.worker.parts import handler
 
 USAGE = [
-    (["--threads", "0"], "must be from 1 to 1000"),
+    (["--threads", "0"], "must be a whole number from 1 to 1000"),
     (["--threads", "many"], "must be a number"),
-    (["--processes", "-1"], "must be from 1 to 256"),
+    (["--processes", "-1"], "must be a whole number from 1 to 256"),
     (["--batch-size", "1.5"], "must be a whole number"),
     (["--poll-interval", "0"], "must be from 0.01"),
     (["--lease", "0.1"], "must be from 1 to"),
