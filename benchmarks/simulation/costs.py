@@ -2,11 +2,7 @@
 
 from dataclasses import dataclass
 
-# A batch, and the threads, lease and polling of a worker, as they are unless set.
-BATCH = 500
-THREADS = 8
-POLL_SECONDS = 1.0
-BEAT_SECONDS = 10.0
+from benchmarks.simulation.engine import BATCH
 
 # Of any statement, for the server: to parse it, to plan it, to answer.
 STATEMENT = 0.00005

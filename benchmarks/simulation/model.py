@@ -12,31 +12,28 @@ from typing import Any, NamedTuple, TypeVar
 
 import simpy
 
-from benchmarks.simulation.costs import (
+from benchmarks.simulation.costs import HOSTS, STATEMENT, Costs, Site
+from benchmarks.simulation.engine import (
+    ASIDE_SECONDS,
     BATCH,
     BEAT_SECONDS,
-    HOSTS,
+    BUFFER_SECONDS,
+    CONTESTED_SECONDS,
+    FEWEST_WOKEN,
+    LANES_SECONDS,
+    LANES_SHARE,
+    LONGEST_LANES_SECONDS,
+    LONGEST_SLEEP,
+    MOST_PLACES,
+    MOST_SHARES,
+    PAUSE_SECONDS,
     POLL_SECONDS,
-    STATEMENT,
     THREADS,
-    Costs,
-    Site,
 )
 from benchmarks.simulation.rows import HEAD, Rows, Share
 
 Result = TypeVar("Result")
 Steps = Generator[simpy.Event, Any, Result]
-
-# As in django_tasks: see claim.py, claiming.py, executor.py, poller.py, membership.py and hints.py.
-MOST_SHARES = 8
-MOST_PLACES = 4
-ASIDE_SECONDS = 0.001
-CONTESTED_SECONDS = 0.05
-LANES_SECONDS = 0.02
-BUFFER_SECONDS = 0.05
-LONGEST_SLEEP = 1.2
-DRAWN = 2
-PAUSE_SECONDS = 0.002
 
 # A statement takes more or less: the standard deviation of the logarithm of its time.
 SPREAD = 0.3
@@ -220,7 +217,7 @@ class Simulation:
         while True:
             yield self.env.timeout(PAUSE_SECONDS)
             due = self.rows.due(self.env.now)
-            calls = min(DRAWN * (due - known), len(self.workers))
+            calls = min(FEWEST_WOKEN * (due - known), len(self.workers))
             for worker in self.dice.sample(self.workers, calls):
                 worker.wake()
             known = due
@@ -327,16 +324,18 @@ class Worker:
     # Claims
 
     def _claim(self) -> Steps[float]:
-        """Returns how long to sleep."""
+        """Returns the seconds to sleep."""
         room = self._room()
         if room == 0:
             return POLL_SECONDS
         if self._env.now > self._lanes_known_until:
+            begun: float = self._env.now
             first = yield from self._simulation.statement(self._search)
             now: float = self._env.now
             if first > now:
                 return first - now + self._aside()
-            self._lanes_known_until = now + LANES_SECONDS
+            fair = (now - begun) / LANES_SHARE
+            self._lanes_known_until = now + min(LONGEST_LANES_SECONDS, max(LANES_SECONDS, fair))
         taken = yield from self._take(room)
         if len(taken) < room:
             self._lanes_known_until = 0.0
@@ -350,7 +349,7 @@ class Worker:
         return self._dice.uniform(0, most) if self._in_vain else 0.0
 
     def _room(self) -> int:
-        """How many tasks would start soon."""
+        """The number of tasks that would start soon."""
         if not self._case.handler:
             return self._case.batch
         pace = THREADS / self._case.handler

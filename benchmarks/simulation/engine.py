@@ -1,0 +1,46 @@
+"""The engine's own numbers: the model has none of them twice."""
+
+import django
+from django.apps import apps
+from django.conf import settings
+
+if not apps.ready:  # the numbers stand beside statements, which need the models
+    settings.configure(INSTALLED_APPS=["django_tasks"])
+    django.setup()
+
+from django_tasks.conf import Options  # noqa: E402
+from django_tasks.store.claim import MOST_PLACES, MOST_SHARES  # noqa: E402
+from django_tasks.wakeup.doorbell import FEWEST_WOKEN, PAUSE_SECONDS  # noqa: E402
+from django_tasks.worker.executor import BUFFER_SECONDS  # noqa: E402
+from django_tasks.worker.idling import ASIDE_SECONDS, CONTESTED_SECONDS  # noqa: E402
+from django_tasks.worker.lanes import (  # noqa: E402
+    LANES_SECONDS,
+    LANES_SHARE,
+    LONGEST_LANES_SECONDS,
+)
+from django_tasks.worker.poller import LONGEST_SLEEP  # noqa: E402
+
+__all__ = [
+    "ASIDE_SECONDS",
+    "BATCH",
+    "BEAT_SECONDS",
+    "BUFFER_SECONDS",
+    "CONTESTED_SECONDS",
+    "FEWEST_WOKEN",
+    "LANES_SECONDS",
+    "LANES_SHARE",
+    "LONGEST_LANES_SECONDS",
+    "LONGEST_SLEEP",
+    "MOST_PLACES",
+    "MOST_SHARES",
+    "PAUSE_SECONDS",
+    "POLL_SECONDS",
+    "THREADS",
+]
+
+# A batch, and the threads, polling and heartbeats of a worker, as they are unless set.
+_DEFAULTS = Options()
+BATCH = _DEFAULTS.batch_size
+THREADS = _DEFAULTS.threads
+POLL_SECONDS = _DEFAULTS.poll_interval
+BEAT_SECONDS = _DEFAULTS.lease / 3
