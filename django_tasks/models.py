@@ -153,7 +153,7 @@ class WorkerRow(models.Model):
 class Lock(models.Model):
     """A named lock, held while ``holder`` is not empty and ``until`` has not passed.
 
-    Rows are never deleted: ``term`` would begin anew.
+    Rows are never deleted: ``term`` would begin again.
     """
 
     id = models.BigAutoField(primary_key=True)
@@ -187,7 +187,7 @@ class Pause(models.Model):
 
     class Meta:
         db_table = "t_task_pause"
-        default_permissions = ()  # whoever may run tasks may pause them
+        default_permissions = ()  # the right to run tasks is the right to pause them
         verbose_name = _("pause")
         verbose_name_plural = _("pauses")
         constraints: ClassVar[Any] = [

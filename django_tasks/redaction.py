@@ -158,7 +158,7 @@ def _secrets() -> tuple[str, ...]:
     hidden = _hidden_names()
     names = dir(settings)
     # The object behind it gives everything as it is; settings itself refuses an empty SECRET_KEY
-    # and warns of what is deprecated, whoever asks.
+    # and warns of what is deprecated.
     source = settings._wrapped  # type: ignore[misc]
     found: set[str] = set()
     for name in filter(str.isupper, names):

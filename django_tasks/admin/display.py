@@ -40,7 +40,7 @@ def cell(text: str) -> str:
 
 
 def distance(moment: datetime, now: datetime) -> str:
-    """How far ahead or ago, in words."""
+    """The distance to a moment, ahead or ago, in words."""
     if moment > now:
         return gettext("in %(time)s") % {"time": _span(now, moment)}
     return gettext("%(time)s ago") % {"time": _span(moment, now)}
@@ -74,7 +74,7 @@ def time_and_distance(value: datetime) -> str:
 
 
 def scope_name(pause: Pause) -> str:
-    """What a pause holds, in words."""
+    """The scope of a pause, in words."""
     names = {"code": pause.biz_code, "queue": pause.queue}
     if pause.biz_code and pause.queue:
         return gettext("code %(code)s in queue %(queue)s") % names

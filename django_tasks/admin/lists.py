@@ -1,4 +1,4 @@
-"""What the lists have in common: which rows they show, how they count and find them."""
+"""The common part of the lists: their rows, how they count and find them."""
 
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -37,13 +37,13 @@ def alias() -> str:
 
 
 def may(request: HttpRequest, action: str) -> bool:
-    """Whether somebody may do this to tasks."""
+    """Tell if the user may do this to tasks."""
     codename = get_permission_codename(action, Task._meta)
     return request.user.has_perm(f"{Task._meta.app_label}.{codename}")
 
 
 class OnlyShown(ModelAdminOfAny):
-    """Rows that are written by whoever they are about: nobody edits them here."""
+    """Rows that are written by the processes that they describe: nobody edits them here."""
 
     def get_queryset(self, request: HttpRequest) -> "QuerySet[Any]":
         return super().get_queryset(request).using(alias())

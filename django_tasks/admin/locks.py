@@ -14,8 +14,8 @@ from django_tasks.store import clock
 
 @admin.register(Lock)
 class LockAdmin(OnlyShown):
-    """Who holds which lock. Nothing to edit: a row that is written or deleted here would let two
-    in at once, or begin its terms anew.
+    """Locks and their holders. Nothing to edit: a row that is written or deleted here would let two
+    in at once, or begin its terms again.
     """
 
     list_display = fields = ("name", "held", "holder", "term", "end")

@@ -49,9 +49,10 @@ class PauseForm(PauseModelForm):
 
 @admin.register(Pause)
 class PauseAdmin(PauseModelAdmin):
-    """What is paused as a whole. A pause is added and deleted; there is nothing to edit.
+    """Pauses of a whole. One is added and deleted; there is nothing to edit.
 
-    Whoever may pause a task may pause them all, and whoever sees tasks sees what is paused.
+    The right to run tasks is the right to pause them all, and the right to see tasks that to see
+    pauses.
     """
 
     form = PauseForm

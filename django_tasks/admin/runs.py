@@ -20,7 +20,7 @@ from django_tasks.models import TaskRun
 
 @admin.register(TaskRun)
 class RunAdmin(OnlyShown):
-    """What has become of tasks, also of those whose rows are gone. Workers write it."""
+    """Ended runs, also of tasks whose rows are gone. Workers write them."""
 
     list_display = ("key", "outcome_word", "due", "late", "took", "attempt", "worker")
     list_filter = ("outcome", CodeFilter)

@@ -43,7 +43,7 @@ MOST_NAMED = 10  # pauses, above the list of tasks
 _SAVING: dict[int, Any] = {
     Status.PENDING: _("Saving adds the task again."),
     Status.RUNNING: _("It is running. Saving adds it again: it runs once more after this run."),
-    Status.FAILED: _("It has failed. Saving adds it again: it waits anew, with all its attempts."),
+    Status.FAILED: _("It has failed. Saving adds it again: it waits, with all its attempts."),
     Status.PAUSED: _("It is paused. Saving adds it again; it stays paused."),
     Status.CANCELLING: _("It is being cancelled while it runs. Saving takes that back."),
     Status.PAUSING: _("It is running its last time before a pause. Saving adds it again, paused."),

@@ -13,7 +13,7 @@ from django_tasks.timezones import aware
 
 @admin.register(WorkerRow)
 class WorkerAdmin(OnlyShown):
-    """Who polls the database. Workers write their rows themselves; there is nothing to edit."""
+    """Workers that poll the database. They write their rows: there is nothing to edit."""
 
     list_display = fields = (
         "name",

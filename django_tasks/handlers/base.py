@@ -49,8 +49,8 @@ class TaskHandler:
     ``on_misfire``           "run", "skip" or "fail"; by default "skip" with a schedule, which goes
                              on, and "fail" without: the task is parked as FAILED
     ``coalesce``             of several times that were missed only the last one runs
-    ``catch_up``             without ``coalesce``: at most so many of them run, the one that waits
-                             and the last ones; None: all
+    ``catch_up``             without ``coalesce``: the most of them that run, the one that waits and
+                             the last ones; None: all
     """
 
     biz_code: ClassVar[str] = ""

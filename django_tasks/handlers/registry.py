@@ -78,7 +78,7 @@ def revision() -> int:
 
 def get_task_handlers() -> Mapping[str, TaskHandler]:
     """``biz_code`` → handler as they are now, read-only; complete once Django is ready."""
-    # A copy: one that is registered meanwhile would break the loop of whoever goes through them.
+    # A copy: one that is registered meanwhile would break a caller's loop.
     return MappingProxyType(_handlers.copy())
 
 

@@ -42,7 +42,7 @@ def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser("python -m django_tasks.schedules", description=__doc__)
     add = parser.add_argument
     add("schedule", help="as in a task's schedule column, policies too")
-    add("--count", type=int, default=5, help=f"so many of its next times, 1 to {MOST}")
+    add("--count", type=int, default=5, help=f"the number of its next times to print, 1 to {MOST}")
     add("--after", type=datetime.fromisoformat, help="a time with its offset; by default now")
     add("--tz", default="UTC", help="the zone to show them in")
     return parser.parse_args(arguments)

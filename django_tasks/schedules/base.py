@@ -20,7 +20,7 @@ SOMEWHERE = datetime(2000, 1, 1, tzinfo=UTC)
 
 NO_JITTER = timedelta(0)
 
-# Counting looks at every fire, once in a process: a second or two for so many.
+# Counting looks at every fire, once in a process: a second or two for this many.
 MOST_COUNTED = 100_000
 
 
@@ -50,9 +50,9 @@ class Schedule:
 
     ``start``, ``end``  no fire before or after; both moments belong to it; aware
     ``jitter``          how much later than its time a run may be put, to spread many tasks that
-                        are due together; shorter than the shortest interval; whoever writes the
-                        row draws the delay, ``next_after`` does not
-    ``count``           only so many fires, counted from ``start``
+                        are due together; shorter than the shortest interval; the delay is drawn when
+                        the row is written, not by ``next_after``
+    ``count``           the number of fires, counted from ``start``
 
     All are None, or a ``jitter`` of zero, by default.
     """

@@ -127,7 +127,7 @@ def policies(gap: Gap, fold: Fold, usual: tuple[Gap, Fold]) -> str:
 
 
 def _exact(interval: timedelta | None, *amounts: float) -> timedelta:
-    """The sum of a timedelta and so many weeks, days, hours, minutes and seconds."""
+    """The sum of a timedelta and of weeks, days, hours, minutes and seconds."""
     if interval is not None and not isinstance(interval, timedelta):
         raise TaskTypeError("every", interval, "must be a timedelta, or hours=, minutes= and so on")
     units = dict(zip(EXACT, amounts, strict=True))

@@ -35,7 +35,7 @@ class Exact:
 
 @dataclass(frozen=True)
 class Dates:
-    """Every so many months, or days (one of them is 0), at a time of day."""
+    """A number of months, or of days (one of them is 0), at a time of day."""
 
     months: int
     days: int

@@ -35,7 +35,7 @@ class There(NamedTuple):
     claim_time: datetime | None
 
     @property
-    def begins_anew(self) -> bool:
+    def begins_again(self) -> bool:
         """Tell if a worker has it and nobody has added to it since: what runs now is not to be
         merged with."""
         return self.status in OWNED and self.claim_time is not None and self.when <= self.claim_time
@@ -73,7 +73,7 @@ def _joined(
     now: datetime,
 ) -> tuple[NewTask, datetime | None]:
     """The values that are added to a row, and the latest time for which it waits."""
-    if there.begins_anew:
+    if there.begins_again:
         return new, latest
     if there.status != Status.FAILED:
         latest = there.latest or latest

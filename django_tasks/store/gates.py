@@ -26,7 +26,7 @@ from django_tasks.store.transactions import is_contention, write_transaction
 from django_tasks.values.claimed import Claimed
 from django_tasks.values.limits import Limit
 
-# Whoever has the gate needs a few milliseconds.
+# A worker that has the gate needs a few milliseconds.
 PASSING_SECONDS = 0.05
 
 # COALESCE keeps planners off the unique key, which begins with the code: it has all that wait, and
@@ -118,7 +118,7 @@ def _pass(
     if state is None:
         return _contested()
     # In a statement of its own: one that locks and counts would count what it saw before it had the
-    # lock, without the claims of whoever had it last.
+    # lock, without the claims of the worker that had it last.
     running = _running(dialect, biz_code, limit)
     opening = limit.opening(running, state.full_until, moment)
     claims = take(opening.starts) if opening.starts else []

@@ -71,7 +71,7 @@ DUE = "status = 0 AND queue = %s AND priority = %s AND biz_code = %s AND {when} 
 def look(*, using: str) -> Look:
     """Every lane that has pending tasks and is not paused, unknown codes included; and the pauses.
 
-    Higher priorities first, then whoever has waited longest.
+    Higher priorities first, then the longest wait.
     """
     dialect = dialect_of(using)
     template = _GROUPED_LANES if dialect.groups_along_index else _HOPPED_LANES

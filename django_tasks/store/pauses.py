@@ -1,7 +1,7 @@
 """Pauses of a whole: a code, a queue, a code in a queue, or everything.
 
-A pause is a row. Whoever claims sees it in the statement that claims, and whoever looks for lanes
-in the one that looks: neither costs a statement more. What was claimed before goes on.
+A pause is a row. The statement that claims sees it, and so does the one that looks for lanes: none
+costs a statement more. Tasks that were claimed before go on.
 """
 
 from datetime import datetime

@@ -40,7 +40,7 @@ def record(lines: Sequence[Line], *, using: str) -> None:
     """Add lines of runs whose ends nobody writes; all or none.
 
     Database errors pass, contention too: a worker that repeated this at once could wait for longer
-    than its lease for whoever has the table locked.
+    than its lease for a locked table.
     """
     with write_transaction(using):
         write(dialect_of(using), lines)

@@ -11,7 +11,7 @@ from django.db import DatabaseError, connections, transaction
 
 from django_tasks.store.dialects import dialect_of, judge_of
 
-FIRST_PAUSE = 0.001  # seconds; doubled ten times: a second in all, at the most
+FIRST_PAUSE = 0.001  # seconds; doubled ten times: up to a second in all
 
 P = ParamSpec("P")
 R = TypeVar("R")

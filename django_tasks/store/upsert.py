@@ -95,8 +95,8 @@ def upsert(
 ) -> set[tuple[str, str]]:
     """Store a batch of tasks with distinct keys; returns the keys that were inserted or moved.
 
-    Keys are sorted, so that two batches never wait for each other crosswise. Whoever refuses or
-    reads on by the answer must run this in a transaction.
+    Keys are sorted, so that two batches never wait for each other crosswise. A caller that
+    refuses, or reads on, by the answer must run this in a transaction.
     """
     dialect = dialect_of(using)
     ordered = sorted(tasks, key=lambda task: task[:2])

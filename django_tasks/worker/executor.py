@@ -162,13 +162,13 @@ class Executor:
         return {claimed[:2] for claimed in [*list(self._buffer), *running, *ended]}
 
     def forget(self, count: int) -> None:
-        """Expect so many ends less: their claims were found nowhere."""
+        """Expect ``count`` ends less: their claims were found nowhere."""
         self._in_hand -= count
 
     def room(self, most: int) -> int:
         """The number of tasks that would start soon: free threads, and a buffer by the pace so far.
 
-        The buffer takes ``most`` at the most.
+        The buffer takes up to ``most``.
         """
         ended = len(self._ended)
         unfinished = self._in_hand - ended
@@ -230,7 +230,7 @@ class Executor:
         """Sleep until there is some; False if there will be none any more.
 
         Race: a task comes while this thread goes to sleep. It counts itself among the sleepers
-        before it looks, and whoever brings a task looks for sleepers afterwards: one of the two
+        before it looks, and the poller, which brings a task, looks for sleepers afterwards: one of the two
         sees the other.
         """
         with self._work:
@@ -246,7 +246,7 @@ class Executor:
 
         Not while one is on its way already: to wake others at every task took a twentieth of a
         drain. Race: that one has looked and found nothing. Then it took down the mark before, and
-        whoever brings a task looks for the mark afterwards.
+        the poller, which brings a task, looks for the mark afterwards.
         """
         if self._sleeping and not self._waking:
             with self._work:

@@ -41,8 +41,8 @@ WRITTEN = (Settled, Lost)
 # So often the same ends may be refused with an error of no known kind before they are halved, and a
 # single one before it is taken for the cause.
 PATIENCE = 3
-# A packet that is too large ends the connection, as an outage does. Only a batch with so many
-# characters is suspected of it.
+# A packet that is too large ends the connection, as an outage does. Only a batch with more
+# characters than this is suspected of it.
 LARGE_TEXT = 250_000
 
 
@@ -171,8 +171,8 @@ class Finisher:
     def _batch(self) -> list[Ended]:
         """The next ends to write, of each row only one.
 
-        Race: an atomic run's end was written and its answer was lost. Its row may be claimed anew,
-        and be given back, before the thread has noticed: then two ends of one row come together.
+        Race: an atomic run's end was written and its answer was lost. Its row may be claimed again
+        and given back before the thread has noticed: then two ends of one row come together.
         """
         return _of_different_rows(next(batches(self._ends, self._most, _texts), []))
 

@@ -101,7 +101,7 @@ class Membership:
         self._registration = self._registration._replace(doorbell=doorbell)
 
     def join(self) -> int:
-        """Enter the table of workers, anew if need be; returns the new worker id."""
+        """Enter the table of workers, again if need be; returns the new worker id."""
         asked = self.clock.monotonic()
         self.clock.set(read_clock(using=self._config.using))
         # Before the lease is valid: claims of the life before must never look like ours.

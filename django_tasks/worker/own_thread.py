@@ -71,7 +71,7 @@ def _answer(future: Future[Any], call: Callable[[], Any]) -> None:
         return
     try:
         result = call()
-    except BaseException as error:  # noqa: BLE001 - for whoever waits
+    except BaseException as error:  # noqa: BLE001 - for the thread that waits
         future.set_exception(error)
     else:
         future.set_result(result)

@@ -30,7 +30,7 @@ from django_tasks.worker.rescuer import Rescuer, give_back_strays
 
 # Strays and orphans are looked for at every sixth heartbeat, and sooner where there is a reason.
 TIDY_EVERY = 6
-# For so many heartbeats after a lost answer there may be strays.
+# The number of heartbeats after a lost answer in which there may be strays.
 UNSURE_BEATS = 3
 # Idle workers sleep up to a fifth longer than asked for, so that they do not look all at once.
 LONGEST_SLEEP = 1.2
