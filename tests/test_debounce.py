@@ -252,7 +252,7 @@ def test_what_was_added_while_it_ran_has_a_deadline_of_its_own(clock: Clock) -> 
     assert (seconds_until(clock), deadline(clock)) == (30, AT_MOST.total_seconds())
 
 
-def test_after_a_cancel_the_wait_begins_anew(clock: Clock) -> None:
+def test_after_a_cancel_the_wait_begins_again(clock: Clock) -> None:
     debounced(at_most=AT_MOST)
     clock.push(100)
     cancel_task("index", "1")

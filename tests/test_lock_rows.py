@@ -67,7 +67,7 @@ def test_a_lock_can_be_taken_over_when_its_lease_has_passed_and_not_before(world
     assert taken("next") == Hold("report", 2, "next")
 
 
-def test_a_renewal_begins_the_lease_anew(world):
+def test_a_renewal_begins_the_lease_again(world):
     hold = taken()
     world.ahead = LEASE - 1
     assert renew(hold, LEASE, using="default")

@@ -8,17 +8,17 @@ if not apps.ready:  # the numbers stand beside statements, which need the models
     settings.configure(INSTALLED_APPS=["django_tasks"])
     django.setup()
 
-from django_tasks.conf import Options  # noqa: E402
-from django_tasks.store.claim import MOST_PLACES, MOST_SHARES  # noqa: E402
-from django_tasks.wakeup.doorbell import FEWEST_WOKEN, PAUSE_SECONDS  # noqa: E402
-from django_tasks.worker.executor import BUFFER_SECONDS  # noqa: E402
-from django_tasks.worker.idling import ASIDE_SECONDS, CONTESTED_SECONDS  # noqa: E402
-from django_tasks.worker.lanes import (  # noqa: E402
+from django_tasks.conf import Options
+from django_tasks.store.claim import MOST_PLACES, MOST_SHARES
+from django_tasks.wakeup.doorbell import FEWEST_WOKEN, PAUSE_SECONDS
+from django_tasks.worker.executor import BUFFER_SECONDS
+from django_tasks.worker.idling import ASIDE_SECONDS, CONTESTED_SECONDS
+from django_tasks.worker.lanes import (
     LANES_SECONDS,
     LANES_SHARE,
     LONGEST_LANES_SECONDS,
 )
-from django_tasks.worker.poller import LONGEST_SLEEP  # noqa: E402
+from django_tasks.worker.poller import LONGEST_SLEEP
 
 __all__ = [
     "ASIDE_SECONDS",

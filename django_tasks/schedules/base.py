@@ -50,8 +50,8 @@ class Schedule:
 
     ``start``, ``end``  no fire before or after; both moments belong to it; aware
     ``jitter``          how much later than its time a run may be put, to spread many tasks that
-                        are due together; shorter than the shortest interval; the delay is drawn when
-                        the row is written, not by ``next_after``
+                        are due together; shorter than the shortest interval; drawn when the row is
+                        written, not by ``next_after``
     ``count``           the number of fires, counted from ``start``
 
     All are None, or a ``jitter`` of zero, by default.

@@ -49,7 +49,7 @@ class Foreign(Schedule):
         return hash((Foreign, self.start, self.end, self.jitter, self.count))
 
     def _fire(self, asked: Asked) -> datetime | None:
-        """Its next fire. Missed ones it may give one by one, or leave out when it is asked again."""
+        """Its next fire. It may give missed ones one by one, or leave them out."""
         previous = asked.previous
         for _ in range(TRIES):
             fire = self._asked(previous, asked.after)

@@ -2,5 +2,5 @@
 
 Everything here takes ``using``, a database alias, and the time as aware UTC, and answers with what
 it has done. The way of a task: ``upsert`` → ``lanes`` → ``claim`` → ``finish``; beside it
-``control`` for clients, ``rescue`` for the rows of dead workers, ``ownership`` for both of the last.
+``control`` for clients, ``rescue`` for the rows of dead workers.
 """

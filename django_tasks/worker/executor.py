@@ -230,8 +230,8 @@ class Executor:
         """Sleep until there is some; False if there will be none any more.
 
         Race: a task comes while this thread goes to sleep. It counts itself among the sleepers
-        before it looks, and the poller, which brings a task, looks for sleepers afterwards: one of the two
-        sees the other.
+        before it looks, and the poller, which brings a task, looks for sleepers afterwards: one of
+        the two sees the other.
         """
         with self._work:
             self._sleeping += 1

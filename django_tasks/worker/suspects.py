@@ -16,8 +16,8 @@ from django_tasks.values.claimed import Claimed
 from django_tasks.worker.finisher import Finisher
 from django_tasks.worker.gates import Gates
 
-# After this number of claims in a row that brought nothing, perhaps only such rows are left. Then a look
-# at each heartbeat is enough: what somebody holds locked is looked for many times more.
+# After this number of claims in a row that brought nothing, perhaps only such rows are left. Then a
+# look at each heartbeat is enough: a locked row is looked for many times more.
 VAIN_CLAIMS = 2
 
 

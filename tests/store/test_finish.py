@@ -367,7 +367,7 @@ def test_a_second_finish_of_one_claim_is_refused(outcome):
 
 @every_outcome
 def test_a_finish_that_is_repeated_leaves_the_same_workers_next_claim_alone(outcome):
-    """Its answer was lost with the connection, and the worker has claimed the row anew since."""
+    """Its answer was lost with the connection, and the worker has claimed the row again since."""
     claimed = a_claim(when=later(-1))
     end(claimed, Reschedule(NOW))
     (again,) = claim(Claimer(WORKER), a_lane(), later(1), 9, using="default")

@@ -334,8 +334,8 @@ class Protocol(RuleBasedStateMachine):
     def finish_again(self, data):
         """The answer to a finish was lost, and the same end is written again."""
         owners = {row.id: row.claimed_by for row in self.reference.rows.values()}
-        claimed_anew = [item for item in self.settled if owners.get(item.id) == item.worker_id]
-        item = data.draw(st.sampled_from(claimed_anew or self.settled))
+        claimed_again = [item for item in self.settled if owners.get(item.id) == item.worker_id]
+        item = data.draw(st.sampled_from(claimed_again or self.settled))
         self.end(data, [item])
 
     def a_worker_dies(self, data):

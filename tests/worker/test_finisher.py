@@ -295,7 +295,7 @@ def test_ends_are_written_in_batches(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize("late", [Again(NEXT), Retry(NEXT, "no answer")], ids=repr)
 @pytest.mark.parametrize("outcome", [GiveBack(), Retry(NEXT, "x"), Done()], ids=repr)
 def test_two_ends_of_one_row_are_told_apart(late: Again | Retry, outcome: Outcome) -> None:
-    """The end of an atomic run was written, its answer was lost, and the row was claimed anew
+    """The end of an atomic run was written, its answer was lost, and the row was claimed again
     before the thread had noticed: both ends come at once, and the second one counts."""
     finisher, first = holding(2)
     finish([Ended(first[0], Reschedule(now()))], now(), using=USING)
