@@ -6,11 +6,7 @@ from django.conf import settings
 from django.utils import timezone as django_timezone
 
 from django_tasks.exceptions import TaskTypeError, TaskValueError
-
-# MySQL's DATETIME begins here; every other supported database goes further back.
-EARLIEST = datetime(1000, 1, 2, tzinfo=timezone.utc)
-# A day less than the last, so that no time zone can carry it out of the range.
-LATEST = datetime.max.replace(tzinfo=timezone.utc) - timedelta(days=1)
+from django_tasks.values.moments import EARLIEST, LATEST, OUT_OF_RANGE
 
 
 def aware(field: str, value: object) -> datetime:
@@ -34,7 +30,7 @@ def aware(field: str, value: object) -> datetime:
         # Other libraries' datetimes print themselves in their own way, and drivers print them.
         moment = datetime.combine(moment.date(), moment.time(), timezone.utc)
     if not EARLIEST <= moment <= LATEST:
-        raise TaskValueError(field, value, "is out of the databases' range, years 1000 to 9999")
+        raise TaskValueError(field, value, OUT_OF_RANGE)
     return moment
 
 

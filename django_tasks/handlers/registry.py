@@ -23,7 +23,8 @@ from django_tasks.handlers.base import TaskHandler, Terms, cluster_limit, is_asy
 from django_tasks.host import forks
 from django_tasks.redaction import without_secrets
 from django_tasks.schedules import as_schedule
-from django_tasks.schedules.policies import MISFIRES, MOST
+from django_tasks.schedules.missed import MOST_MISSED
+from django_tasks.schedules.policies import MISFIRES
 from django_tasks.values.amounts import whole_number
 from django_tasks.values.keys import BIZ_CODE_LENGTH, QUEUE_LENGTH, check_key, check_priority
 
@@ -235,7 +236,7 @@ def _check_policies(handler: TaskHandler) -> None:
     if handler.on_misfire not in (None, *MISFIRES):
         raise ValueError(f"on_misfire must be 'run', 'skip' or 'fail', not {handler.on_misfire!r}")
     if handler.catch_up is not None:
-        whole_number("catch_up", handler.catch_up, 1, MOST)
+        whole_number("catch_up", handler.catch_up, 1, MOST_MISSED)
     for name in ("retry_on", "fail_on"):
         kinds = getattr(handler, name)
         if not isinstance(kinds, tuple) or not all(_is_exception(kind) for kind in kinds):

@@ -6,13 +6,10 @@ from typing import TypeVar
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from django_tasks.exceptions import TaskTypeError, TaskValueError
+from django_tasks.values.moments import EARLIEST, LATEST, OUT_OF_RANGE
 
 UTC = timezone.utc
 TICK = timedelta.resolution
-
-# What every supported database can store.
-EARLIEST = datetime(1000, 1, 2, tzinfo=UTC)
-LATEST = datetime.max.replace(tzinfo=UTC) - timedelta(days=1)
 
 Word = TypeVar("Word", bound=str)
 
@@ -37,7 +34,7 @@ def moment(field: str, value: datetime) -> datetime:
     in_utc = utc(field, value)
     offset = value.utcoffset()
     if not EARLIEST <= in_utc <= LATEST:
-        raise TaskValueError(field, value, "is out of the databases' range, years 1000 to 9999")
+        raise TaskValueError(field, value, OUT_OF_RANGE)
     return in_utc.astimezone(UTC if not offset else timezone(offset))
 
 

@@ -7,9 +7,10 @@ from functools import lru_cache
 from typing import NamedTuple, TypedDict
 
 from django_tasks.exceptions import TaskValueError
-from django_tasks.schedules.arguments import LATEST, TICK, UTC, moment, utc
+from django_tasks.schedules.arguments import TICK, UTC, moment, utc
 from django_tasks.schedules.durations import format_duration
 from django_tasks.values.amounts import duration, whole_number
+from django_tasks.values.moments import LATEST
 
 # A schedule is a short text in a row, and reading it takes a stack frame a level.
 LONGEST = 1000

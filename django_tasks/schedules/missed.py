@@ -6,7 +6,8 @@ from django_tasks.schedules.arguments import utc
 from django_tasks.schedules.base import Schedule
 from django_tasks.values.amounts import whole_number
 
-MOST = 100_000
+# The most missed times that may be run all the same: a policy's ``catch_up``.
+MOST_MISSED = 100_000
 
 # Seeing a few times more fires than wanted costs less than another attempt to see fewer.
 SLACK = 4
@@ -20,7 +21,7 @@ def missed(schedule: Schedule, first: datetime, now: datetime, most: int) -> lis
     until it sees enough, and less far again if those are too many.
     """
     first, now = utc("first", first), utc("now", now)
-    if not whole_number("most", most, 0, MOST) or first >= now:
+    if not whole_number("most", most, 0, MOST_MISSED) or first >= now:
         return []
 
     def fires_since(moment: datetime) -> list[datetime]:

@@ -16,10 +16,10 @@ from django_tasks.schedules.durations import (
     read_units,
     to_timedelta,
 )
+from django_tasks.schedules.missed import MOST_MISSED
 
 OnMisfire = Literal["run", "skip", "fail"]
 MISFIRES = ("run", "skip", "fail")
-MOST = 100_000  # times to catch up
 
 
 class Policy(NamedTuple):
@@ -118,7 +118,7 @@ def _attempts(match: re.Match[str]) -> dict[str, Any]:
 
 
 def _count(text: str) -> int:
-    if not 1 <= (count := int(text)) <= MOST:
+    if not 1 <= (count := int(text)) <= MOST_MISSED:
         raise ValueError
     return count
 
