@@ -259,7 +259,9 @@ def _read(record: dict[str, Any], history: History) -> None:
         case "held":
             history.looks.append((at, frozenset((row, worker) for row, worker in record["rows"])))
         case "nap":
-            history.naps.setdefault(record["pid"], []).append((record["from"], at))
+            # A worker waits for the process that runs a suspect in its place.
+            for pid in {record["pid"], record.get("parent", record["pid"])}:
+                history.naps.setdefault(pid, []).append((record["from"], at))
         case "apart":
             claim = record["row"], record["worker"]
             history.starts_apart.setdefault(claim, []).append((record["from"], at))

@@ -40,7 +40,7 @@ class Naps:
                 return
             self._last = _own.last = since
         _never.wait(NAP)
-        journal.write("nap", what=self._what, **{"from": since})
+        journal.write("nap", what=self._what, parent=os.getppid(), **{"from": since})
 
 
 class SlowLog(logging.StreamHandler):  # type: ignore[type-arg]

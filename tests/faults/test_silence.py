@@ -178,6 +178,7 @@ def test_journals_tell_of_looks_naps_complaints_and_the_end():
     records = [
         {"kind": "held", "at": 1.0, "rows": [[1, 7], [2, 8]]},
         {"kind": "nap", "at": 9.0, "from": 3.0, "pid": 70, "what": "log"},
+        {"kind": "nap", "at": 9.2, "from": 9.1, "pid": 71, "parent": 70, "what": "log"},
         {"kind": "apart", "at": 9.5, "from": 4.0, "row": 2, "worker": 8},
         {"kind": "complaint", "at": 10.0, "text": "a word"},
         {"kind": "fault", "at": 12.0, "from": 11.0, "name": "outage", "pids": [], "away": True},
@@ -186,7 +187,7 @@ def test_journals_tell_of_looks_naps_complaints_and_the_end():
     history = from_records(records, History(LEASE))
 
     assert history.looks == [(1.0, frozenset({(1, 7), (2, 8)}))]
-    assert history.naps == {70: [(3.0, 9.0)]}
+    assert history.naps == {70: [(3.0, 9.0), (9.1, 9.2)], 71: [(9.1, 9.2)]}
     assert history.starts_apart == {(2, 8): [(4.0, 9.5)]}
     assert history.faults == [Fault("outage", 11.0, 12.0, away=True)]
     assert history.stopped == 20.0
