@@ -608,7 +608,7 @@ def test_a_history_that_takes_no_line_keeps_nobody_from_a_rescue(
         if lines:
             raise DatabaseError("permission denied for table t_task_run")
 
-    monkeypatch.setattr(rescue_store.history, "write", refuse)
+    monkeypatch.setattr(rescue_store.runs, "write", refuse)
     dead = worker_row(lease=1)
     added()
     claimed(dead.pk)
