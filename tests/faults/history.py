@@ -32,11 +32,11 @@ class Call:
 
     @property
     def was_done(self) -> bool:
-        """Whether it was acknowledged and changed something."""
+        """Tell if it was acknowledged and changed something."""
         return self.answer == "acknowledged" and self.result not in (False, 0, "not_found")
 
     def may_follow(self, other: "Call") -> bool:
-        """Whether it may have taken effect after ``other`` did."""
+        """Tell if it may have taken effect after ``other`` did."""
         return self.answered > other.sent
 
 
@@ -96,7 +96,7 @@ class Run:
 
 @dataclass(frozen=True)
 class End:
-    """What the database answered to the end of a claim."""
+    """The answer of the database to the end of a claim."""
 
     at: float
     claim: tuple[int, int, int]
@@ -119,7 +119,7 @@ class Fault:
 
     @property
     def is_end(self) -> bool:
-        """Whether its processes were told to end."""
+        """Tell if its processes were told to end."""
         return self.name.startswith(("SIGKILL", "SIGTERM"))
 
 
@@ -199,7 +199,7 @@ class History:
         }
 
     def had_gap(self, worker: int, before: float) -> bool:
-        """Whether a worker was silent for about a lease: others could take it for dead."""
+        """Tell if a worker was silent for about a lease: others could take it for dead."""
         beats = [beat for beat in self.beats.get(worker, []) if beat < before]
         times = [*beats, before]
         # A heartbeat bears the time of its middle, hence less than the whole lease.

@@ -49,13 +49,13 @@ def _times(beats: list[float], end: float | None) -> list[float]:
 
 
 def _end(pid: int, history: History) -> float | None:
-    """When a process was told to end."""
+    """The time at which a process was told to end; None: never."""
     ends = [fault.at for fault in history.faults if fault.is_end and pid in fault.pids]
     return min(ends, default=history.stopped)
 
 
 def _is_explained(pid: int, since: float, until: float, history: History) -> bool:
-    """Whether a fault has the blame; for one more lease those that it has hit may get up."""
+    """Tell if a fault has the blame; for one more lease those that it has hit may get up."""
     return any(
         (fault.away or pid in fault.pids)
         and fault.at < until
@@ -116,7 +116,7 @@ def _gaps(whole: Span, spans: list[Span]) -> Iterator[Span]:
 
 
 def _was_well(worker: int, pid: int, since: float, until: float, history: History) -> bool:
-    """Whether a worker sent heartbeats all the time, and no fault was in its way."""
+    """Tell if a worker sent heartbeats all the time, and no fault was in its way."""
     beats = [beat for beat in sorted(history.beats[worker]) if since < beat < until]
     steady = all(
         later - sooner <= history.lease for sooner, later in pairwise([since, *beats, until])

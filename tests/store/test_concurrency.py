@@ -15,7 +15,7 @@ from django_tasks.models import Task
 from django_tasks.outcomes import Done, Fail, GiveBack, Reschedule, Retry
 from django_tasks.status import Status
 from django_tasks.store.claim import Claimer, claim, claim_alone, owned_ids
-from django_tasks.store.dialects import Bounds, dialect_of
+from django_tasks.store.dialects import Bounds, MySQL, PostgreSQL, dialect_of
 from django_tasks.store.finish import Ended, Finished, finish
 from django_tasks.store.rescue import give_back_strays, rescue
 from django_tasks.store.transactions import is_contention
@@ -434,10 +434,8 @@ def impatient(monkeypatch):
     """Nothing waits for a lock for longer than a second, and nothing is repeated."""
     if connection.vendor == "sqlite":
         pytest.skip(reason="SQLite locks the whole file: there is no row to step over")
-    for name in ("MySQL", "PostgreSQL"):
-        from django_tasks.store import dialects
-
-        monkeypatch.setattr(getattr(dialects, name), "contention_retries", 0)
+    for dialect in (MySQL, PostgreSQL):
+        monkeypatch.setattr(dialect, "contention_retries", 0)
     # A planner that sees three rows reads them all, and meets locks that are none of its business.
     rows(range(300), biz_code="filler", when=later(99))
     dialect_of("default").bound(Bounds(1, 30))
