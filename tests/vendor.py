@@ -1,4 +1,4 @@
-"""Which database this run is about."""
+"""The database that this run is about."""
 
 import os
 from typing import NoReturn

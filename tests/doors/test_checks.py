@@ -30,7 +30,7 @@ Databases = Callable[..., None]
 
 
 def heard(*databases: str, deploy: bool = False) -> list[CheckMessage]:
-    """What our checks say, those of these databases among them."""
+    """Messages of our checks, those of these databases among them."""
     tags = [checks.TAG, Tags.database] if databases else [checks.TAG]
     said = run_checks(
         tags=tags, databases=list(databases) or None, include_deployment_checks=deploy
@@ -39,7 +39,7 @@ def heard(*databases: str, deploy: bool = False) -> list[CheckMessage]:
 
 
 def found(number: str, *databases: str, deploy: bool = False) -> list[CheckMessage]:
-    """What the check with this id says."""
+    """Messages of the check with this id."""
     said = heard(*databases, deploy=deploy)
     return [message for message in said if message.id == f"django_tasks.{number}"]
 
@@ -374,7 +374,7 @@ def test_w004_is_silent_with_read_committed_on_postgresql(
 
 # MySQL, MariaDB: W002
 
-on_mysql = pytest.mark.skipif(VENDOR != "mysql", reason="W002 is about MariaDB and MySQL only")
+on_mysql = pytest.mark.skipif(VENDOR != "mysql", reason="only MySQL has collations to mend")
 
 
 def run(statement: str) -> None:
@@ -383,7 +383,7 @@ def run(statement: str) -> None:
 
 
 def mended(statement: str) -> CheckMessage:
-    """What W002 says after this statement; what it advises must end that."""
+    """The warning of W002 after this statement. The statement that it advises must end it."""
     run(statement)
     (warning,) = found("W002", "default")
     run(hint(warning).removeprefix("Run: "))
@@ -429,7 +429,6 @@ def columns_of(model: Any) -> list[Any]:
         return [row[:4] for row in cursor.fetchall()]
 
 
-@on_mysql
 @pytest.mark.django_db
 def test_w002_is_content_with_what_migrate_makes() -> None:
     assert found("W002", "default") == []

@@ -96,7 +96,7 @@ class Run:
 
 @dataclass(frozen=True)
 class End:
-    """What the database answered to the end of a claim."""
+    """The answer of the database to the end of a claim."""
 
     at: float
     claim: tuple[int, int, int]

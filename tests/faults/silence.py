@@ -49,7 +49,7 @@ def _times(beats: list[float], end: float | None) -> list[float]:
 
 
 def _end(pid: int, history: History) -> float | None:
-    """When a process was told to end."""
+    """The time at which a process was told to end; None: never."""
     ends = [fault.at for fault in history.faults if fault.is_end and pid in fault.pids]
     return min(ends, default=history.stopped)
 

@@ -17,7 +17,7 @@ LIMIT_SECONDS = 900.0
 
 
 class Size(NamedTuple):
-    """How much of everything. ``rounds``: of a fault, at most so many beyond the time."""
+    """The size of a play; times are seconds. ``rounds``: the most faults beyond the time."""
 
     tasks: int = 2000
     seconds: float = 5.0

@@ -34,7 +34,7 @@ LONG = 7
 
 @pytest.fixture(autouse=True)
 def checked(transactional_db: None) -> Iterator[None]:
-    """What the system check recommends for connections that are kept."""
+    """The settings that the system check recommends for connections that are kept."""
     wishes = {"CONN_MAX_AGE": None, "CONN_HEALTH_CHECKS": True}
     with another_way({**connection.settings_dict, **wishes}):
         yield

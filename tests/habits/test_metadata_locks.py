@@ -35,7 +35,7 @@ WAITING = {
 
 
 def migrate(table: str) -> None:
-    """What waits until nobody has the table open."""
+    """A statement that waits until nobody has the table open."""
     with transaction.atomic(), connection.cursor() as cursor:
         if VENDOR == "mysql":
             cursor.execute(f"ALTER TABLE {table} COMMENT = ''")

@@ -37,7 +37,7 @@ def direct(request: pytest.FixtureRequest, transactional_db: None) -> Iterator[A
 
 
 def bounds() -> dict[int, list[str]]:
-    """What each of three connections' sessions says of its bounds, by the session's process."""
+    """The bounds of three connections' sessions, by the session's process."""
     opened: list[Any] = [connections.create_connection("default") for _ in range(3)]
     found = {}
     for each in opened:
