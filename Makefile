@@ -16,10 +16,12 @@ demo: ## see delayed tasks at work, on SQLite
 	@exec $(VENV)/bin/python scripts/demo $(ARGS)
 
 test: ## all checks and tests on SQLite, MariaDB and PostgreSQL (ARGS="..." goes to pytest)
-	@scripts/test $(ARGS)
+	@scripts/setup test
+	@exec $(VENV)/bin/python -m devtools.test $(ARGS)
 
 test-matrix: ## the same, and the tests with the other versions of Python and Django
-	@MATRIX=1 scripts/test $(ARGS)
+	@scripts/setup test
+	@MATRIX=1 exec $(VENV)/bin/python -m devtools.test $(ARGS)
 
 dst: ## schedules around every change of clocks of all zones, 2000 to 2037, in some minutes
 	@scripts/setup lint
@@ -47,7 +49,8 @@ simulate: ## up to 1,000 workers as a model, in some minutes; writes the numbers
 	@$(VENV)/bin/python -m benchmarks.simulation --rst --picture $(ARGS)
 
 lint: ## only the checks
-	@scripts/test --lint
+	@scripts/setup lint
+	@exec $(VENV)/bin/nox --session checks
 
 servers: ## start private MariaDB and PostgreSQL servers
 	@scripts/setup test
@@ -58,6 +61,6 @@ stop: ## stop them and remove their data
 
 clean: ## remove all that the other targets made
 	@scripts/servers stop
-	@rm -rf .servers .venv .venv-* build dist ./*.egg-info db.sqlite3 db.sqlite3-* demo.sqlite3 demo.sqlite3-* demo.log
+	@rm -rf .nox .servers .venv .venv-* build dist ./*.egg-info db.sqlite3 db.sqlite3-* demo.sqlite3 demo.sqlite3-* demo.log
 	@rm -rf .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis
 	@find . -name .git -prune -o -type d -name __pycache__ -exec rm -rf {} +

@@ -31,11 +31,11 @@ import argparse
 import os
 import sys
 
+from devtools.interruption import leave_by_cleaning_up
+from devtools.messages import Problem, say
 from devtools.servers.catalogue import CLUSTERS, MEMBERS, SERVERS, SINGLE
 from devtools.servers.cluster import Cluster
 from devtools.servers.galera_node import GaleraNode
-from devtools.servers.interruption import leave_by_cleaning_up
-from devtools.servers.messages import Problem, say
 from devtools.servers.replica import Replica
 from devtools.servers.server import Server
 
@@ -97,7 +97,8 @@ def carry_out(options: argparse.Namespace, server: Server | Cluster) -> bool:
         server.print_url()
         return True
     if options.command == "missing":
-        server.print_if_missing()
+        if packages := server.missing_packages():
+            print(server.name, *packages)
         return True
     with server.locked():
         change(options, server)

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
-from devtools.servers.messages import Problem
+from devtools.messages import Problem
 from devtools.servers.places import locked
 from devtools.servers.server import Server
 
@@ -52,10 +52,10 @@ class Cluster:
         statuses = [member.status() for member in self.members]  # each of them prints
         return all(statuses)
 
-    def print_if_missing(self) -> None:
-        missing = [member for member in self.members if member.installed_in() is None]
-        if missing:
-            print(self.name, missing[0].packages)
+    def missing_packages(self) -> list[str]:
+        """The packages to install; none if its servers are installed."""
+        missing = (member.missing_packages() for member in self.members)
+        return next(filter(None, missing), [])
 
     def print_url(self) -> None:
         for member in self.members:

@@ -14,6 +14,10 @@ def servers(*arguments: str, timeout: float | None = None) -> dict[str, str]:
     return dict(line.split("=", 1) for line in done.stdout.splitlines() if "=" in line)
 
 
+def is_running(name: str) -> bool:
+    return _run("status", name).returncode == 0
+
+
 def why_missing(name: str) -> str:
     """The packages that a server needs and has not; nothing if all are there."""
     done = _run("missing", name)

@@ -2,9 +2,9 @@
 
 from collections.abc import Sequence
 
+from devtools.messages import Problem
 from devtools.servers.cluster import Cluster
 from devtools.servers.galera_node import GaleraNode
-from devtools.servers.messages import Problem
 from devtools.servers.waiting import START_SECONDS, wait_until
 
 

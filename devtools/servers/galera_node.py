@@ -8,9 +8,9 @@ import subprocess
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from devtools.messages import Problem, say
 from devtools.servers.galera_transfer import unpack_transfer
 from devtools.servers.mariadb import MariaDB
-from devtools.servers.messages import Problem, say
 from devtools.servers.places import make_directory
 from devtools.servers.ports import free_port
 from devtools.servers.users import unprivileged_user

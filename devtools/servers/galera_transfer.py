@@ -7,7 +7,7 @@ import shutil
 import subprocess
 from pathlib import Path
 
-from devtools.servers.messages import Problem
+from devtools.messages import Problem
 from devtools.servers.places import RUNTIME
 
 TRANSFER = ["wsrep_sst_rsync", "wsrep_sst_common"]

@@ -5,8 +5,8 @@ import subprocess
 from pathlib import Path
 from typing import Any
 
-from devtools.servers.interruption import undisturbed
-from devtools.servers.messages import Problem
+from devtools.interruption import undisturbed
+from devtools.messages import Problem
 from devtools.servers.programs import find_directory, program_path, utf8_locale
 from devtools.servers.record import Recorded
 from devtools.servers.users import run_as

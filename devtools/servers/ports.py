@@ -4,7 +4,7 @@ import random
 import socket
 from pathlib import Path
 
-from devtools.servers.messages import Problem
+from devtools.messages import Problem
 
 
 def port_is_free(port: int) -> bool:

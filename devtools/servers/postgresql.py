@@ -3,7 +3,7 @@
 import signal
 import subprocess
 
-from devtools.servers.messages import Problem
+from devtools.messages import Problem
 from devtools.servers.programs import utf8_locale
 from devtools.servers.server import DATABASE, PASSWORD, QUERY_SECONDS, USER, Server
 

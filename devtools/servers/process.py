@@ -8,7 +8,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from devtools.servers.messages import Problem
+from devtools.messages import Problem
 from devtools.servers.waiting import STOP_SECONDS, wait_until
 
 

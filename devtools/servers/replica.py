@@ -1,7 +1,7 @@
 """A PostgreSQL primary and its hot standby."""
 
+from devtools.messages import Problem, say
 from devtools.servers.cluster import Cluster
-from devtools.servers.messages import Problem, say
 from devtools.servers.postgresql import PostgreSQL
 from devtools.servers.server import DATABASE, PASSWORD, USER
 from devtools.servers.waiting import START_SECONDS, wait_until

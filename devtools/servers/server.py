@@ -6,9 +6,9 @@ import subprocess
 import time
 from contextlib import suppress
 
+from devtools.interruption import undisturbed
+from devtools.messages import Problem, say
 from devtools.servers.installed import Installed
-from devtools.servers.interruption import undisturbed
-from devtools.servers.messages import Problem, say
 from devtools.servers.places import make_directory
 from devtools.servers.ports import free_port, port_is_free
 from devtools.servers.process import started_at
@@ -202,9 +202,9 @@ class Server(Installed):
             print(f"{self.name}: not started")
         return process is not None
 
-    def print_if_missing(self) -> None:
-        if self.installed_in() is None:
-            print(self.name, self.packages)
+    def missing_packages(self) -> list[str]:
+        """The packages to install; none if the server is installed."""
+        return self.packages.split() if self.installed_in() is None else []
 
     def print_url(self) -> None:
         if self.process() is not None:

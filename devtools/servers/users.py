@@ -5,7 +5,7 @@ import pwd
 from contextlib import suppress
 from typing import Any
 
-from devtools.servers.messages import Problem
+from devtools.messages import Problem
 
 
 def unprivileged_user(candidates: list[str]) -> str:

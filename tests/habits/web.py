@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from devtools.setup.venv import left_out
 from tests.integration.process import ROOT, group
 from tests.vendor import leave_out
 from tests.waiting import DEADLINE, eventually
@@ -28,18 +29,10 @@ def program(name: str) -> str:
     path = SCRIPTS / name
     if path.exists():
         return str(path)
-    reason = _left_out().get("uWSGI" if name == "uwsgi" else name)
+    reason = left_out().get("uWSGI" if name == "uwsgi" else name)
     if reason:
         leave_out(f"{name} is left out: {reason}")
-    pytest.fail(f"There is no {path}: pip install -e .[servers]")
-
-
-def _left_out() -> dict[str, str]:
-    """The programs that scripts/setup could not install, and why."""
-    lines = ""
-    with suppress(FileNotFoundError):
-        lines = (Path(sys.prefix) / "left-out").read_text(encoding="utf-8")
-    return dict(line.split("\t", 1) for line in lines.splitlines())
+    pytest.fail(f"There is no {path}: run scripts/setup test")
 
 
 def free_port() -> int:

@@ -1,0 +1,62 @@
+"""The databases that the tests run on: names, choices, and URLs of private servers."""
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from devtools.servers.command import is_running, servers
+from devtools.servers.places import RUNTIME
+from devtools.setup.venv import left_out
+
+TITLES = {"sqlite": "SQLite", "mariadb": "MariaDB", "postgresql": "PostgreSQL"}
+
+# The sites of the fault suite, by the database that is needed for them.
+SITES = {
+    "sqlite": ["sqlite"],
+    "mariadb": ["mariadb", "galera"],
+    "postgresql": ["postgresql", "synchronous standby", "asynchronous standby"],
+}
+
+
+def chosen(variable: str) -> list[str]:
+    """The databases that a variable of the environment names; all of them without it.
+
+    Raises ValueError for a name that is none of a database.
+    """
+    names = os.environ.get(variable, " ".join(TITLES)).split()
+    for name in names:
+        if name not in TITLES:
+            raise ValueError(f"{variable} names {name}, but there are only {', '.join(TITLES)}.")
+    return names
+
+
+def all_are_required() -> bool:
+    """Tell if a database that is left out is a failure."""
+    return os.environ.get("REQUIRE_ALL_DATABASES", "0") not in ("", "0")
+
+
+def why_not(database: str, variable: str) -> str:
+    """The reason why the tests do without a database; nothing if they run on it."""
+    if database not in chosen(variable):
+        return f"{variable} does not name it"
+    return left_out().get(database, "")
+
+
+def there(variable: str) -> list[str]:
+    """The databases that the tests run on."""
+    return [database for database in TITLES if not why_not(database, variable)]
+
+
+@contextmanager
+def private(database: str) -> Iterator[str]:
+    """Start the server of a database, unless it runs; give its URL; stop it if it was started."""
+    if database == "sqlite":
+        yield f"sqlite:///{RUNTIME}/tasks"
+        return
+    was_running = is_running(database)
+    try:
+        (url,) = servers("start", database).values()
+        yield url
+    finally:
+        if not was_running:
+            servers("stop", database)

@@ -1,0 +1,91 @@
+"""Make the virtual environment, and install what the machine lacks where that is allowed.
+
+    scripts/setup demo       the app and the test project; no database servers
+    scripts/setup lint       the same with the tools that check and test the code
+    scripts/setup test       the same with MariaDB, PostgreSQL, their drivers, and web servers
+    scripts/setup faults     the same with what a Galera cluster and false clocks need
+    scripts/setup benchmark  the app and the databases
+    scripts/setup simulate   the app, and what the simulation of many workers needs
+
+Debian packages are installed only as root or with a sudo that asks for no password. Elsewhere
+this says what is missing, and the tests do without it.
+
+Environment: PYTHON (python3) makes the environment VENV (.venv).
+"""
+
+import sys
+
+from devtools.interruption import leave_by_cleaning_up
+from devtools.messages import Problem, say
+from devtools.setup import debian, venv
+from devtools.setup.debian import Missing
+from devtools.setup.profiles import PROFILES, Profile
+from devtools.setup.python import Python, chosen, describe
+
+USAGE = f"usage: scripts/setup [{'|'.join(PROFILES)}]"
+
+
+def main() -> int:
+    name = sys.argv[1] if len(sys.argv) > 1 else "test"
+    if name in ("-h", "--help"):
+        print((__doc__ or "").strip())
+        return 0
+    if len(sys.argv) > 2 or name not in PROFILES:
+        say(USAGE)
+        return 2
+    leave_by_cleaning_up()
+    try:
+        set_up(name, PROFILES[name])
+    except Problem as problem:
+        say(str(problem))
+        return 1
+    except KeyboardInterrupt:
+        return 130
+    return 0
+
+
+def set_up(name: str, profile: Profile) -> None:
+    python = describe(chosen())
+    missing = _provide_packages(name, profile, python)
+    if "venv" in missing:
+        raise Problem(f"Without {' '.join(missing['venv'])} there can be no environment.")
+    venv.make(python)
+    missing = _install(name, profile, python, missing)
+    if name == "test":
+        venv.keep_left_out(_reasons(missing))
+
+
+def _provide_packages(name: str, profile: Profile, python: Python) -> Missing:
+    """Install what is missing, and return what is missing still."""
+    missing = debian.missing(name, profile, python)
+    if missing:
+        debian.install(missing)
+        missing = debian.missing(name, profile, describe(chosen()))
+        debian.name_all(missing)
+    return missing
+
+
+def _install(name: str, profile: Profile, python: Python, missing: Missing) -> Missing:
+    """Install what can be; return what is missing, uWSGI too if it cannot be built."""
+    extras = [extra for extra in profile.extras if extra != "mysql" or "mysqlclient" not in missing]
+    groups = [group for group in profile.groups if group != "uwsgi" or "uWSGI" not in missing]
+    try:
+        venv.install(name, python, groups, extras)
+    except Problem:
+        if "uwsgi" not in groups:
+            raise
+        say("Trying again without uWSGI.")
+        groups.remove("uwsgi")
+        venv.install(name, python, groups, extras)
+        return {**missing, "uWSGI": ["what pip needs to build it"]}
+    return missing
+
+
+def _reasons(missing: Missing) -> dict[str, str]:
+    """The reason why a database, or a program beside it, is left out."""
+    reasons: dict[str, str] = {}
+    for purpose, packages in missing.items():
+        name = "mariadb" if purpose == "mysqlclient" else purpose
+        begin = f"{reasons[name]}, " if name in reasons else "not installed: "
+        reasons[name] = f"{begin}{' '.join(packages)} (for {purpose})"
+    return reasons

@@ -1,0 +1,140 @@
+"""Packages of Debian and Ubuntu: what is missing for a profile, and its installation."""
+
+import glob
+import os
+import shutil
+import subprocess
+import tempfile
+from pathlib import Path
+
+from devtools import CHECKOUT
+from devtools.interruption import undisturbed
+from devtools.messages import say
+from devtools.servers.catalogue import SERVERS
+from devtools.setup.profiles import Profile
+from devtools.setup.python import Python
+from devtools.setup.venv import has_mysqlclient, has_uwsgi, is_usable
+
+Missing = dict[str, list[str]]  # packages by their purpose
+
+# mysqlclient asks pkg-config for these, in its own order.
+MYSQL_LIBRARIES = ["mysqlclient", "mariadb", "libmariadb", "perconaserverclient"]
+
+# A user's PATH may lack the last one, where Debian has PgBouncer.
+PROGRAMS = f"{os.environ.get('PATH', os.defpath)}:/usr/sbin"
+
+FALSE_CLOCKS = "/usr/lib/*/faketime/libfaketimeMT.so.1"
+
+# Debian's redis-tools, which brings no service, has the server under this name.
+REDIS = Path("/usr/bin/redis-check-rdb")
+
+
+def missing(name: str, profile: Profile, python: Python) -> Missing:
+    """The packages that the profile needs and the machine lacks."""
+    found: Missing = {"venv": _for_venv(python)}
+    if name == "test":
+        found["PgBouncer"] = [] if shutil.which("pgbouncer", path=PROGRAMS) else ["pgbouncer"]
+        # uWSGI is compiled here.
+        found["uWSGI"] = [] if has_uwsgi(python) else _for_compiling(python)
+    if profile.needs_mysqlclient:
+        found["mysqlclient"] = _for_mysqlclient(python)
+    for server in profile.servers:
+        found[server] = SERVERS[server].missing_packages()
+    if name == "faults" and not glob.glob(FALSE_CLOCKS):
+        found["false clocks"] = ["faketime"]
+    if name == "benchmark" and not (shutil.which("redis-server") or REDIS.exists()):
+        found["Celery's broker"] = ["redis-tools"]
+    return {purpose: packages for purpose, packages in found.items() if packages}
+
+
+def _for_venv(python: Python) -> list[str]:
+    if python.has_ensurepip or is_usable(python):
+        return []
+    return [python.debian_package("venv") or f"ensurepip for {python.path}"]
+
+
+def _for_compiling(python: Python) -> list[str]:
+    found = []
+    if not python.headers:
+        found.append(python.debian_package("dev") or f"Python.h for {python.path}")
+    if not _can_compile():
+        found += ["gcc", "libc6-dev"]
+    return found
+
+
+def _can_compile() -> bool:
+    with tempfile.TemporaryDirectory() as directory:
+        source = Path(directory) / "try.c"
+        source.write_text("#include <stdio.h>\nint main(void) { return 0; }\n", encoding="utf-8")
+        return any(
+            _succeeds(compiler, str(source), "-o", str(Path(directory) / "try"))
+            for compiler in ("cc", "gcc", "clang")
+        )
+
+
+def _for_mysqlclient(python: Python) -> list[str]:
+    """It has no binary distribution for Linux, and is compiled here."""
+    if has_mysqlclient(python):
+        return []
+    found = _for_compiling(python)
+    if not _succeeds("pkg-config", "--version"):
+        found += ["pkg-config", "default-libmysqlclient-dev"]
+    elif not any(_succeeds("pkg-config", "--exists", name) for name in MYSQL_LIBRARIES):
+        found.append("default-libmysqlclient-dev")
+    return found
+
+
+def install(found: Missing) -> None:
+    """Install them as root, or with a sudo that asks for no password; elsewhere do nothing.
+
+    Another look at the machine shows a failure.
+    """
+    packages, _ = split(found)
+    prefix = _as_root()
+    if not packages or prefix is None or shutil.which("apt-get") is None:
+        return
+    say(f"Installing with apt-get (Ctrl-C waits for its end): {' '.join(packages)}")
+    command = [*prefix, str(CHECKOUT / "scripts" / "apt-install"), *packages]
+    with undisturbed():  # apt-get should not be stopped half-way
+        subprocess.run(command, start_new_session=True, check=False)  # out of reach of Ctrl-C
+
+
+def name_all(found: Missing) -> None:
+    """Say what is missing, and the command of root that installs it."""
+    packages, others = split(found)
+    if packages:
+        say(f"Packages are missing; on Debian root can: apt-get install {' '.join(packages)}")
+    for other in others:
+        say(f"Missing: {other}.")
+
+
+def split(found: Missing) -> tuple[list[str], list[str]]:
+    """Everything that is missing, once each: packages, and what no package can bring."""
+    everything = list(dict.fromkeys(item for items in found.values() for item in items))
+    return (
+        [item for item in everything if " " not in item],
+        [item for item in everything if " " in item],
+    )
+
+
+def _as_root() -> list[str] | None:
+    """Words to put before a command that needs root; None if there is no way."""
+    if os.geteuid() == 0:
+        return []
+    return ["sudo", "-n"] if _succeeds("sudo", "-n", "true") else None
+
+
+def _succeeds(*command: str) -> bool:
+    quiet = subprocess.DEVNULL
+    try:
+        done = subprocess.run(
+            command,
+            stdin=quiet,
+            stdout=quiet,
+            stderr=quiet,
+            start_new_session=True,  # as the installation: sudo's answer may depend on it
+            check=False,
+        )
+    except OSError:
+        return False
+    return done.returncode == 0

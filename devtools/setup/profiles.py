@@ -1,0 +1,28 @@
+"""The kinds of work that an environment is made for."""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Profile:
+    """The dependency groups, extras and servers that one kind of work needs."""
+
+    groups: tuple[str, ...]
+    extras: tuple[str, ...] = ()
+    servers: tuple[str, ...] = ()
+
+    @property
+    def needs_mysqlclient(self) -> bool:
+        return "mysql" in self.extras
+
+
+DRIVERS = ("mysql", "postgres")
+
+PROFILES = {
+    "demo": Profile(("demo",)),
+    "lint": Profile(("dev",)),
+    "test": Profile(("dev", "servers", "uwsgi"), DRIVERS, ("mariadb", "postgresql")),
+    "faults": Profile(("dev",), DRIVERS, ("mariadb", "postgresql", "galera")),
+    "benchmark": Profile(("benchmark",), DRIVERS, ("mariadb", "postgresql")),
+    "simulate": Profile(("benchmark",)),
+}

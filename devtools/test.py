@@ -1,0 +1,81 @@
+"""Run the checks, the tests on SQLite, MariaDB and PostgreSQL, and a third of the faults.
+
+    make test [ARGS="PYTEST ARGUMENT..."]
+
+Private servers are started where none run, and stopped again. The last lines say what ran, what
+failed and what was left out.
+
+Environment:
+    DATABASES="sqlite mariadb"  only these
+    NOX_PARALLEL=3              run the tests on three databases at once; their output is shown when
+                                they are done
+    REQUIRE_ALL_DATABASES=1     a database that was left out is a failure
+    MATRIX=1                    also the tests with other versions of Python and Django
+                                (1 if CI=true); MATRIX_DATABASES and MATRIX_PYTEST_ARGS narrow it
+"""
+
+import fcntl
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+
+from devtools import CHECKOUT
+from devtools.databases import private, there
+from devtools.interruption import leave_by_cleaning_up
+from devtools.messages import Problem, say
+from devtools.servers.places import RUNTIME
+
+END_SECONDS = 60.0
+
+
+def main() -> int:
+    leave_by_cleaning_up()
+    try:
+        with _alone(), ExitStack() as servers:
+            for database in there("DATABASES"):
+                servers.enter_context(private(database))
+            return _nox(sys.argv[1:])
+    except Problem as problem:
+        say(str(problem))
+        return 1
+    except KeyboardInterrupt:
+        return 130
+
+
+@contextmanager
+def _alone() -> Iterator[None]:
+    """Two runs in one checkout would drop each other's test databases."""
+    RUNTIME.mkdir(parents=True, exist_ok=True)
+    with open(RUNTIME / "test.lock", "w", encoding="utf-8") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise Problem("Another make test is running in this checkout.") from None
+        yield
+
+
+def _nox(arguments: list[str]) -> int:
+    """Run the sessions; with arguments for pytest, the tests alone after the checks."""
+    sessions = ["checks", "tests", *(["matrix"] if _matrix_is_wanted() else [])]
+    if not arguments:
+        sessions.append("faults")
+    command = [sys.executable, "-m", "nox", "--sessions", *sessions, "--", *arguments]
+    process = subprocess.Popen(command, cwd=CHECKOUT)
+    try:
+        return process.wait()
+    except KeyboardInterrupt:
+        process.send_signal(signal.SIGINT)
+        process.wait(END_SECONDS)
+        raise
+
+
+def _matrix_is_wanted() -> bool:
+    default = "1" if os.environ.get("CI") == "true" else "0"
+    return os.environ.get("MATRIX", default) not in ("", "0")
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,115 @@
+"""The sessions of ``make test``: checks, tests by database and by Python, faults, mutants.
+
+    nox                        the checks
+    nox -s "tests(mariadb)"    the tests on one database; further words after -- go to pytest
+    nox -s matrix-3.12         the tests with another Python, and the Django that goes with it
+    nox -s faults              a third of the faults
+
+They run in the environment that ``scripts/setup test`` has made; only the matrix has its own.
+``make test`` runs them all.
+"""
+
+import os
+import shlex
+import sys
+from pathlib import Path
+
+import nox
+
+sys.path.insert(0, str(Path(__file__).parent))  # the command nox does not look here
+
+from devtools.databases import SITES, TITLES, all_are_required, private, there, why_not
+from devtools.setup.python import path_with
+
+nox.needs_version = ">=2026.10.20"  # the first with sessions side by side
+nox.options.sessions = ["checks"]
+nox.options.default_venv_backend = "virtualenv"  # pip knows the registries of the machine
+nox.options.error_on_missing_interpreters = False
+
+# Beside the main line: Python, and the Django that goes with it.
+MATRIX = {"3.10": "5.2", "3.12": "6.0", "3.13": "6.1"}
+
+# The main line alone runs the tests that start real processes for minutes.
+MATRIX_ARGUMENTS = (
+    "--ignore=tests/integration --ignore=tests/faults --ignore=tests/test_demo.py"
+    " --ignore=tests/habits/test_web_servers.py"
+)
+
+PAGES = ("README.rst", "CHANGES.rst", "CONTRIBUTING.rst", "docs")
+
+CHECKS = (
+    ("ruff", "check", "."),
+    ("ruff", "format", "--check", "."),
+    ("mypy",),
+    ("lint-imports",),
+    ("typos",),
+    ("rstcheck", "--log-level", "ERROR", "--recursive", *PAGES),
+    ("python", "manage.py", "makemigrations", "--check", "--dry-run"),
+)
+
+END_SECONDS = 20.0  # for the processes of tests to end after an interruption
+
+os.environ["PATH"] = path_with(MATRIX)
+for name in ("DATABASE_URL", "DJANGO_SETTINGS_MODULE", "PYTHONHOME"):
+    os.environ.pop(name, None)  # settings of the user's own projects
+
+
+@nox.session(venv_backend="none")
+def checks(session: nox.Session) -> None:
+    """Run the linters, the type checker, and the check for missing migrations."""
+    for command in CHECKS:
+        session.run(*command)
+
+
+@nox.session(venv_backend="none", allow_parallel=True)
+@nox.parametrize("database", list(TITLES), ids=list(TITLES))
+def tests(session: nox.Session, database: str) -> None:
+    """Run the tests on one database."""
+    if reason := why_not(database, "DATABASES"):
+        (session.error if all_are_required() else session.skip)(reason)
+    _pytest(session, database, database, session.posargs, FAULTS="1")
+
+
+@nox.session(python=list(MATRIX), allow_parallel=True)
+def matrix(session: nox.Session) -> None:
+    """Run the tests with another Python and Django."""
+    version = str(session.python)
+    drivers = "mysql,postgres" if not why_not("mariadb", "DATABASES") else "postgres"
+    django = f"Django~={MATRIX[version]}.0"
+    session.install("--editable", f".[{drivers}]", "--group", "test", django)
+    arguments = shlex.split(os.environ.get("MATRIX_PYTEST_ARGS", MATRIX_ARGUMENTS))
+    for database in there("MATRIX_DATABASES"):
+        _pytest(session, database, f"{database}_{version.replace('.', '_')}", arguments)
+
+
+@nox.session(venv_backend="none")
+def faults(session: nox.Session) -> None:
+    """Kill workers, connections and servers: a third of ``make faults``.
+
+    The number of commits chooses it: three in a row have played them all.
+    """
+    command = ["python", "-m", "tests.faults.run", "--third", "commit"]
+    if all_are_required():
+        command.append("--demand")
+    sites = [site for database in there("DATABASES") for site in SITES[database]]
+    _run(session, *command, "--site", *sites)
+
+
+def _pytest(
+    session: nox.Session, database: str, name: str, arguments: list[str], **environment: str
+) -> None:
+    """Run pytest on a database of that name; the test database has its name from it."""
+    # A cache of its own: "--lf" means the last failures of this session.
+    cache = f"cache_dir=.pytest_cache/{name}"
+    with private(database) as url:
+        environment["DATABASE_URL"] = url + name.removeprefix(database)
+        _run(session, "python", "-m", "pytest", "-o", cache, *arguments, **environment)
+
+
+def _run(session: nox.Session, *command: str, **environment: str) -> None:
+    session.run(
+        *command,
+        env=environment,
+        interrupt_timeout=END_SECONDS,
+        terminate_timeout=END_SECONDS,
+    )
