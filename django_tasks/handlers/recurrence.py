@@ -4,12 +4,13 @@ from contextlib import suppress
 from datetime import datetime, timedelta
 from functools import lru_cache
 from random import uniform
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 from django_tasks.backoff import seconds
 from django_tasks.conf import options
 from django_tasks.exceptions import TaskException, TaskValueError
 from django_tasks.handlers.base import TaskHandler, attempts_allowed, time_limit
+from django_tasks.handlers.registry import terms_for
 from django_tasks.schedules import Foreign, Schedule, as_schedule, missed
 from django_tasks.schedules.policies import Policy, as_plan
 from django_tasks.values.claimed import Claimed
@@ -18,6 +19,16 @@ from django_tasks.values.outcomes import Reschedule
 
 TRIGGER = "trigger "
 _read = lru_cache(maxsize=1024)(as_plan)
+
+
+class Scheduled(Protocol):
+    """A task with a code and a schedule: a claim, or the row of a dead worker."""
+
+    @property
+    def biz_code(self) -> str: ...
+
+    @property
+    def schedule(self) -> str | None: ...
 
 
 class UnknownTrigger(TaskException):
@@ -60,18 +71,23 @@ def policy_of(handler: TaskHandler) -> Policy:
     )
 
 
-def timeout_of(schedule: str | None, own: float | None) -> float | None:
-    """Seconds that a run may take: as its row says, or else its handler, ``own``."""
-    found = _differs(schedule).get("timeout", own)
-    return None if found is None else float(found)
+class Allowance(NamedTuple):
+    """The seconds that one run of a task may take, and the failed runs that make it FAILED."""
+
+    timeout: float | None
+    max_attempts: int
 
 
-def attempts_of(schedule: str | None, own: int | None) -> int:
-    """The number of failed runs that make a task FAILED: by its row, its handler (``own``) or the
-    setting.
+def allowance_of(task: Scheduled) -> Allowance:
+    """The allowance that a row says, or else the terms of its handler, or else the setting.
+
+    It reads nothing of the handler itself, as ``Terms`` says.
     """
-    found = _differs(schedule).get("max_attempts", own)
-    return options().max_attempts if found is None else int(found)
+    terms, differs = terms_for(task.biz_code), _differs(task.schedule)
+    most = differs.get("max_attempts", terms.max_attempts)
+    return Allowance(
+        differs.get("timeout", terms.timeout), options().max_attempts if most is None else most
+    )
 
 
 def _differs(schedule: str | None) -> dict[str, Any]:

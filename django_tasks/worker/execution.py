@@ -14,8 +14,8 @@ from django_tasks import logs, signals
 from django_tasks.conf import options
 from django_tasks.exceptions import ClaimLost, TaskException, TaskTypeError
 from django_tasks.handlers.base import Stop, TaskHandler, history_of
-from django_tasks.handlers.recurrence import UnknownTrigger, attempts_of
-from django_tasks.handlers.registry import handler_for, terms_for
+from django_tasks.handlers.recurrence import UnknownTrigger, allowance_of
+from django_tasks.handlers.registry import handler_for
 from django_tasks.handlers.running_task import RunningTask
 from django_tasks.host.clocks import ticks
 from django_tasks.store.connection import drop_connections
@@ -118,8 +118,7 @@ class Runner:
         return Run(claimed, handler, task, started, self._using)
 
     def _after_defect(self, claimed: Claimed, text: str) -> Retry | Fail:
-        allowed = attempts_of(claimed.schedule, terms_for(claimed.biz_code).max_attempts)
-        if claimed.attempts + 1 >= allowed:
+        if claimed.attempts + 1 >= allowance_of(claimed).max_attempts:
             return Fail(text)
         return Retry(self._standing.clock.now() + AFTER_DEFECT, text)
 

@@ -9,8 +9,8 @@ from random import uniform
 
 from django_tasks import logs, signals
 from django_tasks.clock import Tick
-from django_tasks.handlers.recurrence import timeout_of
-from django_tasks.handlers.registry import handler_for, terms_for
+from django_tasks.handlers.recurrence import allowance_of
+from django_tasks.handlers.registry import handler_for
 from django_tasks.handlers.running_task import RunningTask
 from django_tasks.host.clocks import ticks
 from django_tasks.store.connection import keep_connection
@@ -215,7 +215,7 @@ class Poller:
         self._warned &= keys
         for claimed, started in running:
             handler = handler_for(claimed.biz_code)
-            limit = timeout_of(claimed.schedule, terms_for(claimed.biz_code).timeout)
+            limit = allowance_of(claimed).timeout
             key = (claimed.worker_id, claimed.id)
             seconds = ticks() - started
             if handler and limit is not None and seconds > limit and key not in self._warned:

@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 from datetime import datetime
 
 from django_tasks import logs, signals
-from django_tasks.handlers.recurrence import attempts_of
+from django_tasks.handlers.recurrence import allowance_of
 from django_tasks.handlers.registry import terms_for
 from django_tasks.store import rescue as store
 from django_tasks.store import workers
@@ -169,4 +169,4 @@ def _line_at(now: datetime) -> store.LineOf:
 
 
 def _attempts_allowed(row: Orphan) -> int:
-    return attempts_of(row.schedule, terms_for(row.biz_code).max_attempts)
+    return allowance_of(row).max_attempts
