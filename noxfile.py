@@ -10,8 +10,8 @@ They run in the environment that ``scripts/setup test`` has made; only the matri
 """
 
 import os
-import shlex
 import sys
+from collections.abc import Iterable
 from pathlib import Path
 
 import nox
@@ -29,10 +29,21 @@ nox.options.error_on_missing_interpreters = False
 # Beside the main line: Python, and the Django that goes with it.
 MATRIX = {"3.10": "5.2", "3.12": "6.0", "3.13": "6.1"}
 
-# The main line alone runs the tests that start real processes for minutes.
-MATRIX_ARGUMENTS = (
-    "--ignore=tests/integration --ignore=tests/faults --ignore=tests/test_demo.py"
-    " --ignore=tests/habits/test_web_servers.py"
+# These need no database, or bring their own: the session of SQLite runs them.
+WITHOUT_DATABASE = (
+    "tests/schedules",
+    "tests/test_benchmarks.py",
+    "tests/test_demo.py",
+    "tests/test_servers.py",
+    "tests/test_simulation.py",
+)
+
+# The main line alone runs the tests of tools, and those that start real processes for minutes.
+MAIN_LINE_ONLY = (
+    *WITHOUT_DATABASE[1:],
+    "tests/faults",
+    "tests/habits/test_web_servers.py",
+    "tests/integration",
 )
 
 PAGES = ("README.rst", "CHANGES.rst", "CONTRIBUTING.rst", "docs")
@@ -67,7 +78,11 @@ def tests(session: nox.Session, database: str) -> None:
     """Run the tests on one database."""
     if reason := why_not(database, "DATABASES"):
         (session.error if all_are_required() else session.skip)(reason)
-    _pytest(session, database, database, session.posargs, FAULTS="1")
+    arguments = session.posargs
+    if not arguments:
+        left_out = [] if database == "sqlite" else WITHOUT_DATABASE
+        arguments = ["--durations=20", *_without(left_out)]
+    _pytest(session, database, database, arguments, FAULTS="1")
 
 
 @nox.session(python=list(MATRIX), allow_parallel=True)
@@ -77,9 +92,9 @@ def matrix(session: nox.Session) -> None:
     drivers = "mysql,postgres" if not why_not("mariadb", "DATABASES") else "postgres"
     django = f"Django~={MATRIX[version]}.0"
     session.install("--editable", f".[{drivers}]", "--group", "test", django)
-    arguments = shlex.split(os.environ.get("MATRIX_PYTEST_ARGS", MATRIX_ARGUMENTS))
     for database in there("MATRIX_DATABASES"):
-        _pytest(session, database, f"{database}_{version.replace('.', '_')}", arguments)
+        name = f"{database}_{version.replace('.', '_')}"
+        _pytest(session, database, name, session.posargs or _without(MAIN_LINE_ONLY))
 
 
 @nox.session(venv_backend="none")
@@ -93,6 +108,10 @@ def faults(session: nox.Session) -> None:
         command.append("--demand")
     sites = [site for database in there("DATABASES") for site in SITES[database]]
     _run(session, *command, "--site", *sites)
+
+
+def _without(places: Iterable[str]) -> list[str]:
+    return [f"--ignore={place}" for place in places]
 
 
 def _pytest(

@@ -11,7 +11,7 @@ Environment:
                                 they are done
     REQUIRE_ALL_DATABASES=1     a database that was left out is a failure
     MATRIX=1                    also the tests with other versions of Python and Django
-                                (1 if CI=true); MATRIX_DATABASES and MATRIX_PYTEST_ARGS narrow it
+                                (1 if CI=true); MATRIX_DATABASES="sqlite" narrows it
 """
 
 import fcntl
@@ -63,11 +63,11 @@ def _nox(arguments: list[str]) -> int:
     if not arguments:
         sessions.append("faults")
     command = [sys.executable, "-m", "nox", "--sessions", *sessions, "--", *arguments]
-    process = subprocess.Popen(command, cwd=CHECKOUT)
+    process = subprocess.Popen(command, cwd=CHECKOUT, start_new_session=True)
     try:
         return process.wait()
     except KeyboardInterrupt:
-        process.send_signal(signal.SIGINT)
+        os.killpg(process.pid, signal.SIGINT)
         process.wait(END_SECONDS)
         raise
 

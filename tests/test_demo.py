@@ -178,25 +178,6 @@ def test_started_again_it_goes_on_and_adds_nothing(later: Path) -> None:
     assert query(later, "SELECT count(*) FROM shop_order") == [(2,)]
 
 
-def test_what_became_due_while_nothing_ran_runs_at_once(tmp_path: Path) -> None:
-    tell(tmp_path, seconds="0.1")
-    due_half_an_hour_ago = """
-        UPDATE t_task SET "when" = strftime('%Y-%m-%d %H:%M:%f', 'now', '-30 minutes')
-        WHERE biz_num = 'SPRING'
-    """
-    with closing(sqlite3.connect(tmp_path / "demo.sqlite3")) as connection, connection:
-        connection.execute(due_half_an_hour_ago)
-    told = tell(tmp_path, seconds="1")
-    assert re.search("30 min ago +shop.end_promotion/SPRING", told.output)
-    assert re.search(" 30 min  done +The promotion SPRING has ended", told.output)
-
-
-def test_when_nothing_is_left_it_adds_the_tasks_again(later: Path) -> None:
-    with closing(sqlite3.connect(later / "demo.sqlite3")) as connection, connection:
-        connection.execute("DELETE FROM t_task WHERE status = 0")
-    assert "6 tasks added" in tell(later, seconds="0.1").output
-
-
 def test_fresh_starts_over(later: Path) -> None:
     told = tell(later, "--fresh", seconds="0.1")
     assert "6 tasks added" in told.output
