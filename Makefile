@@ -37,11 +37,13 @@ soak: ## the same with 100,000 tasks a fault, again and again for HOURS=2
 
 benchmark: ## ours, raw drivers and neighbours measured by turns, for hours; writes docs/benchmarks.rst
 	@VENV=$(BENCHMARK_VENV) scripts/setup benchmark
+	@$(BENCHMARK_VENV)/bin/python -m benchmarks.install
 	@$(BENCHMARK_VENV)/bin/python -m benchmarks.run --resume --json $(RESULTS) $(ARGS)
 	@$(BENCHMARK_VENV)/bin/python -m benchmarks.report $(RESULTS)
 
 benchmark-quick: ## the same in small, in a few minutes; writes nothing
 	@VENV=$(BENCHMARK_VENV) scripts/setup benchmark
+	@$(BENCHMARK_VENV)/bin/python -m benchmarks.install
 	@exec $(BENCHMARK_VENV)/bin/python -m benchmarks.run --quick $(ARGS)
 
 simulate: ## up to 1,000 workers as a model, in some minutes; writes the numbers of docs/scaling.rst

@@ -45,7 +45,7 @@ def main() -> int:
 
 
 def set_up(name: str, profile: Profile) -> None:
-    python = describe(chosen())
+    python = describe(chosen(profile.pythons))
     missing = _provide_packages(name, profile, python)
     if "venv" in missing:
         raise Problem(f"Without {' '.join(missing['venv'])} there can be no environment.")
@@ -60,7 +60,7 @@ def _provide_packages(name: str, profile: Profile, python: Python) -> Missing:
     missing = debian.missing(name, profile, python)
     if missing:
         debian.install(missing)
-        missing = debian.missing(name, profile, describe(chosen()))
+        missing = debian.missing(name, profile, describe(python.program))
         debian.name_all(missing)
     return missing
 

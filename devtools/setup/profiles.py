@@ -10,6 +10,7 @@ class Profile:
     groups: tuple[str, ...]
     extras: tuple[str, ...] = ()
     servers: tuple[str, ...] = ()
+    pythons: tuple[str, ...] = ()  # preferred versions, the best first
 
     @property
     def needs_mysqlclient(self) -> bool:
@@ -23,6 +24,9 @@ PROFILES = {
     "lint": Profile(("dev",)),
     "test": Profile(("dev", "servers", "uwsgi"), DRIVERS, ("mariadb", "postgresql")),
     "faults": Profile(("dev",), DRIVERS, ("mariadb", "postgresql", "galera")),
-    "benchmark": Profile(("benchmark",), DRIVERS, ("mariadb", "postgresql")),
+    # Some of the neighbours do not run on the oldest Pythons.
+    "benchmark": Profile(
+        ("benchmark",), DRIVERS, ("mariadb", "postgresql"), pythons=("3.13", "3.12")
+    ),
     "simulate": Profile(("benchmark",)),
 }

@@ -29,6 +29,7 @@ print(json.dumps({
 class Python:
     """One Python, as it describes itself."""
 
+    program: str
     version: tuple[int, int, int]
     path: str
     base: str
@@ -52,7 +53,8 @@ def describe(program: str | Path) -> Python:
     except (OSError, subprocess.CalledProcessError) as error:
         raise Problem(f"{program} does not run; set PYTHON to a Python >= 3.10.") from error
     described = json.loads(done.stdout)
-    return Python(**{**described, "version": tuple(described["version"])})
+    version = tuple(described.pop("version"))
+    return Python(program=str(program), version=version, **described)
 
 
 def find(version: str) -> str | None:
@@ -80,6 +82,7 @@ def _runs(program: str) -> bool:
     return done.returncode == 0
 
 
-def chosen() -> str:
-    """The program that makes the environment: PYTHON, or python3."""
-    return os.environ.get("PYTHON") or "python3"
+def chosen(preferred: Iterable[str] = ()) -> str:
+    """The program that makes the environment: PYTHON, or a preferred version, or python3."""
+    named = os.environ.get("PYTHON")
+    return named or next(filter(None, map(find, preferred)), "python3")

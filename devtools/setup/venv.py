@@ -8,7 +8,7 @@ import subprocess
 
 from devtools import CHECKOUT
 from devtools.messages import Problem, say
-from devtools.setup.python import Python, chosen, describe
+from devtools.setup.python import Python, describe
 
 VENV = CHECKOUT / (os.environ.get("VENV") or ".venv")
 PROGRAM = VENV / "bin" / "python"
@@ -54,9 +54,9 @@ def make(python: Python) -> None:
             raise Problem(f"{VENV} exists and is not a virtual environment.")
         shutil.rmtree(VENV)
     say(f"Making {VENV.name} with {python.path}.")
-    if subprocess.run([chosen(), "-m", "venv", VENV], check=False).returncode != 0:
+    if subprocess.run([python.program, "-m", "venv", VENV], check=False).returncode != 0:
         shutil.rmtree(VENV, ignore_errors=True)
-        raise Problem(f"{chosen()} could not make the environment {VENV}.")
+        raise Problem(f"{python.program} could not make the environment {VENV}.")
 
 
 def install(name: str, python: Python, groups: list[str], extras: list[str]) -> None:
