@@ -339,3 +339,20 @@ def test_where_nobody_listens_a_success_costs_one_question(
     monkeypatch.setattr(logs.logger, "isEnabledFor", is_enabled_for)
     logs.succeeded(object(), 0.001)  # type: ignore[arg-type]  # it is not even looked at
     assert asked == [logging.INFO]
+
+
+@pytest.mark.parametrize(
+    "tell",
+    [
+        lambda error: logs.schedule_over("job", error),
+        lambda error: logs.died_after_its_end(run(), error),
+        lambda error: logs.not_isolated(run(), error),
+    ],
+)
+def test_an_error_inside_a_line_has_its_secrets_masked(
+    said: Callable[[], list[str]], tell: Callable[[Exception], None]
+) -> None:
+    tell(ValueError("no answer from https://shop:s3cret@feed.example"))
+    (line,) = said()
+    assert "feed.example" in line
+    assert "s3cret" not in line

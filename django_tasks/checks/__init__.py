@@ -27,6 +27,7 @@ Only databases that may hold tasks, as the routers say, are looked at.
 from django.core.checks import Tags
 from django.core.checks import register as register_check
 
+from django_tasks.checks import near_names
 from django_tasks.checks.database_answers import check_connections
 from django_tasks.checks.database_settings import SQLITE_OPTIONS, check_databases
 from django_tasks.checks.project import (
@@ -35,7 +36,6 @@ from django_tasks.checks.project import (
     check_installation,
     check_settings,
 )
-from django_tasks.handlers import near_names
 
 __all__ = ["SQLITE_OPTIONS", "TAG", "check_connections", "register"]
 

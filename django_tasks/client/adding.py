@@ -55,8 +55,8 @@ def add_task(
     ``biz_ext``, ``queue`` and ``priority`` are read; without the last two, its handler's are taken.
 
     Atomic, and part of the caller's transaction on ``using`` (default: what the router says for
-    writes). Raises TaskValueError or TaskTypeError, naming field and
-    value, before anything is stored; UnknownDatabase for a bad alias.
+    writes). Raises TaskValueError or TaskTypeError, naming field and value, before anything is
+    stored; UnknownDatabase for a bad alias.
     """
     alias = write_alias(using)
     patience = checked_patience(on_conflict, wait, at_most, task)

@@ -113,7 +113,7 @@ def end_not_written(task: Any, error: BaseException) -> None:
 
 def died_after_its_end(task: Any, death: BaseException) -> None:
     text = "%s has ended and this is written; its own process died afterwards: %s"
-    say(logging.WARNING, text, task, death)
+    say(logging.WARNING, text, task, InShort(death))
 
 
 def not_isolated(task: Any, error: BaseException) -> None:
@@ -122,7 +122,7 @@ def not_isolated(task: Any, error: BaseException) -> None:
         "%s, whose worker died twice, is run beside others, for no process of its own can be had:"
         " %s",
         task,
-        error,
+        InShort(error),
     )
 
 

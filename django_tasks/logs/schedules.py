@@ -18,7 +18,7 @@ def schedule_kept(biz_code: str, schedule: str | None, using: str) -> None:
 
 
 def schedule_over(biz_code: str, error: Exception) -> None:
-    say(logging.WARNING, "The handler of %s does not run by itself: %s", biz_code, error)
+    say(logging.WARNING, "The handler of %s does not run by itself: %s", biz_code, InShort(error))
 
 
 def schedules_not_kept(using: str, error: BaseException) -> None:

@@ -10,7 +10,7 @@ from django_tasks.exceptions import TaskTypeError, TaskValueError
 from django_tasks.schedules.arguments import UTC, zone, zone_name
 from django_tasks.schedules.base import Asked, Options, Schedule, window
 from django_tasks.schedules.durations import EXACT, format_duration
-from django_tasks.schedules.steps import LONGEST_MONTH, YEAR, Dates, Exact
+from django_tasks.schedules.every_steps import LONGEST_MONTH, YEAR, Dates, Exact
 from django_tasks.schedules.wall_clock import Fold, Gap, wall_clock
 from django_tasks.values.amounts import whole_number
 

@@ -46,7 +46,7 @@ class WallClock:
 
         Later walls may have earlier instants: one that a gap shifted comes after those that were
         just behind the gap, and the second time of a fold after the first times of all. So there
-        are three rows of instants, each in order, and the earliest of their first is the answer.
+        are three sorted sequences of instants; the answer is the smallest of their first elements.
         """
         found = (
             self._ahead(walls, after),

@@ -43,9 +43,10 @@ class Claimer(NamedTuple):
     rank: int = 0
 
 
-# Asked for with constants, so once a statement: a worker may claim from a lane that it has found
-# before the pause. No task starts by a claim that was sent after a pause was committed, except that
-# on MariaDB and MySQL candidates are read a moment before they are taken.
+# A worker may have found its lane before the pause, so each claim asks again. The subquery has
+# constants only, so the database runs it once per statement. No task starts by a claim that was
+# sent after a pause was committed, except that on MariaDB and MySQL candidates are read a moment
+# before they are taken.
 _CLAIMABLE = (
     f"{DUE} AND NOT EXISTS"
     " (SELECT 1 FROM {pause} WHERE queue IN ('', %s) AND biz_code IN ('', %s))"

@@ -1,4 +1,4 @@
-"""Three kinds of database errors, told apart by number and not by exception class.
+"""The kinds of database errors, told apart by number and not by exception class.
 
 Drivers and Django put one number into several classes: mysqlclient raises OperationalError for a
 character that a column cannot take, which is the class of a broken connection.

@@ -1,4 +1,4 @@
-"""The two statements by which a row goes from its owner: handed over to all, or removed.
+"""The two statements that end a worker's ownership of a row: it has no owner, or it is deleted.
 
 Each takes a batch, guards every row with the id, version and owner that the caller relies on, and
 answers with the ids that matched. What did not match is the caller's to explain.

@@ -73,10 +73,10 @@ def rescue(
 ) -> Rescued:
     """Free up to 2,000 rows of dead workers; call again until nothing is ``freed``.
 
-    ``attempts_allowed`` answers for a row: if it was suspected and its worker died with it that
-    often, it is FAILED. ``line_of`` answers for a row, and whether it has FAILED, with the line
-    that the history keeps of its run. Atomic. Database errors pass, contention among them: nothing
-    is repeated here, because the next cycle does so.
+    ``attempts_allowed`` answers with the attempts that a row may use. A suspected row whose worker
+    dies with it is FAILED when it has used them. ``line_of`` answers for a row, and whether it has
+    FAILED, with the line that the history keeps of its run. Atomic. Database errors pass,
+    contention among them: nothing is repeated here, because the next cycle does so.
     """
     if not owners:
         return Rescued([], [])

@@ -112,7 +112,7 @@ class Raised(NamedTuple):
     error: BaseException
 
 
-class Limit:
+class Timeout:
     """The timeout of the asyncio task that makes it. ``place`` is set when it has passed."""
 
     def __init__(self, coroutine: Coroutine[Any, Any, Any], seconds: float) -> None:
@@ -131,13 +131,13 @@ class Limit:
 
 
 async def _limited(coroutine: Coroutine[Any, Any, Any], seconds: float) -> Any:
-    limit = Limit(coroutine, seconds)
+    timeout = Timeout(coroutine, seconds)
     try:
         return await coroutine
     except asyncio.CancelledError as error:
-        if limit.place is None:
+        if timeout.place is None:
             raise
-        words = f"handle() took longer than its timeout of {seconds:g} s (at {limit.place})"
+        words = f"handle() took longer than its timeout of {seconds:g} s (at {timeout.place})"
         raise TimeoutError(words) from error
     finally:
-        limit.end()
+        timeout.end()

@@ -6,7 +6,8 @@ from threading import Lock
 
 from django_tasks import logs, requirements
 from django_tasks.host import forks
-from django_tasks.worker import isolated, surroundings
+from django_tasks.worker import surroundings
+from django_tasks.worker.apart import child
 from django_tasks.worker.config import WorkerConfig
 from django_tasks.worker.worker import Worker, stop_all
 
@@ -32,7 +33,7 @@ def start_worker(config: WorkerConfig) -> None:
     a process that is about to fork into those that serve, it is started in each of them instead. In
     one that runs a single claim for a worker there is none.
     """
-    if isolated.is_here:
+    if child.is_here:
         return
     if surroundings.is_before_fork():
         _start_after_fork(config)

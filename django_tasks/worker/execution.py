@@ -35,10 +35,10 @@ from django_tasks.values.outcomes import (
     Unsettled,
 )
 from django_tasks.values.runs import keeps, line_of
+from django_tasks.worker.apart.parent import NoProcess, NotRun, ProcessDied, run_apart
 from django_tasks.worker.coroutines import EventLoop
 from django_tasks.worker.endings import Endings, moment_of
 from django_tasks.worker.error_text import error_text
-from django_tasks.worker.isolation import NoProcess, NotRun, ProcessDied, run_apart
 from django_tasks.worker.misfires import (
     UnreadableSchedule,
     following,
@@ -144,8 +144,9 @@ class Runner:
     def _may_start(self, claimed: Claimed) -> bool:
         """Tell if the claim is this worker's: not of a life before, nor past its lease.
 
-        In this order. Race: the worker joins again between the two questions. It is another one
-        before its new lease begins, so a lease that is good was not that of a later life.
+        In this order. Race: the worker joins again between the two questions. It takes its new id
+        before its new lease begins. So if the new lease made the first answer true, the id of the
+        old claim no longer matches.
         """
         return self._standing.is_valid() and claimed.worker_id == self._standing.worker_id
 

@@ -57,8 +57,8 @@ UNWRITABLE = "The end of this run could not be written: "
 class Strikes(NamedTuple):
     """The refusals of a single end, and the number of ends written at the last one.
 
-    Only refusals count that have an end written between them: of a database that refuses all of
-    them, however often it comes and goes, each end has one strike a time at most.
+    A refusal is a strike only if some end was written since the last strike. So a database that
+    refuses every end, however often it comes and goes, gives each of them one strike at most.
     """
 
     times: int

@@ -162,9 +162,9 @@ class Membership:
     def may_rescue(self) -> bool:
         """Tell if others may be judged: only after a whole lease of heartbeats without a gap.
 
-        When a database comes back after an outage everybody looks dead, and nobody is. Half a lease
-        is a gap: together with the third that lies between heartbeats it could be a whole one. A
-        heartbeat that was refused is one as well.
+        When a database comes back after an outage everybody looks dead, and nobody is. A pause of
+        half a lease counts as a gap: with the third of a lease that lies between two heartbeats it
+        may add up to a whole one. A heartbeat that was refused is a gap as well.
         """
         return self.view.may_judge
 
@@ -189,8 +189,8 @@ class Membership:
         """Peers that had not beaten for their whole lease, and ours, at the last look.
 
         Measured by our monotonic clock: neither their clock, nor the database's jumping, nor an
-        hour that comes twice makes anybody look dead. And since we never take their last heartbeat
-        for older than it is, their own belief in it has ended before ours. Our own lease counts
+        hour that comes twice makes anybody look dead. We never date a peer's heartbeat too early,
+        so a peer gives up its lease before we declare it dead. Our own lease counts
         too, because we notice no outage that is much shorter. As of the last look, not of now: in
         an outage since then nobody could have sent a heartbeat.
 

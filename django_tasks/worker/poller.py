@@ -8,22 +8,18 @@ from collections.abc import Callable
 from random import uniform
 
 from django_tasks import logs, signals
-from django_tasks.clock import Tick
-from django_tasks.handlers.recurrence import allowance_of
-from django_tasks.handlers.registry import handler_for
-from django_tasks.handlers.running_task import RunningTask
 from django_tasks.host.clocks import ticks
 from django_tasks.store.connection import keep_connection
-from django_tasks.store.finish import Ended, finish, is_cancelled
+from django_tasks.store.finish import Ended, finish
 from django_tasks.values.claimed import Claimed
 from django_tasks.values.outcomes import GiveBack
-from django_tasks.worker import stuck
 from django_tasks.worker.claiming import Claiming
 from django_tasks.worker.config import WorkerConfig
 from django_tasks.worker.executor import STALE_SECONDS, Executor
 from django_tasks.worker.finisher import Finisher
 from django_tasks.worker.heartbeat import Report
 from django_tasks.worker.membership import Membership
+from django_tasks.worker.overdue import Overdue
 from django_tasks.worker.pruner import Pruner
 from django_tasks.worker.recurring import Recurring
 from django_tasks.worker.rescuer import Rescuer, give_back_strays
@@ -73,7 +69,7 @@ class Poller:
         self._missing: set[tuple[int, ...]] = set()
         # Of the thread that sends the heartbeats: given back, and not written yet.
         self._relieved: list[Ended] = []
-        self._warned: set[tuple[int, int]] = set()
+        self._overdue = Overdue(config.using)
         self._tallied = (ticks(), self._finisher.counters.copy())
         self._report = Report("running", {})
         self._cycle_since: float | None = None
@@ -179,7 +175,7 @@ class Poller:
             if thorough:
                 self._give_back_strays()
             self._claiming.look_for_suspects()
-            self._warn_of_overdue()
+            self._overdue.warn(self._executor.running(), self._membership.clock.reading)
             self._tally()
             self._beats = beats
         if self._rescuer.has_more():
@@ -208,22 +204,6 @@ class Poller:
         held = self._finisher.held_ids(self._membership.worker_id)
         give_back_strays(self._membership, held, using=self._config.using)
         self._unsure_beats = max(0, self._unsure_beats - 1)
-
-    def _warn_of_overdue(self) -> None:
-        running = self._executor.running()
-        keys = {(claimed.worker_id, claimed.id) for claimed, _ in running}
-        self._warned &= keys
-        for claimed, started in running:
-            handler = handler_for(claimed.biz_code)
-            limit = allowance_of(claimed).timeout
-            key = (claimed.worker_id, claimed.id)
-            seconds = ticks() - started
-            if handler and limit is not None and seconds > limit and key not in self._warned:
-                self._warned.add(key)
-                logs.still_running(claimed, seconds, limit)
-                began = Tick(self._membership.clock.reading, started)
-                task = RunningTask(claimed, self._config.using, began, is_cancelled)
-                stuck.report(handler, task, seconds)
 
     def _tally(self) -> None:
         since, before = self._tallied

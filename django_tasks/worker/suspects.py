@@ -2,7 +2,7 @@
 
 Twice their worker died with them in hand. Such a row may be what kills, or it was there by chance:
 as a rule it was. So it waits for nobody and nobody waits for it: it takes one slot, at once, and
-runs in a process of its own (see ``isolation``), whose death is its own.
+runs in a process of its own (see ``apart``), whose death is its own.
 """
 
 from collections.abc import Iterable

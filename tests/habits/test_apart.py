@@ -30,8 +30,9 @@ from django_tasks.store.finish import Ended
 from django_tasks.values.claimed import Claimed
 from django_tasks.values.outcomes import Again, Done, Fail, GiveBack, Settled, Unsettled
 from django_tasks.values.status import Status
-from django_tasks.worker import execution, isolation
-from django_tasks.worker.isolation import NoProcess, NotRun, ProcessDied, run_apart
+from django_tasks.worker import execution
+from django_tasks.worker.apart import parent
+from django_tasks.worker.apart.parent import NoProcess, NotRun, ProcessDied, run_apart
 from tests.conftest import Elsewhere
 from tests.factories import lanes, table
 from tests.habits.apart import Effect, Place
@@ -55,7 +56,7 @@ def apart(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> "Apart":
     monkeypatch.setenv("TEST_HANDLERS", "tests.habits.apart.Apart")
     monkeypatch.setenv("DJANGO_SETTINGS_MODULE", "tests.integration.settings")
     monkeypatch.setattr(settings, "SETTINGS_MODULE", "tests.integration.settings")
-    monkeypatch.setattr(isolation, "LINGER_SECONDS", 0.1)
+    monkeypatch.setattr(parent, "LINGER_SECONDS", 0.1)
 
     def run(does: str, may_start: bool = True) -> Ended:
         payload = json.dumps({"does": does, "folder": str(tmp_path)})

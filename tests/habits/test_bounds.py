@@ -16,9 +16,9 @@ from django_tasks.store.connection import take_connection
 from django_tasks.store.dialects import Bounds
 from django_tasks.values.status import Status
 from django_tasks.worker import execution
+from django_tasks.worker.apart.parent import NoProcess
 from django_tasks.worker.config import WorkerConfig
 from django_tasks.worker.heartbeat import TURN_SECONDS
-from django_tasks.worker.isolation import NoProcess
 from django_tasks.worker.worker import Worker
 from tests.conftest import Elsewhere
 from tests.factories import a_row, a_run, a_worker

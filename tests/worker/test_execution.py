@@ -15,8 +15,8 @@ from django_tasks.store.finish import Ended, finish
 from django_tasks.values.claimed import Claimed
 from django_tasks.values.outcomes import Again, Done, Fail, GiveBack, Outcome, Reschedule, Retry
 from django_tasks.worker import execution
+from django_tasks.worker.apart.parent import NoProcess, NotRun
 from django_tasks.worker.error_text import ERROR_LENGTH
-from django_tasks.worker.isolation import NoProcess, NotRun
 from django_tasks.worker.membership import Membership
 from tests.worker.conftest import Register
 from tests.worker.parts import (

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from django_tasks.handlers.base import TaskHandler, task_handler
-from django_tasks.worker import stuck
+from django_tasks.worker import overdue
 from tests.waiting import DEADLINE, eventually
 
 TASK: Any = SimpleNamespace(using="default")
@@ -29,7 +29,7 @@ def test_the_hook_of_a_class_is_called_in_a_thread_of_its_own() -> None:
         def on_stuck(self, task: Any, seconds: float) -> None:
             told.put((task, seconds, threading.current_thread()))
 
-    stuck.report(Slow(), TASK, 7.0)
+    overdue.report(Slow(), TASK, 7.0)
     task, seconds, thread = told.get(timeout=DEADLINE)
     assert (task, seconds) == (TASK, 7.0)
     assert thread is not threading.current_thread()
@@ -42,7 +42,7 @@ def test_so_is_the_hook_of_a_function() -> None:
     @task_handler("slow", on_stuck=lambda task, seconds: told.put((task, seconds)))
     def slow(task: Any) -> None: ...
 
-    stuck.report(slow, TASK, 7.0)
+    overdue.report(slow, TASK, 7.0)
     assert told.get(timeout=DEADLINE) == (TASK, 7.0)
     over()
 
@@ -51,6 +51,6 @@ def test_where_nobody_listens_no_thread_is_started(monkeypatch: pytest.MonkeyPat
     @task_handler("slow")
     def slow(task: Any) -> None: ...
 
-    monkeypatch.setattr(stuck, "Thread", None)
+    monkeypatch.setattr(overdue, "Thread", None)
     for handler in (slow, TaskHandler()):
-        stuck.report(handler, TASK, 7.0)
+        overdue.report(handler, TASK, 7.0)

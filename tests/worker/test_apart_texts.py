@@ -12,7 +12,7 @@ from django_tasks.store.finish import Ended
 from django_tasks.values import outcomes
 from django_tasks.values.claimed import Claimed
 from django_tasks.values.runs import Line
-from django_tasks.worker import wire
+from django_tasks.worker.apart.texts import claim_of_text, claim_to_text, end_of_text, end_to_text
 
 times = st.datetimes(timezones=st.just(timezone.utc))
 # As in rows: text without surrogates, that may hold line ends, quotes and any script.
@@ -82,10 +82,10 @@ def test_every_outcome_and_every_fact_of_it_is_tried_here() -> None:
 
 @given(claims)
 def test_a_claim_comes_through_in_one_line(claimed: Claimed) -> None:
-    text = wire.claim_to_text(claimed)
+    text = claim_to_text(claimed)
     assert text.isascii()
     assert "\n" not in text
-    there = wire.claim_of_text(text)
+    there = claim_of_text(text)
     assert there == claimed
     assert type(there) is Claimed
 
@@ -96,10 +96,10 @@ def test_an_end_comes_through_in_one_line(kind: type[Any], data: st.DataObject) 
     ended = Ended(
         data.draw(claims), data.draw(OUTCOMES[kind]), data.draw(texts), data.draw(st.none() | lines)
     )
-    text = wire.end_to_text(ended)
+    text = end_to_text(ended)
     assert text.isascii()
     assert "\n" not in text
-    there = wire.end_of_text(text)
+    there = end_of_text(text)
     assert there == ended
     assert type(there.outcome) is kind
 
@@ -107,7 +107,7 @@ def test_an_end_comes_through_in_one_line(kind: type[Any], data: st.DataObject) 
 def test_a_time_of_another_zone_is_the_same_moment() -> None:
     moment = datetime(2030, 1, 1, 12, tzinfo=timezone(timedelta(hours=5, minutes=45)))
     ended = Ended(_claim(), outcomes.Again(moment))
-    assert wire.end_of_text(wire.end_to_text(ended)) == ended
+    assert end_of_text(end_to_text(ended)) == ended
 
 
 @pytest.mark.parametrize(
@@ -128,7 +128,7 @@ def test_a_time_of_another_zone_is_the_same_moment() -> None:
 )
 def test_any_other_text_is_refused(text: str) -> None:
     with pytest.raises(ValueError):
-        wire.end_of_text(text)
+        end_of_text(text)
 
 
 def _claim() -> Claimed:

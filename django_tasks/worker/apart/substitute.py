@@ -10,10 +10,10 @@ from django_tasks.handlers.base import TaskHandler
 from django_tasks.handlers.registry import handler_for
 from django_tasks.store.clock import read_clock
 from django_tasks.store.connection import close_connections
+from django_tasks.worker.apart.child import Seat
+from django_tasks.worker.apart.texts import claim_of_text, end_to_text
 from django_tasks.worker.coroutines import EventLoop
 from django_tasks.worker.execution import Runner
-from django_tasks.worker.isolated import Seat
-from django_tasks.worker.wire import claim_of_text, end_to_text
 
 
 class Substitute:

@@ -1,8 +1,7 @@
-"""The process that runs one claim in place of a worker: see ``isolation``.
+"""The process that runs one claim in place of a worker: see ``parent``.
 
 It answers on a pipe, in lines: that it is ready, or that its database is not, and the end of the
-run. The claim comes on its
-standard input, and as long as that is open the worker's process lives.
+run. The claim comes on its standard input. As long as that is open the worker's process lives.
 """
 
 import os
@@ -36,10 +35,10 @@ def main(path: list[str], argv: list[str], seat: list[Any]) -> None:
     """Run one claim. Ends without a word if this process cannot run it as the worker would."""
     global is_here
     is_here = True
-    wire = Wire(int(sys.argv[1]))
+    to_parent = ToParent(int(sys.argv[1]))
     sys.argv[:] = argv  # settings look at it
     thread = threading.Thread(
-        target=wire.end_with, args=(os.getppid(),), name="django_tasks-parent", daemon=True
+        target=to_parent.end_with, args=(os.getppid(),), name="django_tasks-parent", daemon=True
     )
     thread.start()
     # As in a worker: who stops a service may signal all of its processes, and what runs may end.
@@ -48,17 +47,17 @@ def main(path: list[str], argv: list[str], seat: list[Any]) -> None:
             run = _set_up(Seat(*seat))
         except Exception as error:
             if _is_of_database(error):
-                wire.say(NOT_NOW)
+                to_parent.say(NOT_NOW)
             raise
-        wire.say(READY)
-        wire.say(run(wire.hear()))
+        to_parent.say(READY)
+        to_parent.say(run(to_parent.hear()))
 
 
 def _set_up(seat: Seat) -> Callable[[str], str]:
     import django
 
     django.setup()
-    from django_tasks.worker.seat import taken
+    from django_tasks.worker.apart.substitute import taken
 
     return taken(seat)
 
@@ -69,7 +68,7 @@ def _is_of_database(error: Exception) -> bool:
     return isinstance(error, Error)
 
 
-class Wire:
+class ToParent:
     """The way to the worker. Programs that a handler starts do not inherit it."""
 
     def __init__(self, answers: int) -> None:

@@ -27,15 +27,15 @@ from django_tasks.host.self_pipe import readable
 from django_tasks.store.finish import Ended
 from django_tasks.values.claimed import Claimed
 from django_tasks.values.outcomes import GiveBack
-from django_tasks.worker.isolated import NOT_NOW, READY, Seat
-from django_tasks.worker.wire import claim_to_text, end_of_text
+from django_tasks.worker.apart.child import NOT_NOW, READY, Seat
+from django_tasks.worker.apart.texts import claim_to_text, end_of_text
 
 # A new interpreter looks for modules in the working directory first, where the worker may never
 # have looked. Of ``path`` nothing goes through PYTHONPATH: programs that a handler starts have it.
 PROGRAM = (
     "import sys; sys.path[0] or sys.path.pop(0); import json;"
     " job = json.loads(sys.stdin.buffer.readline()); sys.path[:] = job['path'];"
-    " from django_tasks.worker.isolated import main; main(**job)"
+    " from django_tasks.worker.apart.child import main; main(**job)"
 )
 # How long Django may take to be set up there.
 SET_UP_SECONDS = 60.0

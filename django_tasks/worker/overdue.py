@@ -1,0 +1,63 @@
+"""Runs that take longer than their timeout: each is told of once, to the log and to its handler."""
+
+import asyncio
+from collections.abc import Callable, Collection
+from inspect import iscoroutine
+from threading import Thread
+from typing import Any
+
+from django_tasks import logs, signals
+from django_tasks.clock import ClockReading, Tick
+from django_tasks.handlers.base import TaskHandler, has_own
+from django_tasks.handlers.recurrence import allowance_of
+from django_tasks.handlers.registry import handler_for
+from django_tasks.handlers.running_task import RunningTask
+from django_tasks.host.clocks import ticks
+from django_tasks.store.connection import close_connections
+from django_tasks.store.finish import is_cancelled
+from django_tasks.values.claimed import Claimed
+from django_tasks.worker.executor import Running
+
+
+class Overdue:
+    """The runs that have been told of. Used by the poller's thread alone."""
+
+    def __init__(self, using: str) -> None:
+        self._using = using
+        self._told: set[tuple[int, int]] = set()
+
+    def warn(self, running: Collection[Running], reading: ClockReading) -> None:
+        """Tell of the runs, each with the tick of its start, that are newly overdue."""
+        self._told &= {_key(claimed) for claimed, _ in running}
+        for claimed, started in running:
+            limit, seconds = allowance_of(claimed).timeout, ticks() - started
+            if limit is not None and seconds > limit and _key(claimed) not in self._told:
+                self._told.add(_key(claimed))
+                logs.still_running(claimed, seconds, limit)
+                task = RunningTask(claimed, self._using, Tick(reading, started), is_cancelled)
+                if handler := handler_for(claimed.biz_code):
+                    report(handler, task, seconds)
+
+
+def _key(claimed: Claimed) -> tuple[int, int]:
+    return claimed.worker_id, claimed.id
+
+
+def report(handler: TaskHandler, task: RunningTask, seconds: float) -> None:
+    """Call ``on_stuck`` and the receivers in a thread of their own: the poller must not wait for
+    them, or it would miss its heartbeat with them.
+    """
+    if has_own(handler, "on_stuck") or signals.task_stuck.receivers:
+        arguments = (handler, task, seconds)
+        Thread(target=_tell, args=arguments, name="django_tasks-stuck", daemon=True).start()
+
+
+def _tell(handler: TaskHandler, task: RunningTask, seconds: float) -> None:
+    try:
+        hook: Callable[..., Any] = handler.on_stuck  # it may be async
+        if iscoroutine(answer := hook(task, seconds)):
+            asyncio.run(answer)
+    except BaseException:  # noqa: BLE001 - the hook's failure changes nothing
+        logs.hook_failed("on_stuck", task)
+    signals.tell(signals.task_stuck, type(handler), task=task, seconds=seconds, using=task.using)
+    close_connections()
