@@ -18,9 +18,10 @@ from django_tasks.handlers.recurrence import UnknownTrigger, allowance_of
 from django_tasks.handlers.registry import handler_for
 from django_tasks.handlers.running_task import RunningTask
 from django_tasks.host.clocks import ticks
+from django_tasks.store.claimed_rows import await_claim, is_cancelled, is_ours
 from django_tasks.store.connection import drop_connections
 from django_tasks.store.errors import is_refusal
-from django_tasks.store.finish import Ended, await_claim, finish_inside, is_cancelled, is_ours
+from django_tasks.store.finish import Ended, finish_inside
 from django_tasks.store.transactions import write_transaction
 from django_tasks.values.claimed import Claimed
 from django_tasks.values.outcomes import (

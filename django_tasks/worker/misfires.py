@@ -8,7 +8,7 @@ from django_tasks.clock import Clock
 from django_tasks.exceptions import Misfired, TaskException, TaskValueError
 from django_tasks.handlers.recurrence import for_latest, next_run, recurrence_of
 from django_tasks.handlers.running_task import RunningTask
-from django_tasks.store.finish import is_cancelled
+from django_tasks.store.claimed_rows import is_cancelled
 from django_tasks.values.outcomes import Done, Fail
 from django_tasks.worker.error_text import error_text
 from django_tasks.worker.run import End, Run

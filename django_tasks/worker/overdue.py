@@ -13,8 +13,8 @@ from django_tasks.handlers.recurrence import allowance_of
 from django_tasks.handlers.registry import handler_for
 from django_tasks.handlers.running_task import RunningTask
 from django_tasks.host.clocks import ticks
+from django_tasks.store.claimed_rows import is_cancelled
 from django_tasks.store.connection import close_connections
-from django_tasks.store.finish import is_cancelled
 from django_tasks.values.claimed import Claimed
 from django_tasks.worker.executor import Running
 

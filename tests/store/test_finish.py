@@ -6,7 +6,8 @@ from django.db import transaction
 from django_tasks.exceptions import ClaimLost
 from django_tasks.models import Task
 from django_tasks.store.claim import Claimer, claim
-from django_tasks.store.finish import Ended, Finished, finish, finish_inside, is_cancelled
+from django_tasks.store.claimed_rows import is_cancelled
+from django_tasks.store.finish import Ended, Finished, finish, finish_inside
 from django_tasks.store.upsert import OnConflict, upsert_one
 from django_tasks.timezones import for_django
 from django_tasks.values.outcomes import (

@@ -4,9 +4,10 @@ import pytest
 from django.db import connection, connections
 
 from django_tasks.models import Task
+from django_tasks.store.claimed_rows import await_claim, is_cancelled
 from django_tasks.store.connection import keep_connection, take_connection
 from django_tasks.store.dialects import Bounds, Dialect, dialect_of
-from django_tasks.store.finish import Ended, await_claim, finish_inside, is_cancelled
+from django_tasks.store.finish import Ended, finish_inside
 from django_tasks.store.upsert import OnConflict, upsert_one
 from django_tasks.store.workers import Registration, register
 from django_tasks.values.outcomes import Done

@@ -21,8 +21,9 @@ from hypothesis.stateful import (
 from django_tasks.models import Task
 from django_tasks.store import control, search
 from django_tasks.store.claim import Claimer, claim, claim_alone, owned_ids
+from django_tasks.store.claimed_rows import is_cancelled
 from django_tasks.store.debounce import Patience, debounce
-from django_tasks.store.finish import Ended, finish, is_cancelled
+from django_tasks.store.finish import Ended, finish
 from django_tasks.store.lanes import Lane
 from django_tasks.store.rescue import DIED_ALONE, give_back_strays, rescue
 from django_tasks.store.upsert import NewTask, OnConflict, upsert, upsert_one

@@ -18,6 +18,7 @@ from django_tasks.locks import rows as lock_rows
 from django_tasks.models import Gate, Lock, Pause, Task, TaskRun, WorkerRow
 from django_tasks.store import (
     claim,
+    claimed_rows,
     clock,
     control,
     debounce,
@@ -213,9 +214,9 @@ def finishing(do: Caller, texts: Texts) -> None:
         *(Again(later(60)), GiveBack(), Unsettled(retry)),
     ]
     claims = [claimed(texts, str(number)) for number in range(len(ends))]
-    assert not do(finish.is_cancelled, claims[0])
-    do(finish.await_claim, claims[0])
-    assert do(finish.is_ours, claims[0])
+    assert not do(claimed_rows.is_cancelled, claims[0])
+    do(claimed_rows.await_claim, claims[0])
+    assert do(claimed_rows.is_ours, claims[0])
     # The last but one was added again meanwhile: it is handed over.
     do(upsert.upsert, [new(texts, str(len(ends) - 2))], OnConflict.REPLACE, NOW)
     for careful in (False, True):

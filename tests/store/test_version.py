@@ -9,7 +9,8 @@ from django_tasks import api
 from django_tasks.models import Task
 from django_tasks.store import control, search
 from django_tasks.store.claim import Claimer, claim
-from django_tasks.store.finish import Ended, await_claim, finish
+from django_tasks.store.claimed_rows import await_claim
+from django_tasks.store.finish import Ended, finish
 from django_tasks.store.rescue import give_back_strays, rescue
 from django_tasks.store.upsert import OnConflict, upsert, upsert_one
 from django_tasks.values.outcomes import Again, Done, Fail, GiveBack, Outcome, Reschedule, Retry
