@@ -122,8 +122,11 @@ def test_all_calls_of_a_run_are_in_one_thread_and_no_other_run_is(loop: EventLoo
 
 
 def test_a_call_back_into_async_code_is_in_the_same_thread(loop: EventLoop) -> None:
+    async def again() -> Any:
+        return await ours()
+
     def back() -> Any:
-        return async_to_sync(ours.__call__)()
+        return async_to_sync(again)()
 
     async def work() -> tuple[Any, Any]:
         return await ours(), await sync_to_async(back)()
