@@ -72,7 +72,7 @@ class Hands:
 
     @property
     def executor(self) -> Executor:
-        """These hands, as the type that those who give them work ask for."""
+        """Themselves, as the type that a poller asks for."""
         return cast(Executor, self)
 
     def begin(self, count: int = 1) -> None:

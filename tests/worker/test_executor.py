@@ -36,7 +36,7 @@ def done(claimed: Claimed) -> Ended:
 
 
 class Runs:
-    """What an executor asks of a runner; none of these runs crashes."""
+    """Stands in for a runner; none of its runs crashes."""
 
     def __init__(self, run: Callable[[Claimed], Ended] = done) -> None:
         self._run = run

@@ -13,7 +13,7 @@ class Effect(models.Model):
     task_id = models.BigIntegerField()
     version = models.IntegerField()
 
-    # Said, because the settings for which types are checked do not have this application.
+    # Written out: the settings that types are checked with do not have this application.
     objects: ClassVar[models.Manager["Effect"]] = models.Manager()
 
     class Meta:
