@@ -39,32 +39,33 @@ def in_utc(moment: datetime | None) -> datetime | None:
 
 def a_task(biz_num: str = "1", **fields: Any) -> Task:
     """A task that was never stored, as one hands it to ``add_task``."""
-    values = {"biz_code": CODE, "when": NOW, "biz_ext": None} | fields
+    values: dict[str, Any] = {"biz_code": CODE, "when": NOW, "biz_ext": None} | fields
     return Task(biz_num=biz_num, **values)
 
 
 def a_new(biz_num: str = "1", **fields: Any) -> NewTask:
     """What the store's upsert takes."""
-    values = {
+    values: dict[str, Any] = {
         "biz_code": CODE,
         "when": NOW,
         "biz_ext": None,
         "queue": "default",
         "priority": 0,
         "schedule": None,
-    } | fields
-    return NewTask(biz_num=biz_num, **values)
+    }
+    return NewTask(biz_num=biz_num, **(values | fields))
 
 
 def _row(biz_num: str, fields: dict[str, Any]) -> Task:
-    values = {
+    values: dict[str, Any] = {
         "biz_code": CODE,
         "when": NOW,
         "queue": "default",
         "priority": 0,
         "create_time": NOW,
         "update_time": NOW,
-    } | fields
+    }
+    values |= fields
     if values.get("status") in OWNED:
         values = {"claimed_by": WORKER, "claim_time": NOW} | values
     for name in ("when", "create_time", "update_time", "claim_time"):
@@ -92,7 +93,8 @@ def table(**which: Any) -> QuerySet[Task]:
 
 def a_lane(**fields: Any) -> Lane:
     """Where the tasks of these factories wait."""
-    return Lane(**({"queue": "default", "priority": 0, "biz_code": CODE, "first": NOW} | fields))
+    values: dict[str, Any] = {"queue": "default", "priority": 0, "biz_code": CODE, "first": NOW}
+    return Lane(**(values | fields))
 
 
 def a_claim(biz_num: str = "1", *, worker: int = WORKER, **fields: Any) -> Claimed:
@@ -106,7 +108,7 @@ def a_claim(biz_num: str = "1", *, worker: int = WORKER, **fields: Any) -> Claim
 
 def a_line(**fields: Any) -> Line:
     """What the history keeps of a run that went well, from three seconds ago."""
-    values = {
+    values: dict[str, Any] = {
         "biz_code": CODE,
         "biz_num": "1",
         "when": later(-5),
@@ -133,8 +135,8 @@ def a_run(**fields: Any) -> TaskRun:
 
 def a_worker(name: str = "host-1", **fields: Any) -> WorkerRow:
     """A row of the table of workers."""
-    values = {"started": NOW, "heartbeat": NOW, "lease": 30.0, "threads": 8, "state": "running"}
-    values |= fields
+    values: dict[str, Any] = {"started": NOW, "heartbeat": NOW, "lease": 30.0, "threads": 8}
+    values |= {"state": "running"} | fields
     for field in ("started", "heartbeat"):
         values[field] = for_django(values[field])
     return WorkerRow.objects.create(name=name, **values)

@@ -13,7 +13,7 @@ from asgiref.sync import SyncToAsync, sync_to_async
 from django.db import connections
 
 from django_tasks.api import alock
-from django_tasks.locks import locking
+from django_tasks.locks import locking, rows
 from django_tasks.models import Lock
 from tests.waiting import DEADLINE, eventually
 
@@ -115,7 +115,7 @@ def test_a_lock_that_was_waited_for_is_free_wherever_its_coroutine_is_cancelled(
 def slow_take(monkeypatch: pytest.MonkeyPatch) -> tuple[Event, Event]:
     """A database that has taken the lock and does not answer until the second event is set."""
     taken, answer = Event(), Event()
-    take = locking.rows.take
+    take = rows.take
 
     def slow(*args: Any, **kwargs: Any) -> Any:
         hold = take(*args, **kwargs)
@@ -123,7 +123,7 @@ def slow_take(monkeypatch: pytest.MonkeyPatch) -> tuple[Event, Event]:
         assert answer.wait(DEADLINE)
         return hold
 
-    monkeypatch.setattr(locking.rows, "take", slow)
+    monkeypatch.setattr(rows, "take", slow)
     return taken, answer
 
 

@@ -141,6 +141,7 @@ def test_only_the_documented_fields_are_read(now):
 def test_a_task_that_was_read_can_be_changed_and_added_again():
     add_task(a_task(biz_ext=1))
     task = get_task(CODE, "1")
+    assert task is not None
     task.biz_ext = 2
 
     assert add_task(task).version == 1
@@ -905,10 +906,11 @@ def test_the_clock_of_the_database_is_read_once_in_a_while(monkeypatch):
 
 def test_each_database_has_its_clock(monkeypatch):
     from django_tasks.clock import ClockReading
+    from django_tasks.host import clocks
 
     monkeypatch.setattr(clock, "_readings", {})
     monkeypatch.setattr(
-        clock, "read_clock", lambda using: ClockReading(later(len(using)), clock.ticks())
+        clock, "read_clock", lambda using: ClockReading(later(len(using)), clocks.ticks())
     )
 
     assert abs(clock.now("a") - later(1)) < timedelta(seconds=1)

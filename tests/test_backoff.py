@@ -107,7 +107,7 @@ def test_a_backoff_that_makes_no_sense_is_a_value_error(value):
 
 def test_the_class_instead_of_an_instance_is_no_backoff():
     with pytest.raises(TypeError):
-        as_backoff(Exponential)
+        as_backoff(Exponential)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(

@@ -1,7 +1,9 @@
 """Input of callers is checked before anything is stored, and the error names it."""
 
 import math
+from collections.abc import Callable
 from datetime import date, datetime, timedelta, timezone
+from typing import Any
 
 import pytest
 from django.utils.safestring import mark_safe
@@ -83,8 +85,8 @@ def check(caught, field, value, kind):
     assert isinstance(error, TaskException)
     assert isinstance(error, ValueError)
     assert isinstance(error, TypeError) == (kind is TypeError)
-    assert error.field == field
-    assert error.value is value or error.value == value
+    assert caught.value.field == field
+    assert caught.value.value is value or caught.value.value == value
     assert field in str(error)
     assert len(str(error)) < 300
     str(error).encode()  # it can be logged and shown
@@ -177,17 +179,17 @@ def test_the_choices_that_are_named_are_those_that_there_are():
     choices = "must be one of 'replace', 'keep', 'earliest', 'raise'"
 
     with pytest.raises(TaskValueError) as caught:
-        add_task(a_task(), on_conflict="debunce")
+        add_task(a_task(), on_conflict="debunce")  # type: ignore[arg-type]
     assert str(caught.value) == f"on_conflict {choices}, 'debounce': 'debunce'"
 
     with pytest.raises(TaskValueError) as caught:
-        add_tasks([a_task()], on_conflict="debunce")
+        add_tasks([a_task()], on_conflict="debunce")  # type: ignore[arg-type]
     assert str(caught.value) == f"on_conflict {choices}: 'debunce'"
 
 
 def test_many_cannot_be_debounced_and_the_error_says_what_can():
     with pytest.raises(TaskValueError) as caught:
-        add_tasks([a_task()], on_conflict="debounce")
+        add_tasks([a_task()], on_conflict="debounce")  # type: ignore[arg-type]
     problem = "goes with add_task only, one task at a time"
     assert str(caught.value) == f"on_conflict {problem}: 'debounce'"
 
@@ -204,7 +206,7 @@ def test_the_id_of_another_task_is_refused():
     assert Task.objects.count() == 1
 
 
-BY_KEY = [
+BY_KEY: list[Callable[..., Any]] = [
     api.cancel_task,
     api.get_task,
     api.get_runs,
@@ -319,6 +321,7 @@ def test_odd_keys_are_stored_and_found(text):
     add_task(a_task(text, biz_code=text, queue=text))
 
     found = api.get_task(text, text)
+    assert found is not None
     assert (found.biz_code, found.biz_num, found.queue) == (text, text, text)
     assert [task.pk for task in api.get_tasks_by_code(text, text)] == [found.pk]
     assert api.delete_tasks(text, text, dry_run=True) == 1
@@ -330,7 +333,9 @@ def test_the_longest_keys_are_stored():
 
     add_task(a_task(num, biz_code=code, queue=queue))
 
-    assert api.get_task(code, num).queue == queue
+    found = api.get_task(code, num)
+    assert found is not None
+    assert found.queue == queue
 
 
 @pytest.mark.parametrize("priority", [-32_768, -1, 0, 1, 32_767])
@@ -354,7 +359,9 @@ def test_texts_of_django_are_texts():
     assert add_tasks([a_task(mark_safe("2"), biz_code=Codes.ORDER)], on_conflict="keep") == 1
 
     assert type(added[0].biz_code) is str
-    assert api.get_task("order", "1").priority == 5
+    found = api.get_task("order", "1")
+    assert found is not None
+    assert found.priority == 5
     assert api.get_task(Codes.ORDER, mark_safe("2")) is not None
 
 

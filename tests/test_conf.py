@@ -159,4 +159,4 @@ def test_handlers_that_are_no_list_are_refused(settings, value):
 
 def test_the_options_cannot_be_changed(wishes):
     with pytest.raises(AttributeError):
-        conf.options().threads = 5
+        conf.options().threads = 5  # type: ignore[misc]

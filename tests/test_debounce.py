@@ -20,8 +20,8 @@ from django_tasks.store.rescue import rescue
 from django_tasks.timezones import for_django
 from django_tasks.values.outcomes import DONE, Again, GiveBack, Outcome, Reschedule, Retry
 from django_tasks.values.status import Status
-from tests.conftest import NOW, Elsewhere
-from tests.factories import lanes, table
+from tests.conftest import Elsewhere
+from tests.factories import NOW, lanes, table
 from tests.waiting import DEADLINE
 
 pytestmark = pytest.mark.django_db
@@ -286,7 +286,7 @@ def test_wait_goes_with_debounce_only() -> None:
     with pytest.raises(TaskValueError, match="goes with on_conflict='debounce' only"):
         add_task(Task(biz_code="index", biz_num="1", when=NOW), wait=3)
     with pytest.raises(TaskValueError, match="on_conflict goes with add_task only"):
-        add_tasks([], on_conflict="debounce")
+        add_tasks([], on_conflict="debounce")  # type: ignore[arg-type]
 
 
 def test_a_function_may_merge_payloads(clock: Clock, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -25,7 +25,7 @@ KEEP = "add_task(task, on_conflict='keep')"
 MOVE, CANCEL = "add_task or reschedule_task", "cancel_task or delete_tasks"
 
 FIELDS = {"biz_code": CODE, "biz_num": "2", "when": NOW}
-KEY = {"biz_code": CODE, "biz_num": "1"}
+KEY: dict[str, Any] = {"biz_code": CODE, "biz_num": "1"}
 
 # What a project may write, the call that the error names, and what it is told to call.
 WRITES: dict[str, tuple[Callable[[], Any], str, str]] = {
@@ -58,7 +58,7 @@ ASYNC_WRITES: dict[str, Callable[[Task], Any]] = {
 
 
 def stored() -> list[dict[str, Any]]:
-    return list(Task.objects.order_by("pk").values())
+    return [dict(row) for row in Task.objects.order_by("pk").values()]
 
 
 @pytest.mark.parametrize("what", WRITES)

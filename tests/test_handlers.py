@@ -1,11 +1,15 @@
 """Handlers: classes and decorated functions."""
 
 from datetime import timedelta
+from typing import Any
 
 import pytest
 
 from django_tasks.api import HandlerError, TaskHandler, task_handler
 from django_tasks.handlers.base import attempts_allowed, has_own, is_async, retry_delay, time_limit
+
+# These handlers look at nothing of their tasks.
+NO_TASK: Any = None
 
 
 class Plain(TaskHandler):
@@ -27,17 +31,17 @@ def test_a_handler_has_the_documented_defaults():
 
 def test_a_handler_without_handle_says_so():
     with pytest.raises(NotImplementedError):
-        TaskHandler().handle(None)
+        TaskHandler().handle(NO_TASK)
 
 
 def test_what_happens_on_failure_is_nothing_by_default():
-    assert Plain().on_failure(None, ValueError()) is None
+    assert Plain().on_failure(NO_TASK, ValueError()) is None  # type: ignore[func-returns-value]
 
 
 def test_the_attempts_of_a_handler_win_over_the_setting(settings):
     settings.DJANGO_TASKS = {"MAX_ATTEMPTS": 7}
     own = Plain()
-    own.max_attempts = 2
+    own.max_attempts = 2  # type: ignore[misc]
 
     assert [attempts_allowed(handler) for handler in (own, Plain(), None)] == [2, 7, 7]
 
@@ -45,14 +49,14 @@ def test_the_attempts_of_a_handler_win_over_the_setting(settings):
 @pytest.mark.parametrize(("timeout", "expected"), [(5, 5.0), (timedelta(minutes=1), 60.0)])
 def test_a_timeout_is_a_timedelta_or_seconds(timeout, expected):
     handler = Plain()
-    handler.timeout = timeout
+    handler.timeout = timeout  # type: ignore[misc]
 
     assert time_limit(handler) == expected
 
 
 def test_the_delay_comes_from_the_handlers_backoff():
     handler = Plain()
-    handler.backoff = [1, 60]
+    handler.backoff = [1, 60]  # type: ignore[misc]
 
     assert [retry_delay(handler, attempt) for attempt in (1, 2, 3)] == [1, 60, 60]
 
@@ -77,7 +81,8 @@ def test_a_decorated_function_is_a_handler_and_still_a_function():
     assert (push.queue, push.priority, push.max_attempts) == ("mail", 3, 2)
     assert (push.timeout, push.atomic) == (9, True)
     assert (push.max_running, push.rate_limit) == (4, "5/s")
-    assert push.handle(1) == push(1) == ("ran", 1)
+    task: Any = 1
+    assert push.handle(task) == push(task) == ("ran", 1)
     assert push.__name__ == "push"
     assert push.__doc__ == "Pushes."
     assert push.__module__ == __name__
@@ -95,7 +100,7 @@ def test_two_decorated_functions_know_nothing_of_each_other():
 
     assert (first.queue, second.queue) == ("mail", "default")
     assert (first.biz_code, second.biz_code) == ("a", "b")
-    assert (first(None), second(None)) == (1, 2)
+    assert (first(NO_TASK), second(NO_TASK)) == (1, 2)
     assert TaskHandler.biz_code == ""
 
 
@@ -106,7 +111,9 @@ def test_a_decorated_function_may_have_its_own_on_failure():
     def failing(task):
         return None
 
-    failing.on_failure(1, 2)
+    task: Any = 1
+    error: Any = 2
+    failing.on_failure(task, error)
     assert failures == [(1, 2)]
 
 
@@ -165,7 +172,7 @@ def test_an_attribute_that_no_handler_has_is_refused(wrong, sentence):
 def test_the_decorator_without_a_code_says_how_to_write_it():
     with pytest.raises(HandlerError) as caught:
 
-        @task_handler
+        @task_handler  # type: ignore[arg-type]
         def push(task):
             return None
 
@@ -177,14 +184,14 @@ def test_a_class_is_no_function():
     for decorator in (task_handler, task_handler("a")):
         with pytest.raises(HandlerError, match=r"@task_handler.* goes above a function"):
 
-            @decorator
+            @decorator  # type: ignore[arg-type]
             class Push:
                 pass
 
 
 def test_what_cannot_be_called_is_no_function():
     with pytest.raises(HandlerError, match="goes above a function, not 5"):
-        task_handler("a")(5)
+        task_handler("a")(5)  # type: ignore[arg-type]
 
 
 def test_an_async_handler_is_told_from_a_plain_one():

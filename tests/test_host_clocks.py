@@ -1,6 +1,8 @@
 """The host's clocks, as they are, whatever this process does to its own."""
 
 import importlib.util
+from collections.abc import Callable
+from contextlib import AbstractContextManager
 from datetime import datetime, timedelta, timezone
 from time import CLOCK_MONOTONIC, clock_gettime, monotonic
 from types import ModuleType
@@ -15,7 +17,7 @@ LONG_AGO = datetime(2001, 2, 3, 4, 5, 6, tzinfo=timezone.utc)
 SOON = timedelta(seconds=20)
 REAL = datetime
 
-FREEZERS = {
+FREEZERS: dict[str, Callable[[datetime], AbstractContextManager[object]]] = {
     "freezegun": freezegun.freeze_time,
     "time-machine": lambda moment: time_machine.travel(moment, tick=False),
 }

@@ -130,6 +130,7 @@ def test_a_clock_that_was_set_back_holds_up_nobody_for_long(rate):
 
 def test_a_gate_lets_through_what_both_limits_allow():
     limit = as_limit(10, "100/s")
+    assert limit is not None
 
     assert limit.opening(0, 0, EPOCH) == (5, 0.0)
     assert limit.opening(8, 0, EPOCH) == (2, 0.0)
@@ -139,6 +140,7 @@ def test_a_gate_lets_through_what_both_limits_allow():
 
 def test_a_gate_that_a_rate_closes_tells_when_it_opens():
     limit = as_limit(None, "1/s")
+    assert limit is not None
 
     full_until = limit.after(0, EPOCH, 1)
 

@@ -5,6 +5,7 @@ import pytest
 from django_tasks.locks import rows
 from django_tasks.locks.rows import Hold, free, renew, take
 from django_tasks.models import Lock
+from django_tasks.store.clock import read_clock
 
 pytestmark = pytest.mark.django_db
 
@@ -130,12 +131,10 @@ def before_the_write(monkeypatch):
     """Call it with what somebody else does between a take's look at the lock and its write."""
 
     def arrange(act):
-        reading = rows.read_clock
-
         def act_first(*, using):
-            monkeypatch.setattr(rows, "read_clock", reading)
+            monkeypatch.setattr(rows, "read_clock", read_clock)
             act()
-            return reading(using=using)
+            return read_clock(using=using)
 
         monkeypatch.setattr(rows, "read_clock", act_first)
 

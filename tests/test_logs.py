@@ -115,7 +115,8 @@ class Unprintable(SyntaxError):
     """A template's error, with a column in words."""
 
     def __init__(self) -> None:
-        super().__init__("if", ("page.html", 3, "column 7", "{% if %}"))
+        place: Any = ("page.html", 3, "column 7", "{% if %}")
+        super().__init__("if", place)
 
 
 class CausedByOne(Exception):
@@ -200,7 +201,7 @@ def keys(count: int) -> list[str]:
     return [f"job/{number}" for number in range(count)]
 
 
-FACTS = {"worker_id": 7, "using": "default"}
+FACTS: dict[str, Any] = {"worker_id": 7, "using": "default"}
 LINES = [
     (
         lambda: worker._rescued(count=1, tasks=keys(1), **FACTS),

@@ -2,6 +2,7 @@
 
 import json
 import math
+from typing import Any
 
 import pytest
 from asgiref.sync import async_to_sync
@@ -60,6 +61,7 @@ def test_a_payload_comes_back_from_the_database_as_it_was(value):
     stored = add_task(a_task(biz_ext=value))
 
     found = get_task(stored.biz_code, stored.biz_num)
+    assert found is not None
     for got in (stored.biz_ext, found.biz_ext):
         assert got == value
         assert json.dumps(got, sort_keys=True) == json.dumps(value, sort_keys=True)
@@ -83,7 +85,10 @@ def test_jsonb_keeps_values_and_not_how_they_were_written(value, with_postgresql
 
     stored = add_task(a_task(biz_ext=value))
 
-    for got in (stored.biz_ext, get_task(stored.biz_code, stored.biz_num).biz_ext):
+    found = get_task(stored.biz_code, stored.biz_num)
+    assert found is not None
+    both: list[Any] = [stored.biz_ext, found.biz_ext]
+    for got in both:
         assert json.dumps(got) == (with_postgresql if ON_POSTGRESQL else json.dumps(value))
         assert got == value or float(got) == value
 
@@ -129,7 +134,7 @@ def test_what_json_has_no_word_for_is_a_type_error(value):
 
 
 def test_a_payload_that_contains_itself_is_refused():
-    value = []
+    value: list[Any] = []
     value.append(value)
 
     with pytest.raises(TaskValueError):

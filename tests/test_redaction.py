@@ -215,6 +215,12 @@ def test_settings_that_django_hides_are_masked(name: str, value: object, setting
     assert without_secrets("refused hunter2xyz here") == f"refused {MASK} here"
 
 
+def wrapped_settings() -> Any:
+    """The settings themselves, behind the object that loads them."""
+    lazy: Any = settings
+    return lazy._wrapped
+
+
 def test_the_passwords_of_all_databases_are_masked(monkeypatch: pytest.MonkeyPatch) -> None:
     databases = {
         "default": {"PASSWORD": "hunter2xyz", "USER": "customer"},
@@ -222,7 +228,7 @@ def test_the_passwords_of_all_databases_are_masked(monkeypatch: pytest.MonkeyPat
         "none": {"PASSWORD": None},
         "empty": {"PASSWORD": ""},
     }
-    monkeypatch.setattr(settings._wrapped, "DATABASES", databases)
+    monkeypatch.setattr(wrapped_settings(), "DATABASES", databases)
     redaction._secrets.cache_clear()
     text = without_secrets("customer hunter2xyz correct-horse battery")
     assert text == f"customer {MASK} {MASK} {MASK}"
@@ -230,7 +236,7 @@ def test_the_passwords_of_all_databases_are_masked(monkeypatch: pytest.MonkeyPat
 
 def test_reading_the_settings_warns_of_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     """Django 6.1 warns of EMAIL_HOST_PASSWORD, and of others later; warnings are errors here."""
-    monkeypatch.setattr(settings._wrapped, "EMAIL_HOST_PASSWORD", "hunter2xyz", raising=False)
+    monkeypatch.setattr(wrapped_settings(), "EMAIL_HOST_PASSWORD", "hunter2xyz", raising=False)
     redaction._secrets.cache_clear()
     assert without_secrets("hunter2xyz") == MASK
 
@@ -256,9 +262,10 @@ def test_names_that_say_no_secret_are_left(settings: Any) -> None:
 @pytest.fixture
 def new_filter() -> Iterator[None]:
     """Django keeps the filter that it has once made."""
-    get_default_exception_reporter_filter.cache_clear()
+    cached: Any = get_default_exception_reporter_filter
+    cached.cache_clear()
     yield
-    get_default_exception_reporter_filter.cache_clear()
+    cached.cache_clear()
 
 
 class Filter:

@@ -107,7 +107,7 @@ def test_what_one_gets_cannot_be_changed():
     register_task_handler(a_handler())
 
     with pytest.raises(TypeError):
-        get_task_handlers()["x"] = None
+        get_task_handlers()["x"] = None  # type: ignore[index]
 
 
 def test_what_one_got_stays_as_it_was():
@@ -208,7 +208,7 @@ UNUSABLE = {
     "handle without a task": a_handler(handle=lambda self: None),
     "handle with too much": a_handler(handle=lambda self, task, more: None),
     "handle that is no function": a_handler(handle=5),
-    "a function without a task": task_handler("function")(lambda: None),
+    "a function without a task": task_handler("function")(lambda: None),  # type: ignore[arg-type, misc]
     "a generator": a_handler(handle=generator),
     "an async generator": a_handler(handle=async_generator),
     "empty queue": a_handler(queue=""),
@@ -309,7 +309,7 @@ def module(settings, monkeypatch):
                 value.__module__ = made.__name__
             setattr(made, name, value)
 
-    made.put = put
+    vars(made)["put"] = put
     return made
 
 
@@ -430,7 +430,7 @@ def test_an_app_with_task_handlers_is_discovered(module, settings, monkeypatch):
     discovered = ModuleType(f"{app.name}.task_handlers")
     handler = a_handler("discovered")
     handler.__module__ = discovered.__name__
-    discovered.Handler = handler
+    vars(discovered)["Handler"] = handler
     monkeypatch.setitem(sys.modules, discovered.__name__, discovered)
     monkeypatch.setattr(
         registry, "module_has_submodule", lambda package, name: package is app.module

@@ -45,7 +45,7 @@ def run() -> Callable[..., Any]:
 
     def run(task: Task | None, attempt: int = 1) -> Any:
         assert task is not None
-        running = SimpleNamespace(
+        running: Any = SimpleNamespace(
             biz_code=task.biz_code, biz_num=task.biz_num, biz_ext=task.biz_ext, attempt=attempt
         )
         answer = get_task_handlers()[task.biz_code].handle(running)
@@ -182,7 +182,7 @@ def test_mail_is_sent_at_the_third_attempt(
 def test_a_partner_who_is_gone_is_noted(kettle: Product, run: Callable[..., Any]) -> None:
     order = actions.place_order(kettle, "ann@example.com")
     actions.pay_order(order)
-    task = get_task("shop.tell_partner", order.number)
+    task: Any = get_task("shop.tell_partner", order.number)
     with pytest.raises(outside.WebhookGone) as raised:
         run(task)
     get_task_handlers()["shop.tell_partner"].on_failure(task, raised.value)

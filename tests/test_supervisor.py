@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from django_tasks import logs
 from django_tasks.supervisor import processes
 from django_tasks.supervisor.processes import FIRST_DELAY, LONGEST_DELAY, STEADY_SECONDS, Child
 from django_tasks.supervisor.recycling import Recycling
@@ -24,8 +25,8 @@ class FakeWorker:
 
     def __init__(self, config: Any, ended: Callable[[], None]) -> None:
         self.config = config
-        self.failed = self.how["failed"] == config.using
-        self.stopped = self.failed
+        self.failed: bool = self.how["failed"] == config.using
+        self.stopped: bool = self.failed
         self.made.append(self)
 
     def start(self) -> None:
@@ -96,8 +97,8 @@ def test_a_log_handler_that_hangs_keeps_no_process_alive_beyond_its_deadline(
     FakeWorker.how["signal"] = True
     monkeypatch.setattr(FakeWorker, "running", lambda self: ["job/1"])
     monkeypatch.setattr(processes, "LAST_WORDS_SECONDS", 0.05)
-    monkeypatch.setattr(processes.logs, "stopping", hang)
-    monkeypatch.setattr(processes.os, "_exit", end)
+    monkeypatch.setattr(logs, "stopping", hang)
+    monkeypatch.setattr(os, "_exit", end)
     waiting = [config(using=using, shutdown_timeout=0.05) for using in ("first", "second")]
     processes.run_process(waiting)
     assert codes == [1]

@@ -47,13 +47,13 @@ def logged_in(user: User) -> Client:
 
 
 @pytest.fixture
-def databases(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
-    """Let the checks see these databases, which nobody can connect to."""
+def databases(monkeypatch: pytest.MonkeyPatch) -> Callable[..., ConnectionHandler]:
+    """Let the checks see these databases, which nobody can connect to; returns what they see."""
 
     def refuse(self: BaseDatabaseWrapper) -> None:
         raise AssertionError(f"a check connected to {self.alias!r}")
 
-    def see(**settings: Any) -> None:
+    def see(**settings: Any) -> ConnectionHandler:
         monkeypatch.setattr(BaseDatabaseWrapper, "connect", refuse)
         # Django insists on an alias of this name; nothing of ours does.
         handler = ConnectionHandler({"default": {}} | settings)
@@ -61,6 +61,7 @@ def databases(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
             _skip_without_driver(handler, alias)
         monkeypatch.setattr(checks.databases, "connections", handler)
         monkeypatch.setattr(requirements, "connections", handler)
+        return handler
 
     return see
 

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Callable, Iterator
+from concurrent.futures import Future
 from datetime import datetime, timedelta
 from html import unescape
 from html.parser import HTMLParser
@@ -11,19 +12,20 @@ from zoneinfo import ZoneInfo
 import pytest
 from django.conf import global_settings
 from django.contrib import messages
+from django.contrib.admin import options
 from django.contrib.admin.models import LogEntry
 from django.contrib.auth.models import User
 from django.db import connections
 from django.db.models import Model, QuerySet
 from django.forms.utils import to_current_timezone
-from django.http import HttpResponse
 from django.test import Client
 from django.urls import reverse
 from django.utils import timezone, translation
 from django.utils.formats import get_format, reset_format_cache
 
 from django_tasks import api, signals
-from django_tasks.admin import actions, forms, lists, tasks
+from django_tasks.admin import forms, lists, tasks
+from django_tasks.client.arguments import checked_task
 from django_tasks.handlers.base import task_handler
 from django_tasks.host.clocks import EPOCH
 from django_tasks.models import Lock, Task
@@ -97,7 +99,7 @@ def added() -> Iterator[list[Task]]:
     signals.task_added.disconnect(hear)
 
 
-def text(response: HttpResponse) -> str:
+def text(response: Any) -> str:
     """What a page says, without its tags."""
     body = re.sub(r"<[^>]*>", " ", response.content.decode())
     return re.sub(r"\s+", " ", unescape(body)).replace("\xa0", " ")
@@ -117,7 +119,7 @@ def act(who: Client, action: str, *tasks: Task, **data: Any) -> list[str]:
 
 def fields(response: Any) -> dict[str, Any]:
     """The form of a page, as a browser would send it back."""
-    sent = {}
+    sent: dict[str, Any] = {}
     for bound in response.context["adminform"].form:
         value = bound.value()
         if bound.name == "when":
@@ -439,7 +441,7 @@ def test_a_tasks_own_page_offers_what_leaves_it_there(boss: Client) -> None:
     task = a_row(status=Status.PAUSED)
     page = reverse(CHANGE, args=[task.pk])
     context = boss.get(page).context
-    if not hasattr(actions.options, "ActionLocation"):  # from Django 6.1 on a page has actions
+    if not hasattr(options, "ActionLocation"):  # from Django 6.1 on a page has actions
         assert "action_form" not in context
         return
     choices = context["action_form"].fields["action"].choices
@@ -553,11 +555,10 @@ def test_a_key_that_exists_is_not_overwritten(boss: Client) -> None:
 def test_a_key_that_somebody_adds_meanwhile_is_not_overwritten(
     boss: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    checked = forms.checked_task
 
     def check_and_be_overtaken(task: Task, using: str) -> Any:
         a_row("42", version=7)
-        return checked(task, using)
+        return checked_task(task, using)
 
     monkeypatch.setattr(forms, "checked_task", check_and_be_overtaken)
     response = boss.post(reverse(ADD), NEW)
@@ -806,13 +807,14 @@ def test_of_two_people_who_save_at_once_one_is_refused(
 ) -> None:
     task = a_row()
     mine, theirs = (opened(boss, task) | {"queue": queue} for queue in ("mine", "theirs"))
-    other, checked, saves = logged_in(User.objects.get()), forms.checked_task, []
+    other = logged_in(User.objects.get())
+    saves: list[Future[Any]] = []
 
     def let_them_save_too(task: Task, using: str) -> Any:
         # Here the versions have been compared, and nothing has been written.
         if not saves:
             saves.append(elsewhere(save, other, task, theirs))
-        return checked(task, using)
+        return checked_task(task, using)
 
     monkeypatch.setattr(forms, "checked_task", let_them_save_too)
     assert save(boss, task, mine).status_code == 302
@@ -997,8 +999,13 @@ def test_what_workers_write_cannot_be_changed_by_anybody(
 def test_everything_happens_on_the_database_that_holds_the_tasks(
     boss: Client, task_database: str, queries: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    clocks = []
-    monkeypatch.setattr(clock, "now", lambda using: clocks.append(using) or NOW)
+    clocks: list[str] = []
+
+    def now(using: str) -> datetime:
+        clocks.append(using)
+        return NOW
+
+    monkeypatch.setattr(clock, "now", now)
     a_worker("web-1:4711")
     with queries() as elsewhere:
         boss.post(reverse(ADD), NEW)

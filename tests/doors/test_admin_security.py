@@ -14,7 +14,9 @@ from django.http import HttpResponse
 from django.test import Client
 from django.urls import URLPattern, URLResolver, reverse
 
-from django_tasks.admin import display, tasks
+from django_tasks import api
+from django_tasks.admin import display
+from django_tasks.exceptions import TaskExists
 from django_tasks.models import Lock, Pause, Task, TaskRun, WorkerRow
 from django_tasks.values.status import Status
 from tests.doors.conftest import Staff, logged_in
@@ -191,9 +193,9 @@ def test_a_key_that_somebody_has_added_meanwhile_is_told_as_text(
     boss: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def overtaken(*args: Any, **kwargs: Any) -> Any:
-        raise tasks.TaskExists("biz_num", MARKUP, f"of {MARKUP!r} exists already")
+        raise TaskExists("biz_num", MARKUP, f"of {MARKUP!r} exists already")
 
-    monkeypatch.setattr(tasks.api, "add_task", overtaken)
+    monkeypatch.setattr(api, "add_task", overtaken)
     page = safe(boss.post(reverse(ADD), NEW, follow=True))
     assert "<script>alert(1)</script>" in page.text
 

@@ -14,6 +14,7 @@ from django.core.checks import CheckMessage, Tags, run_checks
 from django.core.checks import registry as django_checks
 from django.db import connections
 from django.db.models import CharField, JSONField, TextField
+from django.db.utils import ConnectionHandler
 
 from django_tasks import checks, installation
 from django_tasks.fields import KeyField
@@ -26,7 +27,7 @@ MARIADB = {"ENGINE": "django.db.backends.mysql", "NAME": "tasks", "HOST": "db.in
 POSTGRESQL = {"ENGINE": "django.db.backends.postgresql", "NAME": "tasks", "HOST": "db.invalid"}
 WAL = "PRAGMA journal_mode=WAL; PRAGMA synchronous=NORMAL;"
 
-Databases = Callable[..., None]
+Databases = Callable[..., ConnectionHandler]
 
 
 def heard(*databases: str, deploy: bool = False) -> list[CheckMessage]:
@@ -447,9 +448,9 @@ def test_w002_is_silent_before_the_first_migration(monkeypatch: pytest.MonkeyPat
 def test_e006_refuses_psycopg2_in_one_sentence(
     databases: Databases, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    databases(tasks=POSTGRESQL)
+    seen = databases(tasks=POSTGRESQL)
     assert found("E006") == []
-    monkeypatch.setattr(checks.databases.connections["tasks"], "Database", ModuleType("psycopg2"))
+    monkeypatch.setattr(seen["tasks"], "Database", ModuleType("psycopg2"))
     (error,) = found("E006")
     assert error.msg == (
         "The database 'tasks' is PostgreSQL by way of psycopg2; django_tasks needs psycopg 3: pip "

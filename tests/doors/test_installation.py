@@ -4,6 +4,7 @@ import os
 import shutil
 import subprocess
 import sys
+from importlib import metadata
 from pathlib import Path
 
 import pytest
@@ -149,5 +150,5 @@ def test_our_own_distribution_is_no_stranger(
     spelling: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     owners = {"django_tasks": [spelling, spelling]}
-    monkeypatch.setattr(installation.metadata, "packages_distributions", lambda: owners)
+    monkeypatch.setattr(metadata, "packages_distributions", lambda: owners)
     assert installation.clash() is None

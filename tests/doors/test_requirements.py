@@ -5,6 +5,7 @@ from types import ModuleType
 from typing import Any
 
 import pytest
+from django.db.utils import ConnectionHandler
 
 from django_tasks import requirements
 
@@ -13,7 +14,7 @@ MARIADB = {"ENGINE": "django.db.backends.mysql", "NAME": "tasks", "HOST": "db.in
 POSTGRESQL = {"ENGINE": "django.db.backends.postgresql", "NAME": "tasks", "HOST": "db.invalid"}
 ASKED = (requirements.driver_problem, requirements.autocommit_problem, requirements.memory_problem)
 
-Databases = Callable[..., None]
+Databases = Callable[..., ConnectionHandler]
 
 
 @pytest.mark.parametrize("engine", [SQLITE, MARIADB, POSTGRESQL])
@@ -25,8 +26,8 @@ def test_an_ordinary_database_has_no_problem_and_nobody_connects(
 
 
 def test_psycopg2_is_refused(databases: Databases, monkeypatch: pytest.MonkeyPatch) -> None:
-    databases(tasks=POSTGRESQL)
-    monkeypatch.setattr(requirements.connections["tasks"], "Database", ModuleType("psycopg2"))
+    seen = databases(tasks=POSTGRESQL)
+    monkeypatch.setattr(seen["tasks"], "Database", ModuleType("psycopg2"))
     assert "needs psycopg 3" in str(requirements.driver_problem("tasks"))
 
 
@@ -56,9 +57,9 @@ def test_on_none_of_these_a_worker_starts(
     problem: str, databases: Databases, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     settings, sentence = PROBLEMS[problem]
-    databases(tasks=settings)
+    seen = databases(tasks=settings)
     if problem == "a driver":
-        monkeypatch.setattr(requirements.connections["tasks"], "Database", ModuleType("psycopg2"))
+        monkeypatch.setattr(seen["tasks"], "Database", ModuleType("psycopg2"))
     assert sentence in str(requirements.refusal("tasks"))
 
 

@@ -25,6 +25,10 @@ def break_guard(name: str) -> None:
     GUARDS[name]()
 
 
+def _replace(owner: Any, name: str, broken: Callable[..., Any]) -> None:
+    setattr(owner, name, broken)
+
+
 def add_without_version() -> None:
     """An add to a running task leaves its version, so that the old run's end still matches."""
     intact = upsert._assignments
@@ -35,7 +39,7 @@ def add_without_version() -> None:
         assert bumped in text
         return text.replace(bumped, "")
 
-    upsert._assignments = broken
+    _replace(upsert, "_assignments", broken)
 
 
 def finish_by_id() -> None:
@@ -50,7 +54,7 @@ def finish_by_id() -> None:
         dialect.execute("DELETE " + where, ids)
         return there
 
-    finish.remove = remove
+    _replace(finish, "remove", remove)
 
 
 def no_hand_over() -> None:
@@ -59,7 +63,7 @@ def no_hand_over() -> None:
     def hand_over_moved(dialect: Any, keys: Iterable[Any], now: Any) -> set[int]:
         return set()
 
-    finish.hand_over_moved = hand_over_moved
+    _replace(finish, "hand_over_moved", hand_over_moved)
 
 
 def rescue_at_once() -> None:
@@ -69,7 +73,7 @@ def rescue_at_once() -> None:
     def watched(member: Membership, peers: Any, look: Any, may_judge: bool) -> Any:
         return intact(member, peers, look, True)
 
-    Membership._watched = watched  # type: ignore[method-assign]
+    _replace(Membership, "_watched", watched)
 
 
 def forgotten_ends() -> None:
@@ -83,7 +87,7 @@ def forgotten_ends() -> None:
         intact(finisher, [end for due, end in kept if due <= now])
         kept[:] = [each for each in kept if each[0] > now]
 
-    Finisher.add = add  # type: ignore[method-assign]
+    _replace(Finisher, "add", add)
 
 
 def waits_with_the_heartbeat() -> None:
@@ -96,7 +100,7 @@ def waits_with_the_heartbeat() -> None:
             _never.wait(1.3 * _LEASE)
         return intact(member, *args)
 
-    Membership.beat = beat  # type: ignore[method-assign]
+    _replace(Membership, "beat", beat)
 
 
 GUARDS: dict[str, Callable[[], None]] = {

@@ -141,7 +141,8 @@ class Client:
 
     def delete(self) -> bool:
         def delete(code: str, num: str) -> int:
-            return self._api.delete_tasks(code, num, match="exact")
+            count: int = self._api.delete_tasks(code, num, match="exact")
+            return count
 
         return self._steer("delete", self._any(), delete)
 
@@ -161,7 +162,8 @@ class Client:
         when = self._when()
 
         def reschedule(code: str, num: str) -> bool:
-            return self._api.reschedule_task(code, num, when)
+            found: bool = self._api.reschedule_task(code, num, when)
+            return found
 
         return self._steer("reschedule", self._any(), reschedule, when=when.timestamp())
 

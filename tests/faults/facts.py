@@ -10,8 +10,9 @@ LEASE = 3.0
 
 def an_add(nonce: str = "a", sent: float = 10.0, version: int = 0, **facts: Any) -> Add:
     """An acknowledged add, due at once."""
-    values = {"answered": sent + 1, "answer": "acknowledged", "stored": True, "id": 1}
-    return Add("add", facts.pop("key", KEY), sent, nonce=nonce, version=version, **values | facts)
+    values: dict[str, Any] = {"answered": sent + 1, "answer": "acknowledged", "stored": True}
+    values |= {"id": 1} | facts
+    return Add("add", values.pop("key", KEY), sent, nonce=nonce, version=version, **values)
 
 
 def a_cancel(sent: float, result: str = "cancelled") -> Call:
@@ -20,8 +21,8 @@ def a_cancel(sent: float, result: str = "cancelled") -> Call:
 
 def a_run(nonce: str = "a", start: float = 12.0, version: int = 1, **facts: Any) -> Run:
     """A run that took a second."""
-    values = {"end": start + 1, "how": "done", "worker": 7, "pid": 70, "id": 1, "hop": 0}
-    values |= {"key": KEY, "when": 0.0} | facts
+    values: dict[str, Any] = {"end": start + 1, "how": "done", "worker": 7, "pid": 70, "id": 1}
+    values |= {"hop": 0, "key": KEY, "when": 0.0} | facts
     return Run(nonce=nonce, start=start, version=version, **values)
 
 
@@ -37,7 +38,11 @@ def a_history(*facts: Any, **more: Any) -> History:
     """A history of these facts; workers 7 and 8 never miss a heartbeat."""
     history = History(LEASE, beats={7: beats(), 8: beats()})
     for fact in facts:
-        kinds = {Run: history.runs, End: history.ends, Fault: history.faults}
+        kinds: dict[type, list[Any]] = {
+            Run: history.runs,
+            End: history.ends,
+            Fault: history.faults,
+        }
         kinds.get(type(fact), history.calls).append(fact)
     for name, value in more.items():
         setattr(history, name, value)

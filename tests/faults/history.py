@@ -181,8 +181,8 @@ class History:
     @cached_property
     def reused_ids(self) -> set[int]:
         """Ids of rows that were given twice: as after the loss of what had used them first."""
-        facts = [add for add in self.adds if add.was_done and add.id is not None]
-        pairs = {(fact.id, fact.key) for fact in (*facts, *self.runs)}
+        pairs = {(add.id, add.key) for add in self.adds if add.was_done and add.id is not None}
+        pairs |= {(run.id, run.key) for run in self.runs}
         counts = Counter(row for row, _ in pairs)
         return {row for row, count in counts.items() if row is not None and count > 1}
 
@@ -294,7 +294,7 @@ def _run(start: dict[str, Any], end: dict[str, Any] | None) -> Run:
     return Run(
         key=(start["code"], start["num"]),
         start=start["at"],
-        end=end and end["at"],
+        end=end["at"] if end else None,
         how=end["how"] if end else "",
         **{name: start[name] for name in names},
     )

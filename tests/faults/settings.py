@@ -18,7 +18,7 @@ def several(hosts: list[str], engine: str) -> dict[str, Any]:
 
 
 INSTALLED_APPS = ["django_tasks", "tests.faults.effects"]
-MIDDLEWARE: list[str] = []
+MIDDLEWARE = []
 
 DJANGO_TASKS = {
     "PROCESSES": 1,

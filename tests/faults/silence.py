@@ -96,8 +96,8 @@ def _busy(history: History) -> dict[tuple[int, int], list[Span]]:
     """
     spans = {claim: list(starts) for claim, starts in history.starts_apart.items()}
     for run in history.runs:
-        end = float("inf") if run.end is None else run.end
-        spans.setdefault((run.id, run.worker), []).append((run.start, end))
+        until = float("inf") if run.end is None else run.end
+        spans.setdefault((run.id, run.worker), []).append((run.start, until))
     for end in history.ends:
         row, _, worker = end.claim
         spans.setdefault((row, worker), []).append((end.at, end.at))

@@ -40,8 +40,10 @@ class Simulation:
         self.history = History(LEASE, beats={1: [0.0], 2: [0.0]}, lines={})
 
     def step(self) -> None:
-        actions = (self.add, self.add, self.cancel, self.claim, self.claim, self.finish)
-        actions += (self.finish, self.silence, self.reschedule)
+        actions: tuple[Callable[[], None], ...] = (
+            *(self.add, self.add, self.cancel, self.claim, self.claim, self.finish),
+            *(self.finish, self.silence, self.reschedule),
+        )
         actions[self._choose(len(actions))]()
 
     def end(self) -> History:

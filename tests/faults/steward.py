@@ -51,7 +51,7 @@ def settle() -> int:
     """Resume and requeue everything; returns how many tasks are left."""
     from django_tasks import api
 
-    cures = {
+    cures: dict[int, Callable[[str, str], bool]] = {
         api.Status.PAUSED: api.resume_task,
         api.Status.PAUSING: api.resume_task,
         api.Status.FAILED: api.requeue_task,
@@ -245,7 +245,8 @@ def _old_lines() -> list[Any]:
 
 def add(code: str, num: str, seconds: float) -> bool:
     """Add one task as a client does."""
-    return _client().add(code, num, seconds)
+    added: bool = _client().add(code, num, seconds)
+    return added
 
 
 def execute(*statements: str) -> None:

@@ -227,7 +227,7 @@ BEAT = ("beat", "1")
 
 def test_a_schedule_has_one_accepted_run_for_each_of_its_times():
     add = an_add(key=BEAT)
-    facts = {"key": BEAT, "hop": 2, "scheduled": 12.0}
+    facts: dict[str, Any] = {"key": BEAT, "hop": 2, "scheduled": 12.0}
     first, second = a_run(**facts), a_run(start=20, version=3, **facts)
     ends = [an_end(first, outcome="Reschedule"), an_end(second)]
     assert accused(add, first, second, *ends) == ["duplicate"]
@@ -347,7 +347,8 @@ def test_a_defect_that_a_worker_survives_is_a_defect(caplog):
 @given(st.data())
 def test_a_correct_execution_is_never_accused(data):
     def choose(count: int) -> int:
-        return data.draw(st.integers(0, count - 1))
+        chosen: int = data.draw(st.integers(0, count - 1))
+        return chosen
 
     simulation = Simulation(choose)
     for _ in range(data.draw(st.integers(0, 40))):

@@ -87,7 +87,8 @@ def test_whoever_was_told_to_end_may_be_silent_from_then_on(name):
 
 
 def test_a_silence_without_a_reason_is_no_excuse_for_an_overlap():
-    facts = {"key": ("slow", "1"), "id": 1, "nonce": NONCE, "hop": 0, "when": 0.0, "how": "done"}
+    facts: dict[str, Any] = {"key": ("slow", "1"), "id": 1, "nonce": NONCE, "hop": 0, "when": 0.0}
+    facts["how"] = "done"
     older = Run(version=1, worker=WORKER, pid=PID, start=9.0, end=19.0, **facts)
     younger = Run(version=3, worker=8, pid=80, start=14.0, end=15.0, **facts)
     both = {"beats": {**GAP, 8: beats((0, 30))}, "pids": {WORKER: PID, 8: 80}}

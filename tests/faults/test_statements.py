@@ -13,6 +13,7 @@ from django.contrib.auth.models import Group
 from django.db import Error, transaction
 
 from django_tasks import api
+from django_tasks.client.arguments import Conflict, ConflictOfMany
 from django_tasks.models import Gate, Pause, Task, TaskRun, WorkerRow
 from django_tasks.store import clock, workers
 from django_tasks.store.claim import Claimer, claim, claim_alone
@@ -57,22 +58,25 @@ def waiting() -> None:
 
 
 def owned(status: Status = Status.RUNNING) -> Callable[[], None]:
-    return lambda: a_row("1", status=status) and None
+    return in_status(status)
 
 
 def in_status(status: Status) -> Callable[[], None]:
-    return lambda: a_row("1", status=status) and None
+    def arrange() -> None:
+        a_row("1", status=status)
+
+    return arrange
 
 
 def three() -> None:
     rows("123")
 
 
-def add(on_conflict: str, **fields: Any) -> Callable[[Any], Any]:
+def add(on_conflict: Conflict, **fields: Any) -> Callable[[Any], Any]:
     return lambda _: api.add_task(a_task("1", **fields), on_conflict=on_conflict)
 
 
-def add_many(on_conflict: str = "replace") -> Callable[[Any], Any]:
+def add_many(on_conflict: ConflictOfMany = "replace") -> Callable[[Any], Any]:
     tasks = [a_task(str(number), biz_ext={"n": number}) for number in range(1, 6)]
     return lambda _: api.add_tasks(tasks, batch_size=2, on_conflict=on_conflict)
 

@@ -20,14 +20,18 @@ from tests.faults import journal
 
 def install() -> None:
     """Watch the workers of this process."""
-    finisher.finish = _watched_finish(finisher.finish)
-    execution.run_apart = _watched_apart(execution.run_apart)
-    Membership.beat = _watched_beat(Membership.beat)
-    Membership.join = _watched_join(Membership.join)
-    Rescuer.rescue_some = _watched_rescue(Rescuer.rescue_some)
+    _wrap(finisher, "finish", _watched_finish)
+    _wrap(execution, "run_apart", _watched_apart)
+    _wrap(Membership, "beat", _watched_beat)
+    _wrap(Membership, "join", _watched_join)
+    _wrap(Rescuer, "rescue_some", _watched_rescue)
     signals.task_lost.connect(_lost, dispatch_uid="tests.faults")
     signals.task_rescued.connect(_rescued, dispatch_uid="tests.faults")
     signals.task_failed.connect(_failed, dispatch_uid="tests.faults")
+
+
+def _wrap(owner: Any, name: str, watched: Callable[[Any], Any]) -> None:
+    setattr(owner, name, watched(getattr(owner, name)))
 
 
 def _watched_finish(finish: Any) -> Any:

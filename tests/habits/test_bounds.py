@@ -45,12 +45,13 @@ pytestmark = pytest.mark.django_db(transaction=True)
 # Unlike each other, and unlike what a server has by default.
 POLLERS = Bounds(lock_wait=3.0, statement=11.0)
 HEARTBEATS = Bounds(lock_wait=2.0, statement=7.0)
-SHOWN = {
+_BY_VENDOR: dict[str, dict[str, tuple[object, ...]]] = {
     "mysql": {POLLER: (3, 3, 11.0), HEARTBEAT: (2, 2, 7.0)},
     "postgresql": {POLLER: ("3s", "11s"), HEARTBEAT: ("2s", "7s")},
     # A heartbeat asks for its turn, again and again.
     "sqlite3": {POLLER: (3000,), HEARTBEAT: (1000 * TURN_SECONDS,)},
-}[VENDOR]
+}
+SHOWN = _BY_VENDOR[VENDOR]
 SHOWN[SCHEDULES] = SHOWN[POLLER]
 OURS = POLLER, HEARTBEAT, SCHEDULES
 UNBOUNDED = ("0", "0")
@@ -116,7 +117,7 @@ def have_everything_done(worker: Worker, name: str) -> None:
 
 def kinds(sent: list[Sent]) -> set[str]:
     """Verb and table of each statement; of one with several tables, each of them."""
-    found = set()
+    found: set[str] = set()
     for each in sent:
         verbs = re.findall("SELECT|INSERT|UPDATE|DELETE", each.sql)
         tables = re.findall(r"\bt_task(?:_\w+)?", each.sql)

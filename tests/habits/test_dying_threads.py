@@ -80,7 +80,12 @@ def at_work(started: list[Executor], run: Run) -> Executor:
 
 def outcomes(executor: Executor, count: int) -> list[Any]:
     ends: list[Ended] = []
-    eventually(lambda: ends.extend(executor.collect()) or len(ends) >= count, f"{count} ends")
+
+    def are_there() -> bool:
+        ends.extend(executor.collect())
+        return len(ends) >= count
+
+    eventually(are_there, f"{count} ends")
     return [end.outcome for end in ends]
 
 

@@ -18,7 +18,8 @@ def test_a_poller_that_gets_no_connection_at_first_tries_again(
     handlers: Any, start_worker: Start, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The heartbeats got the last one. To tell what the refusal means, nothing may be asked."""
-    kind, refused = type(connections["default"]), []
+    kind = type(connections["default"])
+    refused: list[Any] = []
     connect = kind.get_new_connection
 
     def full(self: Any, params: Any) -> Any:

@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from concurrent.futures import Future
 from contextlib import contextmanager
+from functools import partial
 from typing import Any
 
 import pytest
@@ -11,6 +12,7 @@ from django.db.models import Model
 
 from django_tasks.models import Task, TaskRun, WorkerRow
 from django_tasks.values.status import Status
+from django_tasks.worker.worker import Worker
 from tests.conftest import Elsewhere
 from tests.habits.workers import Held, Start, ident, wait_for_beats, wait_for_judgement
 from tests.vendor import ON_SQLITE, VENDOR
@@ -105,6 +107,10 @@ def test_heartbeats_go_on_while_the_poller_waits_for_a_table(
     assert held.overlaps == going.overlaps == []
 
 
+def has_no_lease(worker: Worker) -> bool:
+    return not worker._membership.is_valid()
+
+
 def test_where_nobody_can_send_a_heartbeat_nobody_is_taken_for_dead(
     start_worker: Start, held: Held, handlers: Any, elsewhere: Elsewhere
 ) -> None:
@@ -117,7 +123,7 @@ def test_where_nobody_can_send_a_heartbeat_nobody_is_taken_for_dead(
     before = ident(first), ident(other)
     with migration_behind_a_report(WorkerRow, elsewhere):
         for each in (first, other):
-            eventually(lambda each=each: not each._membership.is_valid(), "its lease is over")
+            eventually(partial(has_no_lease, each), "its lease is over")
     wait_for_beats(LONG, first, other)
     assert (ident(first), ident(other)) == before
     assert Task.objects.get().claimed_by == ident(first)

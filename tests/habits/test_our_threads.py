@@ -149,7 +149,8 @@ def a_handler(notes: Notes, biz_code: str, handle: Any, **values: Any) -> TaskHa
     members: dict[str, Any] = {name: attribute(name) for name in FUNCTION_ATTRIBUTES - HOOKS}
     members |= {name: hook(name) for name in HOOKS}
     members |= {"get_biz_code": lambda _: biz_code, "handle": lambda _, task: handle(task)}
-    return type("Nosy", (TaskHandler,), members)()
+    nosy: TaskHandler = type("Nosy", (TaskHandler,), members)()
+    return nosy
 
 
 @pytest.fixture
@@ -171,10 +172,10 @@ def notes(monkeypatch: pytest.MonkeyPatch) -> Iterator[Notes]:
     logger.setLevel(logging.DEBUG)
     logging.setLogRecordFactory(make_record)
     monkeypatch.setattr(db.router, "routers", [Router(notes)])
-    debug.get_default_exception_reporter_filter.cache_clear()
+    forget_filter()
     with override_settings(DEFAULT_EXCEPTION_REPORTER_FILTER=f"{__name__}.Filter"):
         yield notes
-    debug.get_default_exception_reporter_filter.cache_clear()
+    forget_filter()
     logging.setLogRecordFactory(factory)
     logger.setLevel(logging.NOTSET)
     logger.removeFilter(lines)
@@ -281,10 +282,16 @@ def fail_for_once(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(claims, "claim", fail)
 
 
+def forget_filter() -> None:
+    """Django keeps the filter that it has once made."""
+    cached: Any = debug.get_default_exception_reporter_filter
+    cached.cache_clear()
+
+
 def forget_what_is_hidden() -> None:
     """As a process that has not formatted an error yet."""
     redaction._secrets.cache_clear()
-    debug.get_default_exception_reporter_filter.cache_clear()
+    forget_filter()
 
 
 def rows() -> set[tuple[str, str, int]]:

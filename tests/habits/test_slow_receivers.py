@@ -1,8 +1,10 @@
 """Receivers of signals, and handlers of the log, that take longer than a lease."""
 
 import logging
+import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from threading import Event
 from typing import Any
 
@@ -14,6 +16,7 @@ from django_tasks.host.stop_signals import Notes
 from django_tasks.models import WorkerRow
 from django_tasks.supervisor import processes
 from django_tasks.values.status import Status
+from django_tasks.worker.worker import Worker
 from tests.factories import a_row, a_worker, table
 from tests.habits.workers import Held, Start, ident, wait_for_beats, wait_for_judgement
 from tests.waiting import DEADLINE, eventually
@@ -131,13 +134,17 @@ def test_an_alert_that_takes_two_leases_stops_neither_heartbeats_nor_pollers(
         assert pager.called.wait(DEADLINE)
         wait_for_beats(LONG, first, other)
         for each in (first, other):
-            eventually(lambda each=each: not each._poller.seconds_in_cycle(), "its poller goes on")
+            eventually(partial(is_between_cycles, each), "its poller goes on")
         short.open.set()
         pager.answers.set()
         wait_for_beats(1, first, other)
     assert (ident(first), ident(other)) == before
     assert held.inside == ["long/1"]
     assert held.overlaps == short.overlaps == []
+
+
+def is_between_cycles(worker: Worker) -> bool:
+    return not worker._poller.seconds_in_cycle()
 
 
 def test_a_stop_that_receivers_outlast_is_told_as_that_and_not_as_an_outage(
@@ -152,8 +159,8 @@ def test_a_stop_that_receivers_outlast_is_told_as_that_and_not_as_an_outage(
     close = worker._notifier.close
     monkeypatch.setattr(worker._notifier, "close", lambda: close(DEADLINE))
     codes: list[int] = []
-    monkeypatch.setattr(processes.os, "_exit", codes.append)
-    monkeypatch.setattr(processes.logging, "shutdown", lambda: None)
+    monkeypatch.setattr(os, "_exit", codes.append)
+    monkeypatch.setattr(logging, "shutdown", lambda: None)
     assert not worker.has_signed_off()
     with alerted(signals.worker_stopped, pager), Notes.taken() as notes:
         worker.stop()

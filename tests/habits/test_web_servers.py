@@ -7,6 +7,7 @@ import subprocess
 import sys
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -87,6 +88,10 @@ def database(request: pytest.FixtureRequest, tmp_path: Path) -> tuple[str, Calla
     return f"sqlite:///{path}", count
 
 
+def has_ticked(site: Site, before: int) -> bool:
+    return len(site.notes("tick")) > before
+
+
 def check(site: Site, workers: Callable[[], int]) -> None:
     """Requests are answered, the clock ticks, and nothing is left after the stop."""
     site.wait_until_it_listens()
@@ -96,10 +101,10 @@ def check(site: Site, workers: Callable[[], int]) -> None:
             assert answers == [200] * REQUESTS, site.log()
             # The last request is over before the stop: of a process that is in one uWSGI runs no
             # atexit callbacks.
-            eventually(lambda ticks=ticks: len(site.notes("tick")) > ticks, "ticks", log=site.log)
+            eventually(partial(has_ticked, site, ticks), "ticks", log=site.log)
     site.stop()
-    ticks = site.notes("tick")
-    assert set(ticks.values()) == {1}, ticks
+    notes = site.notes("tick")
+    assert set(notes.values()) == {1}, notes
     assert workers() == 0, site.log()
     assert "Traceback" not in site.log(), site.log()
 

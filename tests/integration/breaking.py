@@ -8,7 +8,7 @@ from tests.integration.handlers import Run
 __all__ = ["Run"]
 
 
-def end(poller: Poller) -> NoReturn:
+def end(self: Poller) -> NoReturn:
     raise SystemExit("a defect")
 
 

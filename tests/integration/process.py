@@ -164,7 +164,8 @@ class Journal:
 
     def overlaps(self) -> list[tuple[str, float]]:
         """Keys that ran twice at the same time, by the intervals of their ends."""
-        found, until = [], {}
+        found: list[tuple[str, float]] = []
+        until: dict[str, float] = {}
         for line in sorted(self.lines("end"), key=lambda line: line["start"]):
             if line["start"] < until.get(line["key"], 0.0):
                 found.append((line["key"], line["start"]))

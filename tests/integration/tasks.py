@@ -30,6 +30,10 @@ def row(key: str) -> Task:
     return Task.objects.get(biz_code=code, biz_num=number)
 
 
+def payload_of(key: str) -> Any:
+    return row(key).biz_ext
+
+
 def count(**conditions: Any) -> int:
     return Task.objects.filter(**conditions).count()
 

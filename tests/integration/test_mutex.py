@@ -2,6 +2,7 @@
 
 import signal
 from collections.abc import Callable, Iterator
+from functools import partial
 from itertools import groupby
 from pathlib import Path
 from time import monotonic
@@ -13,7 +14,7 @@ from django.contrib.auth.models import Group
 from django_tasks.models import Lock
 from tests.integration.conftest import Start, url_of
 from tests.integration.process import Journal, StartTask
-from tests.integration.tasks import add, row, workers
+from tests.integration.tasks import add, payload_of, workers
 from tests.waiting import eventually
 
 # Heartbeats of a shorter one are missed when the machine is busy.
@@ -33,7 +34,7 @@ def test_ticks_go_on_within_the_lease_after_the_worker_of_the_last_one_was_kille
     payload = {"ticks": 0, "deadly": DEADLY}
     add("tick", 1, seconds=1.5 * LEASE, biz_ext=payload, schedule=schedule)
     eventually(
-        lambda: row("tick/1").biz_ext["ticks"] >= 2 * DEADLY,
+        lambda: payload_of("tick/1")["ticks"] >= 2 * DEADLY,
         "ticks before and after the death of a worker",
         log=running[1].log,
     )
@@ -51,7 +52,7 @@ def test_ticks_go_on_within_the_lease_after_the_worker_of_the_last_one_was_kille
     assert [tick for _, tick, _ in runs[: died + 1]] == [*range(1, DEADLY + 1)]
     assert [tick for _, tick, _ in runs[died + 1 :]] == [*range(DEADLY, runs[-1][1] + 1)]
     accepted = Group.objects.filter(name__startswith="tick ").order_by("id")
-    last = row("tick/1").biz_ext["ticks"]
+    last = payload_of("tick/1")["ticks"]
     assert [group.name for group in accepted] == [f"tick {n}" for n in range(1, last + 1)]
     assert "Rescued 1 task of worker" in survivor.log()
 
@@ -150,12 +151,16 @@ def test_a_leader_that_was_stopped_for_longer_than_its_lease_knows_it_when_it_wa
         assert program.ended() == 0
 
 
+def led(journal: Journal, term: int) -> list[dict[str, Any]]:
+    return [line for line in journal.lines("lead") if line["term"] == term]
+
+
 def test_one_leads_after_the_other_and_no_two_together(lead: Lead, journal: Journal) -> None:
     programs = [lead() for _ in range(3)]
     by_pid = {program.pid: program for program in programs}
     for turn in range(1, 4):
         leader = eventually(
-            lambda turn=turn: [line for line in journal.lines("lead") if line["term"] == turn],
+            partial(led, journal, turn),
             f"somebody leads in term {turn}",
             log=programs[0].log,
         )[0]["pid"]

@@ -20,7 +20,7 @@ from django_tasks.models import Task
 from django_tasks.values.status import Status
 from tests.integration.conftest import Start, url_of
 from tests.integration.process import Journal
-from tests.integration.tasks import add, count, needs_a_server, row, rows, workers
+from tests.integration.tasks import add, count, needs_a_server, payload_of, row, rows, workers
 from tests.proxy import Proxy
 from tests.waiting import DEADLINE, eventually, never
 
@@ -74,7 +74,7 @@ def test_cancels_and_pauses_during_a_run_are_heard_and_kept(
     journal.wait("end", "until/1")
     gate.touch()
     eventually(lambda: rows() == {"again/paused": Status.PAUSED}, "what is left", log=worker.log)
-    assert row("again/paused").biz_ext["times"] == 1
+    assert payload_of("again/paused")["times"] == 1
     add("run", 1)
     journal.wait("end", "run/1")
     assert len(journal.lines("start", "again/paused")) == 1

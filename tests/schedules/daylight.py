@@ -18,17 +18,20 @@ from multiprocessing import get_context
 from typing import NamedTuple
 
 from django_tasks.schedules import Cron, Every, Schedule
+from django_tasks.schedules.wall_clock import Fold, Gap
 from tests.schedules.clocks import HOUR, MINUTE, Change, Days, changes
 
-GAPS = ("skip", "next", "shift")
-FOLDS = ("first", "second", "both")
+GAPS: tuple[Gap, ...] = ("skip", "next", "shift")
+FOLDS: tuple[Fold, ...] = ("first", "second", "both")
 CHUNK = 50
+
+Policy = tuple[Gap, Fold]
 
 
 class Case(NamedTuple):
     """A schedule, the times of day it wants, and how far around a change to look."""
 
-    schedule: Callable[[str, str], Schedule]
+    schedule: Callable[[Gap, Fold], Schedule]
     wanted: Callable[[datetime], bool]
     around: timedelta
 
@@ -42,7 +45,12 @@ class Seen(NamedTuple):
     wrong: tuple[str, ...] = ()
 
     def and_(self, other: "Seen") -> "Seen":
-        return Seen(*(mine + theirs for mine, theirs in zip(self, other, strict=True)))
+        return Seen(
+            self.changes + other.changes,
+            self.schedules + other.schedules,
+            self.fires + other.fires,
+            self.wrong + other.wrong,
+        )
 
 
 def all_changes(zones: list[str]) -> list[Change]:
@@ -74,10 +82,10 @@ def _daily(change: Change, wall: datetime) -> Iterator[Case]:
     def wanted(each: datetime) -> bool:
         return (each.hour, each.minute) == (wall.hour, wall.minute)
 
-    def cron(gap: str, fold: str) -> Schedule:
+    def cron(gap: Gap, fold: Fold) -> Schedule:
         return Cron(f"{wall.minute} {wall.hour} * * *", change.zone, gap=gap, fold=fold)
 
-    def dates(gap: str, fold: str) -> Schedule:
+    def dates(gap: Gap, fold: Fold) -> Schedule:
         return Every(days=1, at=f"{wall:%H:%M}", tz=change.zone, gap=gap, fold=fold)
 
     around = change.length + 13 * HOUR
@@ -89,24 +97,24 @@ def _interval(change: Change, expression: str, minutes: int) -> Case:
     def wanted(each: datetime) -> bool:
         return each.minute % minutes == 0
 
-    def cron(gap: str, fold: str) -> Schedule:
+    def cron(gap: Gap, fold: Fold) -> Schedule:
         return Cron(expression, change.zone, gap=gap, fold=fold)
 
     return Case(cron, wanted, change.length + 2 * HOUR)
 
 
-def policies(change: Change) -> list[tuple[str, str]]:
+def policies(change: Change) -> list[Policy]:
     """Those that tell the fires around a change: the others do not matter there."""
     if change.is_gap:
         return [(gap, "first") for gap in GAPS]
     return [("next", fold) for fold in FOLDS]
 
 
-def all_policies(change: Change) -> list[tuple[str, str]]:
+def all_policies(change: Change) -> list[Policy]:
     return list(product(GAPS, FOLDS))
 
 
-Policies = Callable[[Change], list[tuple[str, str]]]
+Policies = Callable[[Change], list[Policy]]
 
 
 def look(change: Change, which: Policies) -> Seen:

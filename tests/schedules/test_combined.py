@@ -88,7 +88,7 @@ def test_both_take_the_options(kind):
 def test_values_are_compared_and_hashed(kind):
     assert len({kind(NINE, start=NOW), kind(Cron("0  9 * * *"), start=NOW)}) == 1
     assert kind(NINE) != kind(NINE, start=NOW)
-    assert AnyOf(NINE) != AllOf(NINE)
+    assert AnyOf(NINE) != AllOf(NINE)  # type: ignore[comparison-overlap]
 
 
 @pytest.mark.parametrize(
@@ -96,8 +96,8 @@ def test_values_are_compared_and_hashed(kind):
     [
         (lambda: AnyOf(), "any of needs at least one schedule"),
         (lambda: AllOf(), "all of needs at least one schedule"),
-        (lambda: AnyOf(NINE, "0 9 * * *"), "any of must be made of schedules"),
-        (lambda: AllOf([NINE]), "all of must be made of schedules"),
+        (lambda: AnyOf(NINE, "0 9 * * *"), "any of must be made of schedules"),  # type: ignore[arg-type]
+        (lambda: AllOf([NINE]), "all of must be made of schedules"),  # type: ignore[arg-type]
         (lambda: AnyOf(Every(hours=1, jitter=5)), "jitter stands outside of the parentheses"),
         (lambda: AllOf(NINE, TEN), "all of never fires: its schedules never agree"),
         (lambda: AllOf(NINE, Every(hours=1)), "all of needs to know from when its interval"),
@@ -121,7 +121,7 @@ def test_what_makes_no_schedule_is_refused(make, sentence):
 
 def test_what_is_no_schedule_is_a_type_error():
     with pytest.raises(TaskTypeError):
-        AnyOf(NINE, None)
+        AnyOf(NINE, None)  # type: ignore[arg-type]
 
 
 def test_all_of_takes_a_longer_jitter_than_one_of_its_schedules():

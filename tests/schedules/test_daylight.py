@@ -8,9 +8,10 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
-from django_tasks.schedules import Cron, Every
+from django_tasks.schedules import Cron, Every, Schedule
 from django_tasks.schedules.wall_clock import FOLDS, GAPS
 from tests.schedules import daylight
+from tests.schedules.clocks import changes
 
 UTC = timezone.utc
 
@@ -40,11 +41,19 @@ def test_an_error_by_one_hour_would_be_found(monkeypatch):
     assert len(daylight.look_at([change]).wrong) > daylight.look_at([change]).schedules / 2
 
 
+def fire_after(schedule: Schedule, now: datetime) -> datetime:
+    """The next fire, which there must be."""
+    fire = schedule.next_after(None, now)
+    assert fire is not None
+    return fire
+
+
 def local_fires(schedule, zone, day, days=1):
     """The fires of local days, as the local clock shows them, with the offset in hours."""
-    now = datetime(*day, tzinfo=ZoneInfo(zone)) - timedelta.resolution
-    end = datetime(*day) + timedelta(days=days)
-    found = []
+    start = datetime(*day)
+    now = start.replace(tzinfo=ZoneInfo(zone)) - timedelta.resolution
+    end = start + timedelta(days=days)
+    found: list[str] = []
     while (now := schedule.next_after(None, now)) is not None:
         local = now.astimezone(ZoneInfo(zone))
         if local.replace(tzinfo=None) >= end:
@@ -147,7 +156,7 @@ def test_apia_had_no_30th_of_december(gap, expected):
     schedule = Cron("0 12 * * *", "Pacific/Apia", gap=gap)
     found, now = [], datetime(2011, 12, 29, tzinfo=ZoneInfo("Pacific/Apia"))
     for _ in expected:
-        now = schedule.next_after(None, now)
+        now = fire_after(schedule, now)
         local = now.astimezone(ZoneInfo("Pacific/Apia"))
         found.append((local.day, local.hour))
 
@@ -192,7 +201,7 @@ def test_clocks_of_casablanca_go_back_before_ramadan_and_forward_after():
     zone = "Africa/Casablanca"
     (back, forward) = (
         change.instant.astimezone(ZoneInfo(zone))
-        for change in daylight.changes(zone)
+        for change in changes(zone)
         if change.instant.year == 2025
     )
     for change in (back, forward):
@@ -213,10 +222,11 @@ def test_clocks_of_casablanca_go_back_before_ramadan_and_forward_after():
 def test_every_second_there_is_one_fire_at_most_and_the_next_is_found_from_anywhere(gap, fold, day):
     """Around one o'clock UTC, from moments between the fires."""
     schedule = Cron("* * * * * *", BERLIN, gap=gap, fold=fold)
-    change = datetime(*day, 1, tzinfo=UTC)
-    now, found = change - timedelta(seconds=5.5), []
+    change = datetime(*day).replace(hour=1, tzinfo=UTC)
+    now = change - timedelta(seconds=5.5)
+    found: list[datetime] = []
     for _ in range(10):
-        fire = schedule.next_after(None, now)
+        fire = fire_after(schedule, now)
         found.append(fire)
         now = fire + timedelta(microseconds=1)
 

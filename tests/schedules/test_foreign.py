@@ -124,7 +124,7 @@ def test_the_text_says_what_it_is_and_cannot_be_read_back():
 
 def test_a_trigger_need_not_be_hashable():
     class Unhashable(Interval):
-        __hash__ = None
+        __hash__ = None  # type: ignore[assignment]
 
     trigger = Unhashable(MINUTE)
 

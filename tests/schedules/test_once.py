@@ -58,6 +58,6 @@ def test_only_aware_datetimes():
     with pytest.raises(TaskValueError, match="at must be aware"):
         At(datetime(2026, 1, 1))
     with pytest.raises(TaskTypeError, match="at must be a datetime"):
-        At("2026-12-24")
+        At("2026-12-24")  # type: ignore[arg-type]
     with pytest.raises(TaskValueError, match="at is out of the"):
         At(datetime.max.replace(tzinfo=timezone(-HOUR)))

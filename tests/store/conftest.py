@@ -6,6 +6,7 @@ import pytest
 from django.db import connections
 
 from django_tasks.store.dialects import choice
+from django_tasks.store.dialects.mysql import MySQL
 from tests.vendor import VENDOR
 
 
@@ -19,7 +20,7 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 def dialect(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
     """The name of the dialect that the store speaks in this test."""
     if request.param == "mysql":
-        monkeypatch.setattr(choice, "MariaDB", choice.MySQL)
+        monkeypatch.setattr(choice, "MariaDB", MySQL)
     forget_dialect()
     yield request.param
     forget_dialect()

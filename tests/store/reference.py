@@ -1,7 +1,7 @@
 """The row protocol of the store in plain Python: what every database must do, one row at a time.
 
-Each method is one arrow of the protocol. Nothing here looks at the store's code; times are whole
-seconds, payloads any value.
+Each method is one arrow of the protocol. Nothing here looks at the store's code; times are seconds,
+payloads any value.
 """
 
 from dataclasses import dataclass, field, replace
@@ -19,7 +19,7 @@ DIED = "died"
 @dataclass
 class Row:
     id: int
-    when: int
+    when: float
     biz_ext: object
     queue: str
     priority: int
@@ -28,25 +28,25 @@ class Row:
     attempts: int = 0
     rescues: int = 0
     claimed_by: int | None = None
-    claim_second: int | None = None
+    claim_second: float | None = None
     last_error: str = ""
     schedule: str | None = None
     # Two times with one meaning each: of a schedule's run, and of a debounced task's patience.
-    scheduled: int | None = None
-    latest: int | None = None
+    scheduled: float | None = None
+    latest: float | None = None
 
     @property
     def owned(self) -> bool:
         return self.status in OWNED
 
     @property
-    def intended(self) -> int:
+    def intended(self) -> float:
         return self.when if self.scheduled is None else self.scheduled
 
     def forget_failures(self) -> None:
         self.attempts, self.rescues, self.last_error = 0, 0, ""
 
-    def wait_until(self, when: int, scheduled: int | None = None) -> None:
+    def wait_until(self, when: float, scheduled: float | None = None) -> None:
         self.when, self.scheduled, self.latest = when, scheduled, None
 
     def leave_owner(self) -> None:
@@ -62,9 +62,9 @@ class Claim:
     id: int
     version: int
     owner: int
-    second: int
+    second: float
     # Of a task that has a schedule: for which time the run is.
-    intended: int | None = None
+    intended: float | None = None
 
 
 @dataclass
@@ -82,14 +82,14 @@ class Reference:
 
     # Clients
 
-    def would_move(self, key, mode: str, when: int) -> bool:
+    def would_move(self, key, mode: str, when: float) -> bool:
         row = self.rows.get(key)
         if row is None or mode == "replace" or row.status == CANCELLING:
             return True
         return mode == "earliest" and when < row.when
 
     def add(
-        self, key, mode: str, when: int, biz_ext, queue: str, priority: int, schedule=None
+        self, key, mode: str, when: float, biz_ext, queue: str, priority: int, schedule=None
     ) -> bool:
         """Tell if it was inserted or moved. A new row has the id 0 until the caller sets it."""
         if not self.would_move(key, mode, when):
@@ -102,7 +102,7 @@ class Reference:
         self._move(row, when)
         return True
 
-    def debounce(self, key, now: int, wait: int, at_most: int | None, *added) -> None:
+    def debounce(self, key, now: float, wait: int, at_most: int | None, *added) -> None:
         """An add that waits for ``wait``, and no longer than ``at_most`` after the first one."""
         row, when = self.rows.get(key), now + wait
         latest = None if at_most is None else now + at_most
@@ -116,9 +116,12 @@ class Reference:
 
     def _has_begun(self, row: Row) -> bool:
         """Tell if all that was added to it runs now."""
-        return row.owned and row.when <= row.claim_second
+        if not row.owned:
+            return False
+        assert row.claim_second is not None
+        return row.when <= row.claim_second
 
-    def _move(self, row: Row, when: int) -> None:
+    def _move(self, row: Row, when: float) -> None:
         if not row.owned:
             row.forget_failures()
         row.wait_until(when)
@@ -155,20 +158,20 @@ class Reference:
         row.status = UNPAUSED[row.status]
         return True
 
-    def reschedule(self, key, when: int) -> bool:
+    def reschedule(self, key, when: float) -> bool:
         row = self.rows.get(key)
         if row is not None:
             self._move(row, when)
         return row is not None
 
-    def run_now(self, key, now: int) -> bool:
+    def run_now(self, key, now: float) -> bool:
         row = self.rows.get(key)
         if row is not None:
             self._move(row, now)
             row.status = UNPAUSED.get(row.status, row.status)
         return row is not None
 
-    def requeue(self, key, now: int) -> bool:
+    def requeue(self, key, now: float) -> bool:
         row = self.rows.get(key)
         if row is None or row.status != FAILED:
             return False
@@ -176,7 +179,7 @@ class Reference:
 
     # Workers
 
-    def due(self, lane: tuple[str, int, str], now: int, *, alone: bool) -> list[Row]:
+    def due(self, lane: tuple[str, int, str], now: float, *, alone: bool) -> list[Row]:
         """What a claim of this lane may take, the earliest first."""
         queue, priority, code = lane
         found = [
@@ -189,15 +192,15 @@ class Reference:
         ]
         return sorted(found, key=lambda row: row.when)
 
-    def lanes(self) -> dict[tuple[str, int, str], int]:
-        found: dict[tuple[str, int, str], int] = {}
+    def lanes(self) -> dict[tuple[str, int, str], float]:
+        found: dict[tuple[str, int, str], float] = {}
         for key, row in self.rows.items():
             if row.status == PENDING:
                 lane = (row.queue, row.priority, key[0])
                 found[lane] = min(row.when, found.get(lane, row.when))
         return found
 
-    def claim(self, row: Row, worker: int, second: int) -> Claim:
+    def claim(self, row: Row, worker: int, second: float) -> Claim:
         assert row.status == PENDING
         row.status, row.claimed_by, row.claim_second = RUNNING, worker, second
         row.version += 1
@@ -205,11 +208,15 @@ class Reference:
         return Claim(row.id, row.version, worker, second, intended)
 
     def finish(
-        self, claim: Claim, outcome: str, *, when: int = 0, biz_ext=None, error="", scheduled=None
+        self, claim: Claim, outcome: str, *, when: float = 0, biz_ext=None, error="", scheduled=None
     ) -> str:
         """ "as asked", "handed over" or "lost"."""
         key, row = self.by_id(claim.id)
-        if row is None or (row.claimed_by, row.claim_second) != (claim.owner, claim.second):
+        if (
+            key is None
+            or row is None
+            or (row.claimed_by, row.claim_second) != (claim.owner, claim.second)
+        ):
             return "lost"
         if row.version != claim.version or row.status == CANCELLING:
             self._release(key, row)

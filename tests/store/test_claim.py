@@ -229,7 +229,7 @@ def test_claim_alone_finds_nothing_where_nothing_is_suspicious_and_due():
 
 
 def test_owned_ids_are_those_of_one_worker_in_every_owned_status():
-    mine = {a_row(status.label, status=status).pk for status in OWNED}
+    mine = {a_row(str(status.label), status=status).pk for status in OWNED}
     a_row("other", status=Status.RUNNING, claimed_by=8)
     a_row("free")
 

@@ -5,6 +5,7 @@ from contextlib import contextmanager
 from itertools import chain
 from threading import Barrier, Event
 from time import monotonic
+from typing import Any
 
 import pytest
 from django.db import DatabaseError, connection, transaction
@@ -19,7 +20,7 @@ from django_tasks.store.dialects.postgresql import PostgreSQL
 from django_tasks.store.finish import Ended, Finished, finish
 from django_tasks.store.rescue import give_back_strays, rescue
 from django_tasks.store.transactions import is_contention
-from django_tasks.values.outcomes import Done, Fail, GiveBack, Reschedule, Retry
+from django_tasks.values.outcomes import Done, Fail, GiveBack, Outcome, Reschedule, Retry
 from django_tasks.values.status import Status
 from tests.conftest import DEADLINE
 from tests.factories import (
@@ -155,7 +156,8 @@ def test_adding_one_key_many_times_at_once_makes_one_row_that_knows_of_every_add
     together(*[lambda who=who: add(who) for who in range(6)])
 
     assert state() == (Status.PENDING, 6 * 15 - 1, None)
-    assert the_row().biz_ext[1] == 14
+    last: Any = the_row().biz_ext
+    assert last[1] == 14
 
 
 def test_only_one_of_many_keeps_is_the_task(together):
@@ -359,6 +361,7 @@ def test_workers_and_clients_at_once_lose_nothing_and_run_nothing_twice(together
     """Every payload that was added last is run, and no row has two owners."""
     numbers = [str(n) for n in range(6)]
     lanes_left = Event()
+    outcomes: list[Outcome] = [Done(), Reschedule(NOW), GiveBack()]
 
     def work(worker):
         seen, idle, end = [], 0, monotonic() + DEADLINE
@@ -368,7 +371,7 @@ def test_workers_and_clients_at_once_lose_nothing_and_run_nothing_twice(together
             for item in taken:
                 assert item.worker_id == worker
             seen += [(item.id, item.version, item.biz_num, item.biz_ext) for item in taken]
-            choice = random.choice([Done(), Reschedule(NOW), GiveBack()])
+            choice = random.choice(outcomes)
             stubborn(finish, [Ended(item, choice) for item in taken], NOW)
             idle = idle + 1 if lanes_left.is_set() and not taken else 0
         return seen

@@ -16,6 +16,7 @@ from django_tasks.values.outcomes import (
     Fail,
     GiveBack,
     Lost,
+    Outcome,
     Reschedule,
     Retry,
     Settled,
@@ -40,7 +41,7 @@ from tests.factories import (
 pytestmark = pytest.mark.django_db
 
 AS_ASKED = Finished(set(), set(), set())
-OUTCOMES = [
+OUTCOMES: list[Outcome] = [
     Done(),
     Reschedule(later(60)),
     Reschedule(later(60), "[1]"),

@@ -1,5 +1,7 @@
 """What is different on a node of a Galera cluster. No cluster is needed: the node is played."""
 
+from collections.abc import Callable
+
 import pytest
 from django.db import connection, connections
 
@@ -29,7 +31,7 @@ def is_node(request, monkeypatch, dialect):
     def fetch(self, template, params=()):
         if "LIKE 'wsrep_on'" in template:
             assert dialect == "mariadb"
-            assert asked(self, template) == (("wsrep_on", "OFF"),)
+            assert tuple(asked(self, template)) == (("wsrep_on", "OFF"),)
             return (("wsrep_on", request.param),)
         return asked(self, template, params)
 
@@ -78,7 +80,7 @@ def test_a_node_is_told_to_catch_up_by_a_statement_that_mariadb_understands(is_n
 @pytest.fixture
 def catching_up(monkeypatch):
     """A node, and what arrives when it catches up: append functions."""
-    arriving = []
+    arriving: list[Callable[[], object]] = []
     node = type(dialect_of("default"))
     monkeypatch.setattr(node, "is_galera", True)
     monkeypatch.setattr(node, "catch_up", lambda self: [arrive() for arrive in arriving])

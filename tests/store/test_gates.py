@@ -16,13 +16,20 @@ from django_tasks.store.finish import Ended, finish
 from django_tasks.store.gates import PASSING_SECONDS, refund
 from django_tasks.store.pauses import Scope, set_pause
 from django_tasks.store.rescue import rescue
-from django_tasks.values.limits import as_limit
+from django_tasks.values.claimed import Claimed
+from django_tasks.values.limits import Limit, as_limit
 from django_tasks.values.outcomes import Done, GiveBack
 from django_tasks.values.status import OWNED, Status
 from tests.factories import CODE, NOW, WORKER, a_lane, a_row, later, rows, table
 from tests.store.test_plans import check_plan, plan_of
 
 pytestmark = pytest.mark.django_db
+
+
+def a_limit(max_running: int | None, rate: str | None) -> Limit:
+    limit = as_limit(max_running, rate)
+    assert limit is not None
+    return limit
 
 
 def passing(limit, most=100, worker=WORKER, now=NOW, code=CODE):
@@ -41,7 +48,7 @@ def pass_gate(*args, **kwargs):
 
 
 class Plain(NamedTuple):
-    claims: list
+    claims: list[Claimed]
     closed_for: float
 
 
@@ -54,7 +61,7 @@ def owned(code=CODE):
 
 def test_no_more_run_than_may_and_it_closes_until_one_ends():
     rows(range(9))
-    limit = as_limit(4, None)
+    limit = a_limit(4, None)
 
     claims, closed_for = passing(limit)
     assert (len(claims), closed_for) == (4, inf)
@@ -68,7 +75,7 @@ def test_no_more_run_than_may_and_it_closes_until_one_ends():
 
 def test_a_gate_stays_open_as_long_as_more_may_run():
     rows(range(9))
-    limit = as_limit(4, None)
+    limit = a_limit(4, None)
 
     assert passing(limit, most=3)[1] == 0
     assert passing(limit, most=3)[1] == inf
@@ -81,8 +88,8 @@ def test_runs_in_every_owned_status_count_whatever_their_queue():
     a_row("waits")
     a_row("of another code", biz_code="other", status=Status.RUNNING)
 
-    assert passing(as_limit(3, None)) == ([], inf)
-    assert len(passing(as_limit(4, None)).claims) == 1
+    assert passing(a_limit(3, None)) == ([], inf)
+    assert len(passing(a_limit(4, None)).claims) == 1
 
 
 def test_limits_of_codes_know_nothing_of_each_other():
@@ -92,12 +99,12 @@ def test_limits_of_codes_know_nothing_of_each_other():
         rows(range(3), biz_code=code)
 
     for code in (CODE, *others):
-        assert len(passing(as_limit(2, None), code=code).claims) == 2
+        assert len(passing(a_limit(2, None), code=code).claims) == 2
 
 
 def test_rows_of_a_dead_worker_count_until_it_is_rescued():
     rows(range(4))
-    limit = as_limit(2, None)
+    limit = a_limit(2, None)
     passing(limit, worker=8)
 
     assert passing(limit) == ([], inf)
@@ -113,20 +120,20 @@ def test_a_row_that_must_run_alone_passes_the_gate_too():
     def alone(free):
         return claim_alone(Claimer(WORKER), a_lane(), NOW, using="default")
 
-    assert pass_gate(CODE, as_limit(1, None), NOW, alone, using="default") == ([], inf)
-    assert len(pass_gate(CODE, as_limit(2, None), NOW, alone, using="default").claims) == 1
+    assert pass_gate(CODE, a_limit(1, None), NOW, alone, using="default") == ([], inf)
+    assert len(pass_gate(CODE, a_limit(2, None), NOW, alone, using="default").claims) == 1
 
 
 def test_what_is_paused_does_not_pass():
     rows(range(3))
     set_pause(Scope("", CODE), NOW, using="default")
 
-    assert passing(as_limit(2, "5/s")) == ([], 0.0)
+    assert passing(a_limit(2, "5/s")) == ([], 0.0)
 
 
 def test_a_claim_that_fails_leaves_the_gate_as_it_was():
     rows(range(3))
-    limit = as_limit(2, "1/m")
+    limit = a_limit(2, "1/m")
 
     def dies(free):
         claim(Claimer(WORKER), a_lane(), NOW, free, using="default", careful=True)
@@ -144,7 +151,7 @@ def test_a_claim_that_fails_leaves_the_gate_as_it_was():
 
 def test_starts_come_as_evenly_as_the_rate_says():
     rows(range(9))
-    limit = as_limit(None, "6/m")
+    limit = a_limit(None, "6/m")
 
     assert passing(limit) == (passing_claims(1), pytest.approx(10))
     assert passing(limit, now=later(9.75)) == ([], pytest.approx(0.25))
@@ -158,14 +165,14 @@ def passing_claims(count):
         def __eq__(self, other):
             return len(other) == count
 
-        __hash__ = None
+        __hash__ = None  # type: ignore[assignment]
 
     return Claims()
 
 
 def test_a_high_rate_lets_through_a_few_at_once():
     rows(range(99))
-    limit = as_limit(None, "1000/s")
+    limit = a_limit(None, "1000/s")
 
     claims, closed_for = passing(limit)
 
@@ -175,7 +182,7 @@ def test_a_high_rate_lets_through_a_few_at_once():
 
 def test_a_start_that_was_given_back_is_used_up():
     rows(range(3))
-    limit = as_limit(None, "1/s")
+    limit = a_limit(None, "1/s")
     (claimed,), _ = passing(limit)
 
     finish([Ended(claimed, GiveBack())], NOW, using="default")
@@ -199,21 +206,24 @@ def state_of_the_gate():
 
 def test_a_refund_leaves_the_gate_as_if_the_unused_starts_had_never_been():
     rows(range(60))
-    limit = as_limit(None, "1000/s")
+    limit = a_limit(None, "1000/s")
     through(limit, 1)
     before = through(limit, 8)
     after_eight = state_of_the_gate()
     Gate.objects.update(full_until=before.full_until)
     receipt = through(limit, 20)
     left = refund(receipt, 12, limit, using="default")
+    assert left is not None
     assert (state_of_the_gate(), left.starts) == (after_eight, 8)
-    assert refund(left, 8, limit, using="default").starts == 0
+    nothing = refund(left, 8, limit, using="default")
+    assert nothing is not None
+    assert nothing.starts == 0
     assert state_of_the_gate() == before.full_until
 
 
 def test_a_start_that_was_refunded_is_free_again():
     rows(range(3))
-    limit = as_limit(None, "1/d")
+    limit = a_limit(None, "1/d")
     receipt = through(limit)
     assert passing(limit).claims == []
     assert refund(receipt, 1, limit, using="default")
@@ -222,7 +232,7 @@ def test_a_start_that_was_refunded_is_free_again():
 
 def test_nothing_is_refunded_once_somebody_else_has_passed():
     rows(range(9))
-    limit = as_limit(None, "100/s")
+    limit = a_limit(None, "100/s")
     receipt = through(limit)
     through(limit)
     before = state_of_the_gate()
@@ -231,7 +241,7 @@ def test_nothing_is_refunded_once_somebody_else_has_passed():
 
 
 def test_a_gate_that_finds_nothing_to_claim_gives_nothing_out():
-    limit = as_limit(None, "1/m")
+    limit = a_limit(None, "1/m")
 
     assert passing(limit) == ([], 0.0)
     rows(range(2))
@@ -241,7 +251,7 @@ def test_a_gate_that_finds_nothing_to_claim_gives_nothing_out():
 
 def test_both_limits_hold():
     rows(range(9))
-    limit = as_limit(2, "6/m")
+    limit = a_limit(2, "6/m")
 
     assert [len(passing(limit, now=later(seconds)).claims) for seconds in (0, 5, 10, 20)] == [
         1,
@@ -257,7 +267,7 @@ def test_both_limits_hold():
 
 def test_a_closed_gate_is_found_so_without_a_lock(queries):
     rows(range(3))
-    limit = as_limit(1, "1/s")
+    limit = a_limit(1, "1/s")
     passing(limit)
 
     with queries() as captured:
@@ -273,7 +283,7 @@ def test_what_runs_is_counted_along_the_claim_index(queries):
     rows((f"owned {n}" for n in range(20)), status=Status.RUNNING)
 
     with queries() as captured:
-        passing(as_limit(1, None))
+        passing(a_limit(1, None))
 
     (count,) = [query["sql"] for query in captured if "COUNT" in query["sql"]][:1]
     assert "t_task_claim" in str(plan_of(count))
@@ -287,7 +297,7 @@ def test_what_runs_is_counted_along_the_claim_index(queries):
 @pytest.mark.parametrize("seed", range(3))
 def test_however_many_claim_at_once_no_more_run_than_may(elsewhere, seed):
     rows(range(150))
-    limit, most_seen = as_limit(5, None), []
+    limit, most_seen = a_limit(5, None), []
 
     def work(worker):
         random, done = Random(seed * 100 + worker), 0
@@ -310,7 +320,7 @@ def test_however_many_claim_at_once_no_more_run_than_may(elsewhere, seed):
 @pytest.mark.django_db(transaction=True)
 def test_however_many_claim_at_once_no_more_start_than_the_rate_says(elsewhere):
     rows(range(60))
-    limit = as_limit(None, "100/s")
+    limit = a_limit(None, "100/s")
 
     def work(worker):
         return sum(len(passing(limit, worker=worker).claims) for _ in range(20))
@@ -324,7 +334,7 @@ def test_however_many_claim_at_once_no_more_start_than_the_rate_says(elsewhere):
 @pytest.mark.django_db(transaction=True)
 def test_a_gate_that_somebody_holds_is_stepped_over(elsewhere):
     rows(range(3))
-    limit = as_limit(2, None)
+    limit = a_limit(2, None)
     passing(limit, most=1)
 
     with transaction.atomic():
@@ -345,7 +355,7 @@ def test_a_row_that_somebody_holds_is_stepped_over_too(elsewhere):
     rows(range(3))
     with transaction.atomic():
         assert table(biz_num="0").update(version=F("version")) == 1
-        other = elsewhere(passing, as_limit(2, None))
+        other = elsewhere(passing, a_limit(2, None))
         stepped_over = not has_one_writer("default") and other.result() is not None
 
     numbers = {claimed.biz_num for claimed in other.result().claims}
@@ -354,7 +364,7 @@ def test_a_row_that_somebody_holds_is_stepped_over_too(elsewhere):
 
 def test_a_conflict_at_the_commit_is_a_gate_that_somebody_else_has_passed(monkeypatch, dialect):
     rows(range(3))
-    limit = as_limit(2, "1/s")
+    limit = a_limit(2, "1/s")
     cause = OperationalError(1213, "Deadlock found")
     monkeypatch.setattr("django_tasks.store.gates.is_contention", lambda using, error: True)
 
@@ -375,7 +385,7 @@ def test_so_is_one_at_the_making_of_its_row(monkeypatch, dialect):
 
     with monkeypatch.context() as patch:
         patch.setattr(gates, "add_gate", conflicting)
-        claims, closed_for = passing(as_limit(2, None))
+        claims, closed_for = passing(a_limit(2, None))
 
     assert claims == []
     assert 0 < closed_for <= 1.5 * PASSING_SECONDS
@@ -383,7 +393,7 @@ def test_so_is_one_at_the_making_of_its_row(monkeypatch, dialect):
 
 def test_a_gate_that_was_written_behind_our_back_lets_nothing_through():
     rows(range(3))
-    limit = as_limit(2, None)
+    limit = a_limit(2, None)
     passing(limit, most=1)
 
     def overtaken(free):

@@ -23,7 +23,7 @@ from django_tasks.store import control, search
 from django_tasks.store.claim import Claimer, claim, claim_alone, owned_ids
 from django_tasks.store.claimed_rows import is_cancelled
 from django_tasks.store.debounce import Patience, debounce
-from django_tasks.store.finish import Ended, finish
+from django_tasks.store.finish import Ended, Finished, finish
 from django_tasks.store.lanes import Lane
 from django_tasks.store.rescue import DIED_ALONE, give_back_strays, rescue
 from django_tasks.store.upsert import NewTask, OnConflict, upsert, upsert_one
@@ -69,7 +69,7 @@ class Protocol(RuleBasedStateMachine):
         super().__init__()
         table().delete()
         self.reference = Reference()
-        self.second = 0
+        self.second: float = 0
         self.serial = 0
         self.workers: list[Worker] = []
         self.settled: list[Claimed] = []
@@ -129,10 +129,13 @@ class Protocol(RuleBasedStateMachine):
         self.no_two_times_are_equal()
         when = self.second + delay
         text = payload.dump(value, 1000)
-        return value, when, NewTask(*key, self.moment(when), text, *place, schedule)
+        (biz_code, biz_num), (queue, priority) = key, place
+        new = NewTask(biz_code, biz_num, self.moment(when), text, queue, priority, schedule)
+        return value, when, new
 
     def was_moved(self, key, mode, value, when, place, schedule=None):
-        moved = self.reference.add(key, mode.value, when, value, *place, schedule)
+        queue, priority = place
+        moved = self.reference.add(key, mode.value, when, value, queue, priority, schedule)
         if moved:
             self.was_added(key, value)
         return moved
@@ -207,6 +210,7 @@ class Protocol(RuleBasedStateMachine):
         assert done == {"cancelled": (1, 0), "cancelling": (0, 1), "not_found": (0, 0)}[result]
         self.wanted.pop(key, None)
         if result == "cancelled":
+            assert row is not None
             self.gone.add(row.id)
 
     # Workers
@@ -218,6 +222,10 @@ class Protocol(RuleBasedStateMachine):
         lanes = self.reference.lanes()
         return sorted(lane for lane in lanes if self.reference.due(lane, self.second, alone=alone))
 
+    def store_lane(self, lane):
+        queue, priority, biz_code = lane
+        return Lane(queue, priority, biz_code, self.now)
+
     def claim(self, data):
         worker = data.draw(st.sampled_from(self.living()))
         rivals = data.draw(st.sampled_from([1, 3]))
@@ -227,7 +235,7 @@ class Protocol(RuleBasedStateMachine):
         due = self.reference.due(lane, self.second, alone=False)
         taken = claim(
             Claimer(worker.id, rivals),
-            Lane(*lane, self.now),
+            self.store_lane(lane),
             self.now,
             limit,
             using=USING,
@@ -242,7 +250,7 @@ class Protocol(RuleBasedStateMachine):
         worker = data.draw(st.sampled_from(self.living()))
         lane = data.draw(st.sampled_from(self.due_lanes(alone=True)))
         due = self.reference.due(lane, self.second, alone=True)
-        taken = claim_alone(Claimer(worker.id, 2), Lane(*lane, self.now), self.now, using=USING)
+        taken = claim_alone(Claimer(worker.id, 2), self.store_lane(lane), self.now, using=USING)
         assert len(taken) == 1
         self.were_claimed(worker, taken, due, in_order=True)
 
@@ -253,10 +261,10 @@ class Protocol(RuleBasedStateMachine):
         row = self.reference.rows[key]
         lane = (row.queue, row.priority, key[0])
         if not self.reference.due(lane, self.second, alone=False):
-            nothing = claim(Claimer(worker.id, 3), Lane(*lane, self.now), self.now, 3, using=USING)
+            nothing = claim(Claimer(worker.id, 3), self.store_lane(lane), self.now, 3, using=USING)
             assert nothing == []
         if not self.reference.due(lane, self.second, alone=True):
-            nothing = claim_alone(Claimer(worker.id), Lane(*lane, self.now), self.now, using=USING)
+            nothing = claim_alone(Claimer(worker.id), self.store_lane(lane), self.now, using=USING)
             assert nothing == []
 
     def were_claimed(self, worker, taken, due, *, in_order):
@@ -309,18 +317,19 @@ class Protocol(RuleBasedStateMachine):
         return GiveBack(), "give back", {}
 
     def end(self, data, items):
-        ends, expected = [], {"as asked": set(), "handed over": set(), "lost": set()}
+        ends: list[Ended] = []
+        expected: dict[str, set[int]] = {"as asked": set(), "handed over": set(), "lost": set()}
         for item in items:
             outcome, kind, arguments = self.outcome(data, item)
             ends.append(Ended(item, outcome))
             known = self.made[item.id, item.version, item.worker_id]
-            result = self.reference.finish(known, kind, **arguments)
-            expected[result].add(item.id)
-            if result == "as asked":
+            told = self.reference.finish(known, kind, **arguments)
+            expected[told].add(item.id)
+            if told == "as asked":
                 assert (item.id, item.version) not in self.accepted
                 self.accepted.add((item.id, item.version))
         result = finish(ends, self.now, using=USING, careful=data.draw(st.booleans()))
-        assert result == (expected["handed over"], expected["lost"], set())
+        assert result == Finished(expected["handed over"], expected["lost"], set())
         self.settled += items
 
     def finish(self, data):
@@ -374,8 +383,11 @@ class Protocol(RuleBasedStateMachine):
             assert owned_ids(worker.id, using=USING) == mine
             for item in worker.held:
                 _, row = self.reference.by_id(item.id)
-                ours = row is not None and row.claimed_by == worker.id
-                running = ours and row.status != Status.CANCELLING
+                running = (
+                    row is not None
+                    and row.claimed_by == worker.id
+                    and row.status != Status.CANCELLING
+                )
                 assert is_cancelled(item, using=USING) == (not running)
 
     # What always holds

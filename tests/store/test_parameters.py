@@ -38,7 +38,16 @@ from django_tasks.store.pauses import Scope
 from django_tasks.store.upsert import OnConflict
 from django_tasks.store.workers import Peer, Registration
 from django_tasks.values.limits import as_limit
-from django_tasks.values.outcomes import Again, Done, Fail, GiveBack, Reschedule, Retry, Unsettled
+from django_tasks.values.outcomes import (
+    Again,
+    Done,
+    Fail,
+    GiveBack,
+    Outcome,
+    Reschedule,
+    Retry,
+    Unsettled,
+)
 from django_tasks.values.status import Status
 from tests.factories import (
     NOW,
@@ -209,7 +218,7 @@ def claiming(do: Caller, texts: Texts) -> None:
 
 def finishing(do: Caller, texts: Texts) -> None:
     retry = Retry(later(60), texts.error)
-    ends = [
+    ends: list[Outcome] = [
         *(Done(), retry, Fail(texts.error), Reschedule(later(60), texts.payload)),
         *(Again(later(60)), GiveBack(), Unsettled(retry)),
     ]
@@ -220,7 +229,7 @@ def finishing(do: Caller, texts: Texts) -> None:
     # The last but one was added again meanwhile: it is handed over.
     do(upsert.upsert, [new(texts, str(len(ends) - 2))], OnConflict.REPLACE, NOW)
     for careful in (False, True):
-        batch = [Ended(*end) for end in zip(claims, ends, strict=True)]
+        batch = [Ended(each, outcome) for each, outcome in zip(claims, ends, strict=True)]
         half = batch[: len(batch) // 2] if careful else batch[len(batch) // 2 :]
         assert not do(finish.finish, half, NOW, careful=careful).lost
     table().delete()
@@ -385,7 +394,7 @@ def test_each_mark_of_a_statement_has_its_value() -> None:
 def test_the_names_in_statements_are_those_of_the_models() -> None:
     models = (Task, TaskRun, WorkerRow, Pause, Gate, Lock)
     names = {model._meta.db_table for model in models} | {"savepoint"}
-    names |= {field.column for model in models for field in model._meta.concrete_fields}
+    names |= {str(field.column) for model in models for field in model._meta.concrete_fields}
     with recorded() as statements:
         everything(Texts.all(HOSTILE[0]))
     quote = re.escape(connection.ops.quote_name("x")[0])

@@ -3,7 +3,7 @@
 import pytest
 
 from django_tasks.store.claim import Claimer, claim, claim_alone
-from django_tasks.store.lanes import look
+from django_tasks.store.lanes import Look, look
 from django_tasks.store.pauses import Scope, pauses, set_pause, unset_pause
 from django_tasks.values.status import Status
 from tests.factories import CODE, NOW, WORKER, a_lane, a_row, in_utc, later, rows, state
@@ -48,7 +48,7 @@ def test_a_look_leaves_out_lanes_that_are_paused_and_says_so(scope):
 
     pause(scope)
 
-    assert look(using="default") == ([], {scope})
+    assert look(using="default") == Look([], frozenset({scope}))
 
 
 @pytest.mark.parametrize("scope", OTHERS)
@@ -57,13 +57,13 @@ def test_a_look_finds_what_another_pause_does_not_hold(scope):
 
     pause(scope)
 
-    assert look(using="default") == ([a_lane()], {scope})
+    assert look(using="default") == Look([a_lane()], frozenset({scope}))
 
 
 def test_a_look_at_an_empty_table_tells_of_pauses():
     pause(Scope("", CODE))
 
-    assert look(using="default") == ([], {Scope("", CODE)})
+    assert look(using="default") == Look([], frozenset({Scope("", CODE)}))
 
 
 @pytest.mark.parametrize("careful", [False, True], ids=["plain", "careful"])

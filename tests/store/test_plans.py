@@ -1,5 +1,7 @@
 """What the statements cost: indexes are used, and the number of statements does not grow."""
 
+from collections.abc import Callable
+
 import pytest
 from django.db import connection, transaction
 from django.db.models import Q
@@ -82,7 +84,11 @@ def plan_of(sql):
 
 def check_plan(sql, **allowed):
     plan = plan_of(sql)
-    check = {"sqlite": check_sqlite, "mysql": check_mysql, "postgresql": check_postgresql}
+    check: dict[str, Callable[..., None]] = {
+        "sqlite": check_sqlite,
+        "mysql": check_mysql,
+        "postgresql": check_postgresql,
+    }
     check[connection.vendor](plan, **allowed)
 
 

@@ -25,6 +25,7 @@ from django_tasks.values.outcomes import (
     Reschedule,
     Retry,
     Settled,
+    Told,
     Unsettled,
 )
 from django_tasks.values.runs import keeps
@@ -67,10 +68,11 @@ def test_a_line_is_stored_and_read_as_it_was_made() -> None:
 
 def test_the_words_for_outcomes_are_those_of_the_model() -> None:
     again = Again(later(9))
-    ends = [DONE, Done("skipped"), Reschedule(later(9)), Retry(later(9), "oh"), Fail("oh"), again]
-    assert {end.counts_as for end in (*ends, Unsettled(again), LOST, Died("oh"))} == set(
-        RunOutcome.values
-    )
+    ends: list[Told] = [
+        *(DONE, Done("skipped"), Reschedule(later(9)), Retry(later(9), "oh"), Fail("oh"), again),
+        *(Unsettled(again), LOST, Died("oh")),
+    ]
+    assert {end.counts_as for end in ends} == set(RunOutcome.values)
 
 
 @pytest.mark.parametrize(

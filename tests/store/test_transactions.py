@@ -1,5 +1,7 @@
 """What is repeated when somebody else was in the way, and what never is."""
 
+from typing import Any
+
 import pytest
 from django.db import (
     DatabaseError,
@@ -16,7 +18,7 @@ from django_tasks.store.transactions import is_contention, retried, write_transa
 from tests.conftest import DEADLINE
 from tests.factories import a_row, there_is
 
-CONTENTION = {
+CONTENTION: dict[str, list[tuple[object, ...]]] = {
     "mysql": [(1205, "Lock wait timeout exceeded"), (1213, "Deadlock found"), (1020, "Changed")],
     "sqlite": [("database is locked",), ("database table is locked",)],
 }
@@ -33,7 +35,8 @@ def contention_errors():
             errors.LockNotAvailable(),
         ]
     else:
-        error = connection.Database.OperationalError
+        driver: Any = connection
+        error = driver.Database.OperationalError
         causes = [error(*arguments) for arguments in CONTENTION[connection.vendor]]
     for cause in causes:
         wrapped = OperationalError(*cause.args)

@@ -4,7 +4,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from datetime import datetime, timedelta, timezone
-from typing import Any
+from typing import Any, cast
 
 from django.dispatch import Signal
 
@@ -21,6 +21,7 @@ from django_tasks.values.outcomes import GiveBack
 from django_tasks.worker.config import WorkerConfig
 from django_tasks.worker.coroutines import EventLoop
 from django_tasks.worker.execution import Runner
+from django_tasks.worker.executor import Executor
 from django_tasks.worker.membership import Membership
 from tests.factories import lanes
 
@@ -30,7 +31,7 @@ ERA = 3600.0
 
 
 def config(**wishes: Any) -> WorkerConfig:
-    values = {
+    values: dict[str, Any] = {
         "using": USING,
         "threads": 2,
         "batch_size": 100,
@@ -68,6 +69,11 @@ class Hands:
         self.at_work: list[Claimed] = []
         self.ended: list[Ended] = []
         self.stale = False
+
+    @property
+    def executor(self) -> Executor:
+        """Themselves, as the type that a poller asks for."""
+        return cast(Executor, self)
 
     def begin(self, count: int = 1) -> None:
         """Some free thread takes the next task."""
@@ -180,7 +186,8 @@ def handler(function: Callable[..., Any], biz_code: str = CODE, **attributes: An
     }
     plain = {name: value for name, value in attributes.items() if hasattr(value, "delay")}
     members = {"biz_code": biz_code, "handle": staticmethod(function), **methods, **plain}
-    return type("Handler", (TaskHandler,), members)()
+    made: TaskHandler = type("Handler", (TaskHandler,), members)()
+    return made
 
 
 @contextmanager

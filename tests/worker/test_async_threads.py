@@ -15,6 +15,7 @@ from asgiref.sync import SyncToAsync, async_to_sync, sync_to_async
 from django.db.backends.signals import connection_created
 
 from django_tasks.models import Task
+from django_tasks.store.connection import close_connections
 from django_tasks.worker import coroutines, own_thread
 from django_tasks.worker.coroutines import EventLoop
 from tests.waiting import DEADLINE, eventually
@@ -121,8 +122,14 @@ def test_all_calls_of_a_run_are_in_one_thread_and_no_other_run_is(loop: EventLoo
 
 
 def test_a_call_back_into_async_code_is_in_the_same_thread(loop: EventLoop) -> None:
+    async def again() -> Any:
+        return await ours()
+
+    def back() -> Any:
+        return async_to_sync(again)()
+
     async def work() -> tuple[Any, Any]:
-        return await ours(), await sync_to_async(lambda: async_to_sync(ours.__call__)())()
+        return await ours(), await sync_to_async(back)()
 
     first, second = loop.run(work(), DEADLINE)
     assert first is second
@@ -232,11 +239,11 @@ def test_no_connection_of_an_ended_run_is_left_open(
 def test_a_loop_that_has_ended_has_closed_the_connections_of_its_runs(
     loop: EventLoop, opened: list[Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    go_on, close = Event(), own_thread.close_connections
+    go_on = Event()
 
     def close_late() -> None:
         assert go_on.wait(DEADLINE)
-        close()
+        close_connections()
 
     monkeypatch.setattr(own_thread, "close_connections", close_late)
     loop.run(counted(), None)

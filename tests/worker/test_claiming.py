@@ -47,7 +47,7 @@ class Claimer:
         self.membership = membership or joined()
         self.hands = Hands(runner(self.membership), size)
         self.finisher = Finisher(self.config)
-        self.claiming = Claiming(self.config, self.membership, self.hands, self.finisher)
+        self.claiming = Claiming(self.config, self.membership, self.hands.executor, self.finisher)
 
     def claim(self, careful: bool = False) -> float:
         return self.claiming.claim(careful=careful)
@@ -192,7 +192,8 @@ def test_its_claim_is_sent_as_long_before_as_claims_take_and_it_starts_on_time(
     when = ahead(60)
     time = Standing(monkeypatch)
     claimer = Claimer()
-    clock = claimer.membership.clock = Clock(ClockReading(ago(0), 0.0), time)
+    clock: Clock = Clock(ClockReading(ago(0), 0.0), time)
+    claimer.membership.clock = clock
     claim = store.claim
     begun: list[datetime] = []
 

@@ -31,7 +31,7 @@ pytestmark = [
     pytest.mark.usefixtures("embedded_workers"),
 ]
 
-QUICK = {"poll_interval": 0.05, "threads": 4}
+QUICK: dict[str, Any] = {"poll_interval": 0.05, "threads": 4}
 
 
 class Gate:

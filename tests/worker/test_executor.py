@@ -10,6 +10,7 @@ import pytest
 from django.core.exceptions import ImproperlyConfigured
 from django.db import OperationalError, connections
 
+from django_tasks.host.clocks import ticks
 from django_tasks.store.finish import Ended
 from django_tasks.values.claimed import Claimed
 from django_tasks.values.outcomes import Done, GiveBack
@@ -34,11 +35,30 @@ def done(claimed: Claimed) -> Ended:
     return Ended(claimed, Done())
 
 
+class Runs:
+    """Stands in for a runner; none of its runs crashes."""
+
+    def __init__(self, run: Callable[[Claimed], Ended] = done) -> None:
+        self._run = run
+
+    def __call__(self, claimed: Claimed) -> Ended:
+        return self._run(claimed)
+
+    def crashed(self, claimed: Claimed) -> Ended:
+        raise AssertionError(f"The run of {claimed} has crashed")
+
+
+def collected(executor: Executor, ends: list[Ended]) -> int:
+    """The number of ends, with those that have come since."""
+    ends.extend(executor.collect())
+    return len(ends)
+
+
 @contextmanager
 def working(
     threads: int, run: Callable[[Claimed], Ended] = done, wake: Callable[[], Any] = lambda: None
 ) -> Iterator[Executor]:
-    executor = Executor(threads, run, wake)
+    executor = Executor(threads, Runs(run), wake)
     executor.start()
     try:
         yield executor
@@ -65,7 +85,7 @@ def test_everything_submitted_runs_once_and_is_collected_once() -> None:
     with working(4) as executor:
         executor.submit(claims(200))
         ends: list[Ended] = []
-        eventually(lambda: ends.extend(executor.collect()) or len(ends) >= 200, "200 ends")
+        eventually(lambda: collected(executor, ends) >= 200, "200 ends")
         assert sorted(end.claimed.id for end in ends) == list(range(200))
         assert executor.collect() == []
         assert executor.is_idle()
@@ -95,7 +115,7 @@ def test_a_connection_that_complains_about_being_closed_costs_no_thread_and_no_e
     with working(1) as executor:
         executor.submit(claims(3))
         ends: list[Ended] = []
-        eventually(lambda: ends.extend(executor.collect()) or len(ends) >= 3, "three ends")
+        eventually(lambda: collected(executor, ends) >= 3, "three ends")
 
 
 def test_every_end_wakes_the_poller_after_it_can_be_collected() -> None:
@@ -114,7 +134,7 @@ def test_a_task_never_waits_behind_a_slow_one_while_a_thread_is_free() -> None:
         eventually(lambda: gate.inside, "the slow one runs")
         executor.submit(claims(20)[1:])
         ends: list[Ended] = []
-        eventually(lambda: ends.extend(executor.collect()) or len(ends) == 19, "19 quick ends")
+        eventually(lambda: collected(executor, ends) == 19, "19 quick ends")
         assert [each.id for each, _ in executor.running()] == [0]
         assert not executor.is_idle()
         gate.open.set()
@@ -131,25 +151,25 @@ def test_what_no_thread_has_started_can_be_taken_back_and_runs_nowhere() -> None
         assert not executor.has_waiting()
         gate.open.set()
         ends: list[Ended] = []
-        eventually(lambda: ends.extend(executor.collect()) or len(ends) == 2, "two ends")
+        eventually(lambda: collected(executor, ends) == 2, "two ends")
     assert {each.id for each in gate.inside} == {0, 1}
 
 
 def test_running_tells_what_runs_and_since_when() -> None:
     gate = Gate()
     with working(3, gate) as executor:
-        before = module.ticks()
+        before = ticks()
         executor.submit(claims(2))
         eventually(lambda: len(gate.inside) == 2, "two run")
         running = executor.running()
         assert sorted(each.id for each, _ in running) == [0, 1]
-        assert all(before <= since <= module.ticks() for _, since in running)
+        assert all(before <= since <= ticks() for _, since in running)
         gate.open.set()
         eventually(lambda: not executor.running(), "nothing runs")
 
 
 def test_mending_leaves_threads_alone_that_live_or_are_not_started_or_are_to_end() -> None:
-    idle = Executor(2, done, lambda: None)
+    idle = Executor(2, Runs(), lambda: None)
     idle.mend()
     assert [thread.ident for thread in idle._threads] == [None, None]
     with working(2) as executor:
@@ -172,12 +192,12 @@ def test_in_place_of_a_poller_that_hangs_the_buffer_ends_as_given_back() -> None
         assert [(end.claimed.id, end.outcome) for end in ends] == [(1, GiveBack()), (2, GiveBack())]
         assert executor.known() == {(0, 1)}
         gate.open.set()
-        eventually(lambda: ends.extend(executor.collect()) or len(ends) == 3, "the end of the run")
+        eventually(lambda: collected(executor, ends) == 3, "the end of the run")
         assert executor.is_idle()
 
 
 def test_claims_that_were_found_nowhere_are_no_longer_expected() -> None:
-    executor = Executor(1, done, lambda: None)
+    executor = Executor(1, Runs(), lambda: None)
     executor.submit(claims(2))
     executor._buffer.clear()  # a defect loses them
     assert not executor.is_idle()
@@ -199,7 +219,7 @@ def test_closing_lets_what_was_submitted_end_first() -> None:
 
 
 def test_joining_what_was_never_started_returns() -> None:
-    executor = Executor(2, done, lambda: None)
+    executor = Executor(2, Runs(), lambda: None)
     executor.close()
     executor.join()
     assert executor.is_idle()
@@ -230,7 +250,7 @@ def an_executor(threads: int, clock: Clock, seconds: float) -> Executor:
         clock.now += seconds
         return done(claimed)
 
-    return Executor(threads, run, lambda: None)
+    return Executor(threads, Runs(run), lambda: None)
 
 
 def run_some(executor: Executor, count: int) -> None:
@@ -239,9 +259,9 @@ def run_some(executor: Executor, count: int) -> None:
     assert len(executor.collect()) == count
 
 
-def start_one(executor: Executor) -> None:
+def start_one(executor: Executor, clock: Clock) -> None:
     """Have the next task run, and go on running."""
-    executor._running[0] = module.Running(executor._buffer.popleft(), module.ticks())
+    executor._running[0] = module.Running(executor._buffer.popleft(), clock())
 
 
 def test_before_anything_is_known_there_is_room_for_the_threads_only(clock: Clock) -> None:
@@ -281,7 +301,7 @@ def test_a_run_that_is_still_under_way_counts_by_its_age(clock: Clock) -> None:
     executor = an_executor(2, clock, 0.001)
     run_some(executor, 10)
     executor.submit(claims(1))
-    start_one(executor)
+    start_one(executor, clock)
     assert executor.room(500) == 2 + 4 - 1
     clock.now += 5
     assert executor.room(500) == 1
@@ -294,7 +314,7 @@ def test_ends_that_were_not_collected_yet_show_that_tasks_are_quick(clock: Clock
     last = executor._buffer.pop()
     executor._run_all(0)
     executor._buffer.append(last)
-    start_one(executor)
+    start_one(executor, clock)
     assert executor.room(500) == 2 + 4 - 1
 
 
@@ -311,7 +331,7 @@ def test_what_is_in_hand_takes_up_room(clock: Clock) -> None:
     executor = an_executor(4, clock, 0.001)
     executor.submit(claims(3))
     assert executor.room(500) == 1
-    start_one(executor)
+    start_one(executor, clock)
     assert executor.room(500) == 1
     executor.submit(claims(3))
     assert executor.room(500) == 0
@@ -320,7 +340,7 @@ def test_what_is_in_hand_takes_up_room(clock: Clock) -> None:
 def test_a_buffer_that_no_thread_gets_to_is_stale_after_a_while(clock: Clock) -> None:
     executor = an_executor(1, clock, 0.001)
     executor.submit(claims(2))
-    start_one(executor)
+    start_one(executor, clock)
     clock.now += module.STALE_SECONDS - 0.01
     assert not executor.is_stale()
     clock.now += 0.02

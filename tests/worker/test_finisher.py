@@ -31,6 +31,7 @@ from django_tasks.values.outcomes import (
 )
 from django_tasks.values.runs import line_of
 from django_tasks.values.status import Status
+from django_tasks.wakeup import wake
 from django_tasks.worker import finisher as module
 from django_tasks.worker.finisher import Finisher
 from tests.factories import NOW, WORKER, a_lane, rows
@@ -75,7 +76,7 @@ def status(number: int) -> Status | None:
 
 def test_each_outcome_changes_its_row_as_the_protocol_says() -> None:
     finisher, claims = holding(6)
-    outcomes = [
+    outcomes: list[Outcome] = [
         Done(),
         Reschedule(NEXT, '{"page": 2}'),
         Retry(NEXT, "once"),
@@ -302,9 +303,13 @@ def test_two_ends_of_one_row_are_told_apart(late: Again | Retry, outcome: Outcom
     (again,) = claimed(first[0].worker_id)
     assert again.id == first[0].id
     finisher.hold([again])
-    ends = [(first[0], Unsettled(late)), (first[1], Retry(NEXT, "x")), (again, outcome)]
+    ends = [
+        Ended(first[0], Unsettled(late)),
+        Ended(first[1], Retry(NEXT, "x")),
+        Ended(again, outcome),
+    ]
     with heard(signals.task_lost) as lost:
-        finisher.add(Ended(*end) for end in ends)
+        finisher.add(ends)
         finisher.write(now(), careful=False)
     assert not lost
     assert finisher.is_empty()
@@ -602,7 +607,7 @@ def test_what_was_given_back_is_offered_to_other_workers_once_it_is_written(
         assert status(0) is status(1) is Status.PENDING
         offers.append(tasks)
 
-    monkeypatch.setattr(module.wake, "offer", offer)
+    monkeypatch.setattr(wake, "offer", offer)
     finisher, claims = holding(2)
     finisher.give_back(claims)
     assert not offers

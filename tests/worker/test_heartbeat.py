@@ -92,6 +92,9 @@ class Scene:
     def _wake(self) -> None:
         self.woken += 1
 
+    def has_joined(self) -> bool:
+        return self.heartbeat.joined
+
     def step(self) -> float:
         """One turn of the thread, here."""
         return self.heartbeat._guardedly(self.heartbeat.cycle)
@@ -119,7 +122,7 @@ def test_it_joins_first_and_then_sends_heartbeats_each_of_which_is_news(scene: S
         assert scene.woken == turn
     beat = ("running", {"done": 3})
     assert scene.place.calls == ["join", beat, beat]
-    assert scene.heartbeat.joined
+    assert scene.has_joined()
 
 
 def test_before_its_time_none_is_sent(scene: Scene) -> None:
@@ -209,11 +212,11 @@ def test_until_it_has_joined_it_tells_of_a_database_that_does_not_answer(
 ) -> None:
     scene.place.errors = [OperationalError("refused") for _ in range(3)]
     assert all(0 < scene.step() <= LEASE * RETRY_SHARE for _ in range(3))
-    assert not scene.heartbeat.joined
+    assert not scene.has_joined()
     (line,) = [each.getMessage() for each in caplog.records]
     assert line.startswith("Database default does not answer (OperationalError: refused); trying")
     scene.step()
-    assert scene.heartbeat.joined
+    assert scene.has_joined()
     assert "is back after" in caplog.text
 
 
@@ -249,7 +252,7 @@ def test_a_poller_that_hangs_is_said_once_and_relieved_at_each_heartbeat(
 @pytest.fixture
 def running(scene: Scene) -> Iterator[Scene]:
     scene.heartbeat.start()
-    eventually(lambda: scene.heartbeat.joined, "it joins")
+    eventually(scene.has_joined, "it joins")
     yield scene
     scene.place.errors = []
     scene.heartbeat.stop(leave=False)

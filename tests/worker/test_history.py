@@ -12,6 +12,7 @@ from django_tasks import signals
 from django_tasks.client.queries import get_runs
 from django_tasks.models import Task, TaskRun
 from django_tasks.store import runs
+from django_tasks.store.finish import finish
 from django_tasks.values.status import RunOutcome
 from django_tasks.worker import finisher
 from django_tasks.worker.poller import Poller
@@ -42,7 +43,7 @@ class World:
         self.ticks = Ticks()
         self.membership = joined(self.ticks)
         self.hands = Hands(runner(self.membership), 4)
-        self.poller = Poller(config(), self.membership, self.hands)
+        self.poller = Poller(config(), self.membership, self.hands.executor)
 
     def work(self) -> None:
         """Claim, run, write the ends."""
@@ -172,11 +173,10 @@ def test_a_run_that_lost_its_claim_is_told(register: Register, atomic: bool) -> 
 def test_of_an_end_whose_answer_was_lost_there_is_one_line(
     register: Register, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    written = finisher.finish
 
     def unanswered(*args: Any, **kwargs: Any) -> Any:
-        monkeypatch.setattr(finisher, "finish", written)
-        written(*args, **kwargs)
+        monkeypatch.setattr(finisher, "finish", finish)
+        finish(*args, **kwargs)
         raise OperationalError("gone away")
 
     register(bad, max_attempts=1)

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from datetime import timedelta
+from functools import partial
 from threading import Event, Thread
 from time import monotonic
 from typing import Any
@@ -74,6 +75,10 @@ def held_in_a_view(biz_num: str) -> Iterator[None]:
     assert errors == []
 
 
+def has_gone(biz_num: str, biz_code: str) -> bool:
+    return row(biz_num, biz_code) is None
+
+
 def test_a_locked_running_row_stops_neither_the_heartbeat_nor_the_ends_of_others(
     register: Register,
 ) -> None:
@@ -97,10 +102,7 @@ def test_a_locked_running_row_stops_neither_the_heartbeat_nor_the_ends_of_others
         end, rounds = monotonic() + 1.5 * lease + 1, 0
         while monotonic() < end:
             added(str(rounds), "other")
-            eventually(
-                lambda number=str(rounds): row(number, "other") is None,
-                f"the end of task {rounds}",
-            )
+            eventually(partial(has_gone, str(rounds), "other"), f"the end of task {rounds}")
             rounds += 1
         found = WorkerRow.objects.get()
         assert found.pk == worker.pk, "it was taken for dead, or has given itself up"

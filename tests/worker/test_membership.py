@@ -13,7 +13,7 @@ from django_tasks.client.control import cancel_task, pause_task
 from django_tasks.client.queries import get_runs
 from django_tasks.models import Task, WorkerRow
 from django_tasks.store import rescue as rescue_store
-from django_tasks.store import workers
+from django_tasks.store import runs, workers
 from django_tasks.store.workers import Peer
 from django_tasks.values.status import Status
 from django_tasks.worker import membership as membership_module
@@ -608,7 +608,7 @@ def test_a_history_that_takes_no_line_keeps_nobody_from_a_rescue(
         if lines:
             raise DatabaseError("permission denied for table t_task_run")
 
-    monkeypatch.setattr(rescue_store.runs, "write", refuse)
+    monkeypatch.setattr(runs, "write", refuse)
     dead = worker_row(lease=1)
     added()
     claimed(dead.pk)
@@ -766,7 +766,7 @@ def test_strays_are_given_back_as_they_were_and_the_held_stay(judge: Membership)
     for number in range(4):
         added(str(number))
     claims = claimed(judge.worker_id, limit=4)
-    held = [each.id for each in claims if each.biz_num == "0"]
+    held = {each.id for each in claims if each.biz_num == "0"}
     cancel_task("job", "2")
     pause_task("job", "3")
     assert give_back_strays(judge, held, using=USING) == 3

@@ -1,6 +1,7 @@
 """Messages to receivers and log handlers: in order, in another thread, and nobody waits."""
 
 from collections.abc import Iterator
+from functools import partial
 from threading import Event, current_thread
 from typing import Any
 
@@ -40,8 +41,12 @@ def gate(notifier: Notifier) -> Iterator[Event]:
 
 def test_messages_are_delivered_in_order_in_one_other_thread(notifier: Notifier) -> None:
     seen: list[tuple[int, str]] = []
+
+    def note(number: int) -> None:
+        seen.append((number, current_thread().name))
+
     for number in range(100):
-        notifier.post(lambda number=number: seen.append((number, current_thread().name)))
+        notifier.post(partial(note, number))
     eventually(lambda: len(seen) == 100, "100 messages")
     assert seen == [(number, NAME) for number in range(100)]
 
@@ -77,7 +82,7 @@ def test_messages_without_room_are_dropped_counted_and_said_once(
     monkeypatch.setattr(module, "CAPACITY", 3)
     seen: list[int] = []
     for number in range(8):
-        notifier.post(lambda number=number: seen.append(number))
+        notifier.post(partial(seen.append, number))
     gate.set()
     eventually(lambda: len(seen) == 3, "those that had room")
     assert notifier.close(DEADLINE)
@@ -112,7 +117,7 @@ def test_a_signal_is_sent_with_its_facts_and_a_receiver_that_raises_stops_no_oth
 def test_a_close_delivers_what_waits(notifier: Notifier, gate: Event) -> None:
     seen: list[int] = []
     for number in range(10):
-        notifier.post(lambda number=number: seen.append(number))
+        notifier.post(partial(seen.append, number))
     gate.set()
     assert notifier.close(DEADLINE)
     assert seen == list(range(10))

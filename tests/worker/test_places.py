@@ -105,5 +105,5 @@ def test_a_coroutine_that_has_ended_is_at_its_end() -> None:
         pass
 
     ended = nothing()
-    asyncio.run(ended)  # type: ignore[arg-type]
+    asyncio.run(ended)
     assert place_of(ended) == "its end"

@@ -1,5 +1,6 @@
 """How many processes ``starttask`` starts when nobody says."""
 
+import os
 from typing import Any
 
 import pytest
@@ -16,7 +17,7 @@ BEST = 1 if ON_SQLITE else 2
 def test_two_fit_a_server_and_one_fits_sqlite_or_a_single_core(
     cores: int | None, count: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(processes.os, "cpu_count", lambda: cores)
+    monkeypatch.setattr(os, "cpu_count", lambda: cores)
     assert processes.fitting_processes([USING]) == count
 
 
@@ -36,7 +37,7 @@ def test_who_says_it_decides(
     flags: dict[str, Any], setting: dict[str, int], count: int, settings: Any, monkeypatch: Any
 ) -> None:
     settings.DJANGO_TASKS = setting
-    monkeypatch.setattr(processes.os, "cpu_count", lambda: 8)
+    monkeypatch.setattr(os, "cpu_count", lambda: 8)
     parser = starttask.Command().create_parser("manage.py", "starttask")
     options = vars(parser.parse_args([])) | flags
     assert starttask._configs(options)[1] == count

@@ -433,7 +433,7 @@ def test_a_row_may_have_its_own_number_of_attempts(register: Register) -> None:
     runs = Runs(register, fail, backoff=0)
     added(when=ago(60), schedule=f"{hourly()} | attempts 2")
     assert isinstance(runs.run(), Retry)
-    assert runs.run().counts_as == "failed"  # type: ignore[union-attr]
+    assert runs.run().counts_as == "failed"
 
 
 def test_a_row_may_have_its_own_timeout(register: Register, caplog: Any) -> None:

@@ -204,7 +204,7 @@ def work(repeat: int = 3) -> None:
     membership, wishes = joined(), config()
     hands = Hands(runner(membership), 50)
     finisher = Finisher(wishes)
-    claiming = Claiming(wishes, membership, hands, finisher)
+    claiming = Claiming(wishes, membership, hands.executor, finisher)
     for _ in range(repeat):
         claiming.claim(careful=False)
         hands.work()

@@ -19,6 +19,10 @@ from django_tasks.worker.config import WorkerConfig
 class Uwsgi(ModuleType):
     """As much of uWSGI's module as a process sees of it."""
 
+    master: int
+    worker: int
+    post_fork_hook: Callable[[], None]
+
     def __init__(self, *, master: int = 0, worker: int = 0, threads: int = 1) -> None:
         super().__init__("uwsgi")
         self.has_threads = threads

@@ -1,3 +1,5 @@
+from typing import ClassVar
+
 from django.db import models
 
 
@@ -10,6 +12,9 @@ class Effect(models.Model):
     hop = models.IntegerField()
     task_id = models.BigIntegerField()
     version = models.IntegerField()
+
+    # Written out: the settings that types are checked with do not have this application.
+    objects: ClassVar[models.Manager["Effect"]] = models.Manager()
 
     class Meta:
         db_table = "faults_effect"
