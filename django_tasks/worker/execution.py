@@ -205,7 +205,13 @@ class Runner:
 
     def crashed(self, claimed: Claimed) -> Ended:
         """The end of a run that let an exception through, or whose thread has died."""
-        return Ended(claimed, self._after_defect(claimed, CRASHED))
+        outcome = self._after_defect(claimed, CRASHED)
+        if not keeps(terms_for(claimed.biz_code).kept, outcome, ""):
+            return Ended(claimed, outcome)
+        now, worker = self._membership.clock.now(), self._membership.name
+        # Its start is not known any more: that of its claim is as good.
+        line = line_of(claimed, outcome, claimed.claim_time, now, worker=worker, missed="")
+        return Ended(claimed, outcome, line=line)
 
     def _after_defect(self, claimed: Claimed, text: str) -> Retry | Fail:
         allowed = attempts_of(claimed.schedule, terms_for(claimed.biz_code).max_attempts)

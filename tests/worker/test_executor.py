@@ -71,6 +71,24 @@ def test_everything_submitted_runs_once_and_is_collected_once() -> None:
         assert executor.is_idle()
 
 
+def test_a_run_that_lets_an_exception_through_is_told_of_and_ends_as_crashed(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    class Broken:
+        def __call__(self, claimed: Claimed) -> Ended:
+            raise OSError("Invalid argument")
+
+        def crashed(self, claimed: Claimed) -> Ended:
+            return done(claimed)
+
+    with working(1, Broken()) as executor:
+        executor.submit(claims(1))
+        ends: list[Ended] = []
+        eventually(lambda: ends.extend(executor.collect()) or ends, "the end of the run")
+    assert [end.claimed.id for end in ends] == [0]
+    assert "The run of job/0 failed outside its handler" in caplog.text
+
+
 def test_one_thread_runs_claims_in_the_order_of_their_submission() -> None:
     order: list[int] = []
 
