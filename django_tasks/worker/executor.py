@@ -219,6 +219,7 @@ class Executor:
             try:
                 ended = self._run(claimed)
             except BaseException:  # noqa: BLE001 - else the row would be held for ever
+                logs.run_failed(claimed)
                 ended = self._run.crashed(claimed)
             _tidy(own)
             # In this order: a claim that is in neither place would look lost.

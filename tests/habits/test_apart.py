@@ -4,6 +4,7 @@ A row that is run apart is innocent as a rule. So nothing may fail it that
 would not fail it in the worker.
 """
 
+import errno
 import json
 import os
 import signal
@@ -11,6 +12,7 @@ import subprocess
 import sys
 import tempfile
 import threading
+import time
 from collections.abc import Callable
 from concurrent.futures import Future
 from datetime import datetime, timezone
@@ -146,6 +148,21 @@ def test_a_thread_that_it_leaves_behind_goes_on_and_holds_up_nobody(
 
 def test_a_crash_after_the_end_of_the_run_is_none_of_the_run(apart: Apart) -> None:
     assert apart("crashes_at_exit").outcome == Done()
+
+
+@pytest.mark.parametrize("does", ["tells", "leaves_a_thread"])
+def test_its_end_counts_also_where_nobody_can_sleep(
+    apart: Apart, place: Place, monkeypatch: pytest.MonkeyPatch, does: str
+) -> None:
+    """As under libfaketime, where sleep() raises: subprocess waits by it for the process."""
+
+    def refuse(seconds: float) -> None:
+        raise OSError(errno.EINVAL, "Invalid argument")
+
+    monkeypatch.setattr(time, "sleep", refuse)
+    assert apart(does).outcome == Done()
+    place.let_go()
+    eventually(lambda: not lingering(), "its process has ended")
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])

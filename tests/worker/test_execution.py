@@ -459,6 +459,28 @@ def test_nothing_starts_here_once_the_lease_is_over_because_no_process_could_be_
     assert runs == []
 
 
+def test_a_run_that_crashed_leaves_its_line_in_the_history(
+    register: Register, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An exception that nobody foresaw, around the run itself, is a failed attempt like another."""
+
+    def fail(*args: Any, **kwargs: Any) -> None:
+        raise RuntimeError("can't start new thread")
+
+    register(lambda task: None, max_attempts=1)
+    membership = joined()
+    added()
+    (claim,) = claimed(membership.worker_id)
+    monkeypatch.setattr(execution, "run_apart", fail)
+    suspect, run_it = claim._replace(rescues=2), runner(membership)
+    with pytest.raises(RuntimeError):
+        run_it(suspect)
+    end = run_it.crashed(suspect)
+    assert isinstance(end.outcome, Fail)
+    assert end.line is not None
+    assert (end.line.outcome, end.line.worker) == ("failed", membership.name)
+
+
 def test_a_suspect_whose_process_got_no_connection_counts_for_nothing_and_comes_later(
     register: Register, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -58,7 +58,7 @@ def collected(executor: Executor, ends: list[Ended]) -> int:
 def working(
     threads: int, run: Callable[[Claimed], Ended] = done, wake: Callable[[], Any] = lambda: None
 ) -> Iterator[Executor]:
-    executor = Executor(threads, Runs(run), wake)
+    executor = Executor(threads, run if isinstance(run, Runs) else Runs(run), wake)
     executor.start()
     try:
         yield executor
@@ -89,6 +89,24 @@ def test_everything_submitted_runs_once_and_is_collected_once() -> None:
         assert sorted(end.claimed.id for end in ends) == list(range(200))
         assert executor.collect() == []
         assert executor.is_idle()
+
+
+def test_a_run_that_lets_an_exception_through_is_told_of_and_ends_as_crashed(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    class Crashing(Runs):
+        def crashed(self, claimed: Claimed) -> Ended:
+            return done(claimed)
+
+    def run(claimed: Claimed) -> Ended:
+        raise OSError("Invalid argument")
+
+    with working(1, Crashing(run)) as executor:
+        executor.submit(claims(1))
+        ends: list[Ended] = []
+        eventually(lambda: collected(executor, ends) == 1, "the end of the run")
+    assert [end.claimed.id for end in ends] == [0]
+    assert "The run of job/0 failed outside its handler" in caplog.text
 
 
 def test_one_thread_runs_claims_in_the_order_of_their_submission() -> None:

@@ -43,6 +43,8 @@ SET_UP_SECONDS = 60.0
 GLANCE_SECONDS = 0.5
 # How long a slot waits for a process whose run has ended: it may have to send what it has logged.
 LINGER_SECONDS = 2.0
+# Between two looks if it has ended.
+PAUSE_SECONDS = 0.01
 CHUNK = 65_536
 
 
@@ -156,11 +158,22 @@ class _Process:
 
     def ended(self, seconds: float | None = None) -> str:
         """Wait for its end, and say what it was; after ``seconds`` it is killed."""
-        try:
-            return _cause(self._process.wait(seconds))
-        except subprocess.TimeoutExpired:
+        if seconds is not None and not self._ends_in(seconds):
             self._process.kill()
             return f"it took longer than {SET_UP_SECONDS:g} s"
+        return _cause(self._process.wait())
+
+    def _ends_in(self, seconds: float) -> bool:
+        """Wait up to ``seconds`` for its end.
+
+        By an Event: ``wait`` with a timeout sleeps, and sleep() raises under some false clocks.
+        """
+        end = ticks() + seconds
+        while self._process.poll() is None:
+            if ticks() > end:
+                return False
+            threading.Event().wait(PAUSE_SECONDS)
+        return True
 
     def see_off(self) -> None:
         """Leave it to its end. Threads that the handler has left there go on, as they would here.
@@ -169,13 +182,11 @@ class _Process:
         """
         if not self._has_claim:
             self._process.kill()
-        try:
-            self._process.wait(LINGER_SECONDS)
-        except subprocess.TimeoutExpired:
+        if self._ends_in(LINGER_SECONDS):
+            self._close()
+        else:
             name = f"django_tasks-apart-{self._process.pid}"
             threading.Thread(target=self._close, name=name, daemon=True).start()
-        else:
-            self._close()
 
     def _close(self) -> None:
         with suppress(BrokenPipeError), self._process:
