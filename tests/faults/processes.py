@@ -12,6 +12,8 @@ from typing import Any
 
 from devtools import CHECKOUT
 
+SHARED_MEMORY = Path("/dev/shm")  # noqa: S108
+
 
 def faketime() -> str:
     """The library that gives a process a clock of its own; empty if it is not installed."""
@@ -111,3 +113,6 @@ class Worker:
         with suppress(ProcessLookupError):
             os.killpg(self.pid, signal.SIGKILL)
         self._process.wait()
+        # A process that is killed leaves those of its false clock.
+        for name in (f"faketime_shm_{self.pid}", f"sem.faketime_sem_{self.pid}"):
+            (SHARED_MEMORY / name).unlink(missing_ok=True)
