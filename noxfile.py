@@ -35,6 +35,7 @@ WITHOUT_DATABASE = (
     "tests/test_benchmarks.py",
     "tests/test_demo.py",
     "tests/test_servers.py",
+    "tests/test_setup.py",
     "tests/test_simulation.py",
 )
 

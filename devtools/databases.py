@@ -4,6 +4,7 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+from devtools.messages import Problem
 from devtools.servers.command import is_running, servers
 from devtools.servers.places import RUNTIME
 from devtools.setup.venv import left_out
@@ -21,12 +22,12 @@ SITES = {
 def chosen(variable: str) -> list[str]:
     """The databases that a variable of the environment names; all of them without it.
 
-    Raises ValueError for a name that is none of a database.
+    Raises Problem for a name that is none of a database.
     """
     names = os.environ.get(variable, " ".join(TITLES)).split()
     for name in names:
         if name not in TITLES:
-            raise ValueError(f"{variable} names {name}, but there are only {', '.join(TITLES)}.")
+            raise Problem(f"{variable} names {name}, but there are only {', '.join(TITLES)}.")
     return names
 
 

@@ -38,7 +38,7 @@ def main() -> int:
             for database in there("DATABASES"):
                 servers.enter_context(private(database))
             return _nox(sys.argv[1:])
-    except Problem as problem:
+    except (Problem, RuntimeError) as problem:  # the latter: a server that did not start
         say(str(problem))
         return 1
     except KeyboardInterrupt:

@@ -1,0 +1,86 @@
+"""The tools that make the environment and choose the databases."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from devtools import CHECKOUT, databases
+from devtools.messages import Problem
+from devtools.setup import cli, debian, python, venv
+
+
+@pytest.fixture(autouse=True)
+def _everything_is_there(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(venv, "LEFT_OUT", tmp_path / "left-out.json")
+    for name in ("DATABASES", "REQUIRE_ALL_DATABASES"):
+        monkeypatch.delenv(name, raising=False)
+
+
+def test_all_databases_are_there_unless_somebody_says_otherwise(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    assert databases.there("DATABASES") == ["sqlite", "mariadb", "postgresql"]
+    monkeypatch.setenv("DATABASES", "mariadb sqlite")
+    assert databases.there("DATABASES") == ["sqlite", "mariadb"]
+    assert databases.why_not("postgresql", "DATABASES") == "DATABASES does not name it"
+
+
+def test_a_database_that_does_not_exist_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("DATABASES", "sqlite oracle")
+    with pytest.raises(Problem, match="DATABASES names oracle, but there are only sqlite, "):
+        databases.there("DATABASES")
+
+
+def test_the_reason_why_a_database_is_left_out_names_the_packages() -> None:
+    missing = {
+        "mariadb": ["mariadb-server-core"],
+        "mysqlclient": ["gcc"],
+        "PgBouncer": ["pgbouncer"],
+    }
+    venv.keep_left_out(cli._reasons(missing))
+    assert databases.there("DATABASES") == ["sqlite", "postgresql"]
+    assert databases.why_not("mariadb", "DATABASES") == (
+        "not installed: mariadb-server-core (for mariadb), gcc (for mysqlclient)"
+    )
+    assert venv.left_out()["PgBouncer"] == "not installed: pgbouncer (for PgBouncer)"
+
+
+def test_each_missing_package_is_named_once_and_apart_from_what_no_package_brings() -> None:
+    missing = {"a": ["gcc", "Python.h for /opt/python"], "b": ["gcc", "libc6-dev"]}
+    assert debian.split(missing) == (["gcc", "libc6-dev"], ["Python.h for /opt/python"])
+
+
+def test_a_python_is_found_by_its_version_and_runs() -> None:
+    version = f"{sys.version_info.major}.{sys.version_info.minor}"
+    program = python.find(version)
+    assert program is not None
+    assert python.describe(program).version[:2] == sys.version_info[:2]
+    assert python.find("2.1") is None
+
+
+def test_a_python_that_does_not_run_is_a_sentence(tmp_path: Path) -> None:
+    with pytest.raises(Problem, match="set PYTHON to a Python"):
+        python.describe(tmp_path / "python3")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "environment", "code", "sentence"),
+    [
+        (["nonsense"], {}, 2, "usage: scripts/setup [demo|"),
+        (["demo"], {"PYTHON": "/no/python3"}, 1, "/no/python3 is not Python 3.10 or newer"),
+    ],
+)
+def test_a_wrong_call_of_setup_is_one_sentence(
+    arguments: list[str], environment: dict[str, str], code: int, sentence: str
+) -> None:
+    done = subprocess.run(
+        [CHECKOUT / "scripts" / "setup", *arguments],
+        env={"PATH": f"{Path(sys.executable).parent}:/usr/bin:/bin", **environment},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (done.returncode, done.stdout) == (code, "")
+    assert sentence in done.stderr
