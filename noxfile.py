@@ -104,6 +104,7 @@ def faults(session: nox.Session) -> None:
 
     The number of commits chooses it: three in a row have played them all.
     """
+    _run(session, "scripts/setup", "faults")
     command = ["python", "-m", "tests.faults.run", "--third", "commit"]
     if all_are_required():
         command.append("--demand")
@@ -130,6 +131,7 @@ def _run(session: nox.Session, *command: str, **environment: str) -> None:
     session.run(
         *command,
         env=environment,
+        external=True,
         interrupt_timeout=END_SECONDS,
         terminate_timeout=END_SECONDS,
     )
