@@ -28,7 +28,7 @@ def test_a_callback_that_raises_keeps_no_other_from_running_and_is_logged(
 
 
 def test_so_it_is_in_a_child(monkeypatch: pytest.MonkeyPatch) -> None:
-    """And whoever forks goes on."""
+    """The process that forks goes on."""
     reader, writer = os.pipe()
 
     def fail() -> None:

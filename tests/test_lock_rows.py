@@ -158,7 +158,7 @@ def test_of_two_takers_that_see_a_passed_lease_the_first_one_has_it(before_the_w
 
 
 def test_a_lock_that_was_taken_and_freed_meanwhile_is_left_to_the_next_try(before_the_write):
-    """Whoever read an old term must not write the next one twice."""
+    """A caller that read an old term must not write the next one twice."""
     before_the_write(lambda: free(taken("faster"), using="default"))
 
     assert refused("slower")

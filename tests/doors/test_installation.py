@@ -1,4 +1,4 @@
-"""The PyPI distribution "django-tasks" has our import name: whoever meets it hears why."""
+"""The PyPI distribution "django-tasks" has our import name: the user is told."""
 
 import os
 import shutil

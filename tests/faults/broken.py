@@ -43,7 +43,7 @@ def add_without_version() -> None:
 
 
 def finish_by_id() -> None:
-    """An end is written whoever owns the row, and whatever its version."""
+    """An end is written by any worker, owner or not, and for any version."""
 
     def remove(dialect: Any, keys: Sequence[Any], statuses: str = "") -> set[int]:
         ids = [key[0] for key in keys]

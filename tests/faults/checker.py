@@ -237,7 +237,7 @@ def told(history: History) -> Iterator[Accusation]:
 
 
 def ids_twice(history: History) -> Iterator[Accusation]:
-    """An id belongs to one key for ever: whoever remembers it must not meet another task."""
+    """An id belongs to one key for ever: a caller that remembers it must not meet another task."""
     for row in sorted(history.reused_ids):
         yield Accusation("id twice", f"row {row}")
 

@@ -40,7 +40,7 @@ CODES = (
 # far more than what is under test.
 WEIGHTS = (77, 4, 4, 4, 3, 2, 2, 1, 3)
 BEAT = "every 0.1s"
-LATEST = 1.0  # seconds ahead that a task is due at the most
+LATEST = 1.0  # seconds ahead that a task is due, as the longest
 
 Key = tuple[str, str]
 

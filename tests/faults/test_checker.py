@@ -1,4 +1,4 @@
-"""The checker accuses whoever broke a promise, and nobody else."""
+"""The checker accuses the process that broke a promise, and nobody else."""
 
 from dataclasses import replace
 from typing import Any

@@ -104,7 +104,7 @@ def leader_and_other(lead: Lead, journal: Journal) -> tuple[StartTask, StartTask
 
 
 def wait_for_another(journal: Journal, leader: StartTask, *others: StartTask) -> dict[str, Any]:
-    """The first line of whoever leads after ``leader``."""
+    """The first line of the process that leads after ``leader``."""
     return eventually(
         lambda: [line for line in journal.lines("lead") if line["pid"] != leader.pid],
         "another one leads",

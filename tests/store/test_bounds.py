@@ -87,7 +87,7 @@ def test_a_wait_for_a_row_that_takes_longer_is_an_error(held: Holding) -> None:
 
 @has_locks
 def test_a_wait_for_a_table_is_bounded_too(held: Holding, elsewhere: Elsewhere) -> None:
-    """A migration waits for somebody's transaction, and whoever comes then waits behind it."""
+    """A migration waits for somebody's transaction, and all that come later wait behind it."""
     with held("SELECT * FROM t_task_pause"):
         migration = elsewhere(lock_table)
         try:

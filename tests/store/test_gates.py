@@ -1,4 +1,4 @@
-"""Gates: never more of a code than its limit says, whoever claims at the same time and dies."""
+"""Gates: never more of a code than its limit says, when workers claim at the same time and die."""
 
 from math import inf
 from random import Random

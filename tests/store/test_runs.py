@@ -310,7 +310,7 @@ def test_lines_that_somebody_holds_locked_stay_for_the_next_time(elsewhere: Else
 def test_nothing_is_tried_again_when_somebody_is_in_the_way(
     step: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Whoever waits a sixth of a lease for a lock must not do it ten times over."""
+    """A poller that waits a sixth of a lease for a lock must not do it ten times over."""
     a_run()
     tries = []
 
