@@ -4,6 +4,7 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+from devtools.interruption import undisturbed
 from devtools.messages import Problem
 from devtools.servers.command import is_running, servers
 from devtools.servers.places import RUNTIME
@@ -60,4 +61,5 @@ def private(database: str) -> Iterator[str]:
         yield url
     finally:
         if not was_running:
-            servers("stop", database)
+            with undisturbed():  # a second Ctrl-C must leave no server behind
+                servers("stop", database)

@@ -20,7 +20,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 
 from devtools import CHECKOUT
 from devtools.databases import private, there
@@ -67,8 +67,10 @@ def _nox(arguments: list[str]) -> int:
     try:
         return process.wait()
     except KeyboardInterrupt:
+        # To the whole group, as a terminal sends it: pytest then ends what its tests have started.
         os.killpg(process.pid, signal.SIGINT)
-        process.wait(END_SECONDS)
+        with suppress(subprocess.TimeoutExpired):
+            process.wait(END_SECONDS)
         raise
 
 
