@@ -19,6 +19,7 @@ import nox
 sys.path.insert(0, str(Path(__file__).parent))  # the command nox does not look here
 
 from devtools.databases import SITES, TITLES, all_are_required, private, there, why_not
+from devtools.servers.places import RUNTIME
 from devtools.setup.python import path_with
 
 nox.needs_version = ">=2026.10.20"  # the first with sessions side by side
@@ -29,8 +30,9 @@ nox.options.error_on_missing_interpreters = False
 # Beside the main line: Python, and the Django that goes with it.
 MATRIX = {"3.10": "5.2", "3.12": "6.0", "3.13": "6.1"}
 
-# These need no database, or bring their own: the session of SQLite runs them.
+# These need no database, or are about none, or bring their own: the session of SQLite runs them.
 WITHOUT_DATABASE = (
+    "tests/doors/test_admin_security.py",
     "tests/schedules",
     "tests/test_benchmarks.py",
     "tests/test_demo.py",
@@ -41,7 +43,7 @@ WITHOUT_DATABASE = (
 
 # The main line alone runs the tests of tools, and those that start real processes for minutes.
 MAIN_LINE_ONLY = (
-    *WITHOUT_DATABASE[1:],
+    *(place for place in WITHOUT_DATABASE if place.startswith("tests/test_")),
     "tests/faults",
     "tests/habits/test_web_servers.py",
     "tests/integration",
@@ -124,12 +126,13 @@ def _pytest(
     cache = f"cache_dir=.pytest_cache/{name}"
     with private(database) as url:
         environment["DATABASE_URL"] = url + name.removeprefix(database)
+        environment["SERVERS_DIR"] = str(RUNTIME)
         _run(session, "python", "-m", "pytest", "-o", cache, *arguments, **environment)
 
 
 def _run(session: nox.Session, *command: str, **environment: str) -> None:
     session.run(
-        *command,
+        *("python", "-m", "devtools.gently", *command),
         env=environment,
         external=True,
         interrupt_timeout=END_SECONDS,

@@ -1,11 +1,8 @@
 """What every test may use. Times are passed in, other connections live in other threads."""
 
-import os
-import signal
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from datetime import datetime, timedelta
-from types import FrameType
 from typing import Any
 
 import pytest
@@ -35,22 +32,6 @@ hypothesis_settings.load_profile("ci")
 
 # How long a test waits for something that must happen.
 DEADLINE = 20.0
-
-
-def pytest_configure() -> None:
-    """End by SIGTERM as by Ctrl-C: fixtures then end the processes that they have started.
-
-    nox interrupts sessions that run side by side with SIGTERM.
-    """
-    runner = os.getpid()
-
-    def interrupt(number: int, frame: FrameType | None) -> None:
-        if os.getpid() == runner:
-            raise KeyboardInterrupt
-        signal.signal(number, signal.SIG_DFL)  # a fork of ours
-        os.kill(os.getpid(), number)
-
-    signal.signal(signal.SIGTERM, interrupt)
 
 
 @pytest.fixture

@@ -9,6 +9,7 @@ from time import monotonic
 import pytest
 
 from tests.faults import journal
+from tests.faults import world as module
 from tests.faults.checker import check
 from tests.faults.databases import Site
 from tests.faults.processes import Steward, Worker
@@ -98,7 +99,9 @@ CASES = [
 
 
 @pytest.mark.parametrize(("guard", "scene", "accusation"), CASES)
-def test_a_guard_that_is_missing_is_noticed(world, guard, scene, accusation):
+def test_a_guard_that_is_missing_is_noticed(world, guard, scene, accusation, monkeypatch):
+    # A worker that forgets ends never settles: its claims are given back, and forgotten again.
+    monkeypatch.setattr(module, "SETTLE_SECONDS", 10 * LEASE)
     assert verdict_of(world, scene, guard).counts[accusation] > 0
 
 
