@@ -21,6 +21,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
+from functools import partial
 
 from devtools import CHECKOUT
 from devtools.databases import private, there
@@ -63,7 +64,13 @@ def _nox(arguments: list[str]) -> int:
     if not arguments:
         sessions.append("faults")
     command = [sys.executable, "-m", "nox", "--sessions", *sessions, "--", *arguments]
-    process = subprocess.Popen(command, cwd=CHECKOUT, start_new_session=True)
+    process = subprocess.Popen(
+        command,
+        cwd=CHECKOUT,
+        start_new_session=True,
+        # A shell has programs in the background ignore it, and nox knows no other interruption.
+        preexec_fn=partial(signal.signal, signal.SIGINT, signal.SIG_DFL),
+    )
     try:
         return process.wait()
     except KeyboardInterrupt:
