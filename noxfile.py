@@ -4,6 +4,7 @@
     nox -s "tests(mariadb)"    the tests on one database; further words after -- go to pytest
     nox -s matrix-3.12         the tests with another Python, and the Django that goes with it
     nox -s faults              a third of the faults
+    nox -s mutants             a hundred changes of the core, which the tests must notice
 
 They run in the environment that ``scripts/setup test`` has made; only the matrix has its own.
 ``make test`` runs them all.
@@ -112,6 +113,13 @@ def faults(session: nox.Session) -> None:
         command.append("--demand")
     sites = [site for database in there("DATABASES") for site in SITES[database]]
     _run(session, *command, "--site", *sites)
+
+
+@nox.session
+def mutants(session: nox.Session) -> None:
+    """Change the core in a hundred places, one at a time, and see if the tests notice."""
+    session.install("--editable", ".[mysql,postgres]", "--group", "mutants")
+    _run(session, "python", "-m", "devtools.mutants", *session.posargs)
 
 
 def _without(places: Iterable[str]) -> list[str]:
