@@ -27,7 +27,7 @@ def later(seconds: float) -> datetime:
 
 
 def in_utc(moment: datetime | None) -> datetime | None:
-    """What a model's field holds, as aware UTC whatever USE_TZ says."""
+    """The value of a model's field as aware UTC, with USE_TZ or without."""
     if moment is None or moment.tzinfo is not None:
         return moment and moment.astimezone(UTC)
     from django.utils import timezone as django_timezone
@@ -44,7 +44,7 @@ def a_task(biz_num: str = "1", **fields: Any) -> Task:
 
 
 def a_new(biz_num: str = "1", **fields: Any) -> NewTask:
-    """What the store's upsert takes."""
+    """A new task, as the store's upsert takes it."""
     values: dict[str, Any] = {
         "biz_code": CODE,
         "when": NOW,
@@ -92,7 +92,7 @@ def table(**which: Any) -> QuerySet[Task]:
 
 
 def a_lane(**fields: Any) -> Lane:
-    """Where the tasks of these factories wait."""
+    """The lane in which the tasks of these factories wait."""
     values: dict[str, Any] = {"queue": "default", "priority": 0, "biz_code": CODE, "first": NOW}
     return Lane(**(values | fields))
 
@@ -107,7 +107,7 @@ def a_claim(biz_num: str = "1", *, worker: int = WORKER, **fields: Any) -> Claim
 
 
 def a_line(**fields: Any) -> Line:
-    """What the history keeps of a run that went well, from three seconds ago."""
+    """The line that the history keeps of a run that went well, three seconds ago."""
     values: dict[str, Any] = {
         "biz_code": CODE,
         "biz_num": "1",

@@ -1,4 +1,4 @@
-"""What the docstrings of ``django_tasks.api`` promise."""
+"""The promises of the docstrings of ``django_tasks.api``."""
 
 import inspect
 from datetime import datetime, timedelta, timezone
@@ -77,7 +77,7 @@ def heard(request):
 
 @pytest.fixture
 def rings():
-    """How often sleeping workers of this process were woken."""
+    """The wake-ups of sleeping workers of this process."""
     heard = []
     wake = lambda: heard.append(1)  # noqa: E731
     local.listen("default", wake)

@@ -71,7 +71,7 @@ def demo(directory: Path, *arguments: str, seconds: str = "") -> Iterator[subpro
 
 
 class Told(NamedTuple):
-    """What a demo that stopped by itself has printed."""
+    """The output of a demo that stopped by itself."""
 
     directory: Path
     output: str
@@ -89,7 +89,7 @@ def tell(directory: Path, *arguments: str, seconds: str) -> Told:
 
 
 def read_until(process: subprocess.Popen[str], wanted: str) -> str:
-    """What the demo prints up to the line that has ``wanted`` in it."""
+    """The output of the demo up to the line that has ``wanted`` in it."""
     assert process.stdout is not None
     told = ""
     for line in process.stdout:

@@ -62,7 +62,7 @@ def test_attributes_that_limit_nothing_are_no_limit():
 
 
 def starts_of(rate, waits, wishes):
-    """When somebody starts who comes after ``waits`` and wants ``wishes`` each time."""
+    """The starts of a caller that comes after ``waits`` and wants ``wishes`` each time."""
     full_until, now = 0, EPOCH
     moments = []
     for wait, wish in zip(waits, wishes, strict=True):

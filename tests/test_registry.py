@@ -1,4 +1,4 @@
-"""Which handler runs which code."""
+"""The handlers of the codes."""
 
 import sys
 from abc import ABC, abstractmethod

@@ -100,7 +100,7 @@ def added() -> Iterator[list[Task]]:
 
 
 def text(response: Any) -> str:
-    """What a page says, without its tags."""
+    """The text of a page, without its tags."""
     body = re.sub(r"<[^>]*>", " ", response.content.decode())
     return re.sub(r"\s+", " ", unescape(body)).replace("\xa0", " ")
 
@@ -596,7 +596,7 @@ def test_a_change_to_another_field_moves_the_time_by_no_microsecond(boss: Client
 
 
 class Sent(HTMLParser):
-    """What a browser sends of a page's form."""
+    """The values that a browser sends of a page's form."""
 
     def __init__(self, page: str) -> None:
         super().__init__()

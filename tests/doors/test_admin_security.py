@@ -379,7 +379,7 @@ def stored() -> list[Any]:
 
 
 def posts(pk: int) -> Iterator[dict[str, Any]]:
-    """What somebody might send to any address."""
+    """Posts that somebody might send to any address."""
     yield {}
     yield {"post": "yes"}
     yield NEW | {"biz_code": "order", "biz_num": SECRET, "seen_version": "0"}

@@ -63,7 +63,7 @@ def settle() -> int:
 
 
 def workers() -> int:
-    """How many workers are in the table."""
+    """The number of workers in the table."""
     from django_tasks.models import WorkerRow
 
     return WorkerRow.objects.count()
@@ -209,7 +209,7 @@ def read_for_long(table: str, seconds: float) -> None:
 
 
 def migrate_table(table: str) -> None:
-    """What a migration needs: the table for itself, for a moment."""
+    """Have the table for oneself for a moment, as a migration needs it."""
     from django.db import connection, transaction
 
     statement = {

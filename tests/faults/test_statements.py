@@ -109,7 +109,7 @@ def cancelled() -> Any:
 
 
 def with_business(outcome: Any) -> Callable[[Any], Any]:
-    """What an ``atomic`` run does: business and its own end, in one transaction."""
+    """The work of an ``atomic`` run: business and its own end, in one transaction."""
 
     def act(claimed: Any) -> None:
         with write_transaction("default"):

@@ -38,7 +38,7 @@ OF_MODELS = ("pre_init", "post_init", "pre_save", "post_save", "pre_delete", "po
 
 
 class Notes:
-    """Which code of the project has run, and in which threads."""
+    """The code of the project that has run, and the threads that ran it."""
 
     def __init__(self) -> None:
         self.threads: dict[str, set[str]] = defaultdict(set)
@@ -53,7 +53,7 @@ class Notes:
         return receive
 
     def of(self, *threads: str) -> set[str]:
-        """What has run in these threads."""
+        """The code that has run in these threads."""
         return {code for code, found in self.threads.items() if found & set(threads)}
 
 
@@ -119,7 +119,7 @@ class Router:
 
 
 class Filter(debug.SafeExceptionReporterFilter):
-    """What a project hides in the reports of its errors."""
+    """A filter of the facts that a project hides in the reports of its errors."""
 
     notes = Notes()
 

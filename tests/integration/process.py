@@ -138,7 +138,7 @@ def _state_and_group(pid: str) -> tuple[str, int]:
 
 
 class Journal:
-    """What handlers wrote down."""
+    """The lines that handlers wrote down."""
 
     def __init__(self, path: Path) -> None:
         self.path = path

@@ -37,7 +37,7 @@ class Case(NamedTuple):
 
 
 class Seen(NamedTuple):
-    """What came of some changes."""
+    """The results of some changes."""
 
     changes: int = 0
     schedules: int = 0

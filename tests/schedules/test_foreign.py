@@ -1,4 +1,4 @@
-"""What else may be given where a schedule is wanted."""
+"""Other values that may be given where a schedule is wanted."""
 
 from datetime import datetime, timedelta, timezone
 

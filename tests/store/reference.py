@@ -57,7 +57,7 @@ class Row:
 
 @dataclass(frozen=True)
 class Claim:
-    """What the worker knows of its row."""
+    """A worker's knowledge of its row."""
 
     id: int
     version: int
@@ -180,7 +180,7 @@ class Reference:
     # Workers
 
     def due(self, lane: tuple[str, int, str], now: float, *, alone: bool) -> list[Row]:
-        """What a claim of this lane may take, the earliest first."""
+        """The rows that a claim of this lane may take, the earliest first."""
         queue, priority, code = lane
         found = [
             row
@@ -250,7 +250,7 @@ class Reference:
         row.leave_owner()
 
     def rescue(self, dead: set[int], attempts_allowed: int) -> tuple[int, set[int]]:
-        """How many rows were freed, and the ids of those that have failed for it."""
+        """Free rows; return their number, and the ids of those that have failed for it."""
         freed, failed = 0, set()
         for key, row in list(self.rows.items()):
             if row.claimed_by not in dead:

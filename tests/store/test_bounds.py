@@ -59,7 +59,7 @@ def held(elsewhere: Elsewhere, row: Pause) -> Holding:
 
 
 def settings() -> Any:
-    """What a session says of its bounds."""
+    """The bounds of a session, as it tells them."""
     with connection.cursor() as cursor:
         if ON_MYSQL:
             cursor.execute("SELECT @@innodb_lock_wait_timeout, @@lock_wait_timeout")
@@ -107,7 +107,7 @@ def change_until_it_fails() -> None:
 
 
 def lock_table() -> None:
-    """What a migration waits for."""
+    """Ask for the lock of a migration, and hold it for a moment."""
     with transaction.atomic(), connection.cursor() as cursor:
         if ON_MYSQL:
             cursor.execute("ALTER TABLE t_task_pause COMMENT = ''")

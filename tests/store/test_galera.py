@@ -1,4 +1,4 @@
-"""What is different on a node of a Galera cluster. No cluster is needed: the node is played."""
+"""Differences on a node of a Galera cluster. No cluster is needed: the node is played."""
 
 from collections.abc import Callable
 

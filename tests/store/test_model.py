@@ -57,7 +57,7 @@ STEERING = ["cancel", "cancel by fragment", "pause", "resume", "reschedule", "ru
 
 @dataclass
 class Worker:
-    """What one worker believes. A dead one goes on believing."""
+    """The beliefs of one worker. A dead one keeps them."""
 
     id: int
     alive: bool = True

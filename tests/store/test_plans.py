@@ -1,4 +1,4 @@
-"""What the statements cost: indexes are used, and the number of statements does not grow."""
+"""The cost of statements: indexes are used, and the number of statements does not grow."""
 
 from collections.abc import Callable
 
@@ -65,7 +65,7 @@ def analyze():
 
 
 def statements(captured):
-    """What was asked of the table, without BEGIN, SAVEPOINT and the like."""
+    """The statements about the table, without BEGIN, SAVEPOINT and the like."""
     return [query["sql"] for query in captured.captured_queries if "t_task" in query["sql"]]
 
 
@@ -229,7 +229,7 @@ def sqlite_reads(action):
 
 
 def rows_read(action):
-    """How many rows the database has read for it."""
+    """The number of rows that the database has read for it."""
     reads = {"mysql": mysql_reads, "postgresql": postgresql_reads, "sqlite": sqlite_reads}
     return reads[connection.vendor](action)
 
@@ -259,7 +259,7 @@ def count(queries, action):
 
 
 def growth(queries, prepare, action):
-    """How many statements an action needs for one row, and for many."""
+    """The number of statements of an action for one row, and for many."""
     found = []
     for amount in (1, 40):
         table().delete()

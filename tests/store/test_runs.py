@@ -200,7 +200,7 @@ def stretch(count: int, *, old: bool) -> None:
 
 
 def pruned(calls: int) -> int:
-    """How many old lines are left after so many calls."""
+    """The number of old lines that are left after these calls."""
     for _ in range(calls):
         runs.prune(NOW, using="default")
     return TaskRun.objects.filter(biz_num="old").count()

@@ -1,4 +1,4 @@
-"""What is repeated when somebody else was in the way, and what never is."""
+"""Transactions that are repeated when somebody else was in the way, and those that never are."""
 
 from typing import Any
 

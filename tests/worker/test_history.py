@@ -1,4 +1,4 @@
-"""What a worker leaves in the history of the runs it made, and when it forgets."""
+"""The lines that a worker leaves in the history of its runs, and their end."""
 
 from collections.abc import Callable
 from datetime import timedelta

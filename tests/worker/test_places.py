@@ -1,4 +1,4 @@
-"""Where a coroutine waits, as an error says it."""
+"""The place where a coroutine waits, as an error says it."""
 
 import asyncio
 import contextlib
@@ -26,7 +26,7 @@ def line_of(words: str) -> int:
 
 
 def place_while_waiting(coroutine: Coroutine[Any, Any, Any]) -> str:
-    """Where a coroutine is when it waits for the first time."""
+    """The place of a coroutine when it waits for the first time."""
 
     async def main() -> str:
         task = asyncio.ensure_future(coroutine)

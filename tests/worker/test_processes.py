@@ -1,4 +1,4 @@
-"""How many processes ``starttask`` starts when nobody says."""
+"""The number of processes that ``starttask`` starts when nobody says."""
 
 import os
 from typing import Any

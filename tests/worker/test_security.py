@@ -1,4 +1,4 @@
-"""What a failed run leaves holds no password, and what a row names is not code."""
+"""Security: a failed run leaves no password, and a name in a row is not run as code."""
 
 import importlib
 import os

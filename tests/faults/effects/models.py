@@ -4,7 +4,7 @@ from django.db import models
 
 
 class Effect(models.Model):
-    """What a handler did to the business: one row a run."""
+    """The effect of a handler on the business: one row per run."""
 
     code = models.CharField(max_length=50)
     num = models.CharField(max_length=100)
