@@ -46,7 +46,7 @@ def main() -> int:
 
 def set_up(name: str, profile: Profile) -> None:
     python = describe(chosen(profile.pythons))
-    missing = _provide_packages(name, profile, python)
+    missing = _provide_packages(profile, python)
     if "venv" in missing:
         raise Problem(f"Without {' '.join(missing['venv'])} there can be no environment.")
     venv.make(python)
@@ -55,12 +55,12 @@ def set_up(name: str, profile: Profile) -> None:
         venv.keep_left_out(_reasons(missing))
 
 
-def _provide_packages(name: str, profile: Profile, python: Python) -> Missing:
+def _provide_packages(profile: Profile, python: Python) -> Missing:
     """Install what is missing, and return what is missing still."""
-    missing = debian.missing(name, profile, python)
+    missing = debian.missing(profile, python)
     if missing:
         debian.install(missing)
-        missing = debian.missing(name, profile, describe(python.program))
+        missing = debian.missing(profile, describe(python.program))
         debian.name_all(missing)
     return missing
 

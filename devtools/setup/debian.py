@@ -5,6 +5,7 @@ import os
 import shutil
 import subprocess
 import tempfile
+from collections.abc import Callable
 from pathlib import Path
 
 from devtools import CHECKOUT
@@ -29,21 +30,13 @@ FALSE_CLOCKS = "/usr/lib/*/faketime/libfaketimeMT.so.1"
 REDIS = Path("/usr/bin/redis-check-rdb")
 
 
-def missing(name: str, profile: Profile, python: Python) -> Missing:
+def missing(profile: Profile, python: Python) -> Missing:
     """The packages that the profile needs and the machine lacks."""
     found: Missing = {"venv": _for_venv(python)}
-    if name == "test":
-        found["PgBouncer"] = [] if shutil.which("pgbouncer", path=PROGRAMS) else ["pgbouncer"]
-        # uWSGI is compiled here.
-        found["uWSGI"] = [] if has_uwsgi(python) else _for_compiling(python)
+    found |= {name: _PROGRAMS[name](python) for name in profile.programs}
     if profile.needs_mysqlclient:
         found["mysqlclient"] = _for_mysqlclient(python)
-    for server in profile.servers:
-        found[server] = SERVERS[server].missing_packages()
-    if name == "faults" and not glob.glob(FALSE_CLOCKS):
-        found["false clocks"] = ["faketime"]
-    if name == "benchmark" and not (shutil.which("redis-server") or REDIS.exists()):
-        found["Celery's broker"] = ["redis-tools"]
+    found |= {name: SERVERS[name].missing_packages() for name in profile.servers}
     return {purpose: packages for purpose, packages in found.items() if packages}
 
 
@@ -82,6 +75,31 @@ def _for_mysqlclient(python: Python) -> list[str]:
     elif not any(_succeeds("pkg-config", "--exists", name) for name in MYSQL_LIBRARIES):
         found.append("default-libmysqlclient-dev")
     return found
+
+
+def _for_pgbouncer(python: Python) -> list[str]:
+    return [] if shutil.which("pgbouncer", path=PROGRAMS) else ["pgbouncer"]
+
+
+def _for_uwsgi(python: Python) -> list[str]:
+    """It is compiled here, too."""
+    return [] if has_uwsgi(python) else _for_compiling(python)
+
+
+def _for_false_clocks(python: Python) -> list[str]:
+    return [] if glob.glob(FALSE_CLOCKS) else ["faketime"]
+
+
+def _for_broker(python: Python) -> list[str]:
+    return [] if shutil.which("redis-server") or REDIS.exists() else ["redis-tools"]
+
+
+_PROGRAMS: dict[str, Callable[[Python], list[str]]] = {
+    "PgBouncer": _for_pgbouncer,
+    "uWSGI": _for_uwsgi,
+    "false clocks": _for_false_clocks,
+    "Celery's broker": _for_broker,
+}
 
 
 def install(found: Missing) -> None:

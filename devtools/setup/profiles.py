@@ -5,11 +5,12 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Profile:
-    """The dependency groups, extras and servers that one kind of work needs."""
+    """The groups, extras, servers and programs beside them that one kind of work needs."""
 
     groups: tuple[str, ...]
     extras: tuple[str, ...] = ()
     servers: tuple[str, ...] = ()
+    programs: tuple[str, ...] = ()
     pythons: tuple[str, ...] = ()  # preferred versions, the best first
 
     @property
@@ -22,11 +23,17 @@ DRIVERS = ("mysql", "postgres")
 PROFILES = {
     "demo": Profile(("demo",)),
     "lint": Profile(("dev",)),
-    "test": Profile(("dev", "servers", "uwsgi"), DRIVERS, ("mariadb", "postgresql")),
-    "faults": Profile(("dev",), DRIVERS, ("mariadb", "postgresql", "galera")),
+    "test": Profile(
+        ("dev", "servers", "uwsgi"), DRIVERS, ("mariadb", "postgresql"), ("PgBouncer", "uWSGI")
+    ),
+    "faults": Profile(("dev",), DRIVERS, ("mariadb", "postgresql", "galera"), ("false clocks",)),
     # Some of the neighbours do not run on the oldest Pythons.
     "benchmark": Profile(
-        ("benchmark",), DRIVERS, ("mariadb", "postgresql"), pythons=("3.13", "3.12")
+        ("benchmark",),
+        DRIVERS,
+        ("mariadb", "postgresql"),
+        ("Celery's broker",),
+        pythons=("3.13", "3.12"),
     ),
     "simulate": Profile(("benchmark",)),
 }
