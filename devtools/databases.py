@@ -53,6 +53,7 @@ def there(variable: str) -> list[str]:
 def private(database: str) -> Iterator[str]:
     """Start the server of a database, unless it runs; give its URL; stop it if it was started."""
     if database == "sqlite":
+        RUNTIME.mkdir(parents=True, exist_ok=True)  # nobody else does, if no server was started yet
         yield f"sqlite:///{RUNTIME}/tasks"
         return
     was_running = is_running(database)

@@ -15,7 +15,7 @@ from django_tasks.conf import options
 from django_tasks.exceptions import ClaimLost, TaskException, TaskTypeError
 from django_tasks.handlers.base import Stop, TaskHandler, history_of
 from django_tasks.handlers.recurrence import UnknownTrigger, allowance_of
-from django_tasks.handlers.registry import handler_for, terms_for
+from django_tasks.handlers.registry import handler_for
 from django_tasks.handlers.running_task import RunningTask
 from django_tasks.host.clocks import ticks
 from django_tasks.store.claimed_rows import await_claim, is_cancelled, is_ours
@@ -40,6 +40,7 @@ from django_tasks.worker.apart.parent import NoProcess, NotRun, ProcessDied, run
 from django_tasks.worker.coroutines import EventLoop
 from django_tasks.worker.endings import Endings, moment_of
 from django_tasks.worker.error_text import error_text
+from django_tasks.worker.history import line_since_claim
 from django_tasks.worker.misfires import (
     UnreadableSchedule,
     following,
@@ -112,11 +113,8 @@ class Runner:
     def crashed(self, claimed: Claimed) -> Ended:
         """The end of a run that let an exception through, or whose thread has died."""
         outcome = self._after_defect(claimed, CRASHED)
-        if not keeps(terms_for(claimed.biz_code).kept, outcome, ""):
-            return Ended(claimed, outcome)
         now, worker = self._standing.clock.now(), self._standing.name
-        # Its start is not known any more: that of its claim is as good.
-        line = line_of(claimed, outcome, claimed.claim_time, now, worker=worker, missed="")
+        line = line_since_claim(claimed, outcome, now, worker=worker)
         return Ended(claimed, outcome, line=line)
 
     def _begun(self, claimed: Claimed, handler: TaskHandler) -> Run:

@@ -11,7 +11,6 @@ from datetime import datetime
 from typing import Literal, NamedTuple
 
 from django_tasks import logs, signals
-from django_tasks.handlers.registry import terms_for
 from django_tasks.host.clocks import ticks
 from django_tasks.store import runs
 from django_tasks.store.batches import batches
@@ -31,9 +30,10 @@ from django_tasks.values.outcomes import (
     Settled,
     Unsettled,
 )
-from django_tasks.values.runs import Line, keeps, line_of
+from django_tasks.values.runs import Line
 from django_tasks.wakeup import wake
 from django_tasks.worker.config import WorkerConfig
+from django_tasks.worker.history import line_since_claim
 
 # Ends of atomic runs, which are in the database already.
 WRITTEN = (Settled, Lost)
@@ -262,15 +262,9 @@ class Finisher:
             self._ends[0] = self._failed(end, Fail(UNWRITABLE + type(error).__name__), now)
 
     def _failed(self, end: Ended, outcome: Fail, now: datetime) -> Ended:
-        line = None
-        if keeps(terms_for(end.claimed.biz_code).kept, outcome, end.missed):
-            line = self._line(end.claimed, outcome, now, end.missed)
+        worker, missed = self._worker, end.missed
+        line = line_since_claim(end.claimed, outcome, now, worker=worker, missed=missed)
         return end._replace(outcome=outcome, line=line)
-
-    def _line(self, claimed: Claimed, outcome: Outcome, now: datetime, missed: str = "") -> Line:
-        """A line where there is none: the start of the run is as good as its claim."""
-        worker, started = self._worker, claimed.claim_time
-        return line_of(claimed, outcome, started, now, worker=worker, missed=missed)
 
     def runs(self) -> int:
         """The number of runs that have ended, well or not; a claim given back did not run."""
@@ -311,8 +305,8 @@ class Finisher:
         for claimed, _, _, line in self._lost:
             if line is not None:
                 yield line._replace(outcome=LOST.counts_as)
-            elif keeps(terms_for(claimed.biz_code).kept, LOST, ""):
-                yield self._line(claimed, LOST, now)
+            elif line := line_since_claim(claimed, LOST, now, worker=self._worker):
+                yield line
 
 
 def _of_different_rows(ends: list[Ended]) -> list[Ended]:

@@ -119,6 +119,9 @@ class Heartbeat:
                 self._stirred.wait(self._guardedly(self.cycle))
                 self._stirred.clear()
             while self._leaving and self.joined:
+                # Race: stop() may set it after the loop above has ended. Left set, it would have
+                # each try follow the one before at once.
+                self._stirred.clear()
                 self._stirred.wait(self._guardedly(self._leave))
         finally:
             close_connections()
