@@ -74,7 +74,10 @@ BAD_FIELDS = [
 
 
 def named(value):
-    return ascii(value)[:25] if not isinstance(value, Unprintable) else "unprintable"
+    """A name that is the same in the next process: a test can be asked for by its name."""
+    if isinstance(value, Unprintable):
+        return "unprintable"
+    return ascii(value).partition(" at 0x")[0][:25]
 
 
 bad_fields = pytest.mark.parametrize(("field", "value", "kind"), BAD_FIELDS, ids=named)

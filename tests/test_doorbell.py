@@ -80,7 +80,7 @@ def test_a_bell_that_cannot_be_rung_harms_nobody(address):
         (ELSEWHERE, "[::1]:5", False),
         (ELSEWHERE, "10.0.0.5:5", True),
         (BESIDE, "", False),
-        (f"{HOST}:{os.getpid()}:ab", "127.0.0.1:5", False),
+        pytest.param(f"{HOST}:{os.getpid()}:ab", "127.0.0.1:5", False, id="this process"),
         ("", "10.0.0.5:5", True),
     ],
 )

@@ -698,7 +698,7 @@ def test_the_number_of_such_rows_is_taken() -> None:
 
 
 @pytest.mark.parametrize(
-    "schedule", ["now and then", "every 0m", "at 2001-01-01T00:00:00+00:00", Trigger(), 7], ids=repr
+    "schedule", ["now and then", "every 0m", "at 2001-01-01T00:00:00+00:00", Trigger(), 7], ids=str
 )
 def test_a_schedule_that_cannot_be_stored_is_refused(schedule: Any) -> None:
     with pytest.raises(TaskValueError, match="schedule"):
