@@ -74,10 +74,11 @@ BAD_FIELDS = [
 
 
 def named(value):
-    """A name that is the same in the next process: a test can be asked for by its name."""
+    """A name by which the test can be asked for in another process, or again in this one, where
+    pytest would escape backslashes once more."""
     if isinstance(value, Unprintable):
         return "unprintable"
-    return ascii(value).partition(" at 0x")[0][:25]
+    return ascii(value).partition(" at 0x")[0].replace("\\", "/")[:25]
 
 
 bad_fields = pytest.mark.parametrize(("field", "value", "kind"), BAD_FIELDS, ids=named)
