@@ -44,7 +44,7 @@ class Ended(NamedTuple):
     line: Line | None = None
 
 
-class Finished(NamedTuple):
+class FinishResult(NamedTuple):
     """Ends that a finish did not write as asked, by id.
 
     ``handed_over`` rows had moved but were still ours; ``lost`` ones belong to somebody else now,
@@ -56,14 +56,16 @@ class Finished(NamedTuple):
     locked: set[int]
 
 
-def finish(ended: Sequence[Ended], now: datetime, *, using: str, careful: bool = False) -> Finished:
+def finish(
+    ended: Sequence[Ended], now: datetime, *, using: str, careful: bool = False
+) -> FinishResult:
     """Write a batch of ends, of different rows, in one transaction.
 
     ``careful`` steps over rows that somebody holds locked (a view that added to a running task
     and has not committed), where the plain way would wait and everything else with it.
     """
     if not ended:
-        return Finished(set(), set(), set())
+        return FinishResult(set(), set(), set())
     with write_transaction(using):
         dialect = dialect_of(using)
         locked: set[int] = set()
@@ -84,7 +86,7 @@ def finish(ended: Sequence[Ended], now: datetime, *, using: str, careful: bool =
         lost = {claimed.id for claimed in missed} - handed_over
         lines = [end.line for end in ended if end.line and end.claimed.id not in lost]
         runs.write(dialect, lines)
-        return Finished(handed_over, lost, locked)
+        return FinishResult(handed_over, lost, locked)
 
 
 def finish_inside(end: Ended, now: datetime, *, using: str) -> bool:

@@ -18,7 +18,7 @@ from django_tasks.values.outcomes import Done, Fail, Reschedule, Retry
 from django_tasks.worker.coroutines import EventLoop
 from django_tasks.worker.error_text import error_text
 from django_tasks.worker.misfires import UnreadableSchedule, following
-from django_tasks.worker.run import End, Run, Standing
+from django_tasks.worker.run import Run, RunEnd, Standing
 
 LONGEST_DELAY = timedelta(days=3650)
 
@@ -30,7 +30,7 @@ class Endings:
         self._standing = standing
         self._loop = loop
 
-    def succeeded(self, end: End, duration: float) -> None:
+    def succeeded(self, end: RunEnd, duration: float) -> None:
         """Tell of a run whose handler has returned after ``duration`` seconds."""
         run = end.run
         _warn_if_slow(run, duration)
@@ -42,7 +42,7 @@ class Endings:
                 logs.rescheduled(run.task, duration, when)
                 run.tell(signals.task_rescheduled, seconds=duration, when=when)
 
-    def failed(self, run: Run, error: BaseException, duration: float) -> End:
+    def failed(self, run: Run, error: BaseException, duration: float) -> RunEnd:
         """The end of a run that has failed with ``error`` after ``duration`` seconds."""
         if isinstance(error, OperationalError | InterfaceError | InternalError):
             drop_connections()
@@ -56,18 +56,18 @@ class Endings:
                 run.tell(signals.task_failed, seconds=duration, exception=error)
         return end
 
-    def _after_failure(self, run: Run, error: BaseException) -> End:
+    def _after_failure(self, run: Run, error: BaseException) -> RunEnd:
         """Try again, or was that the last attempt? A schedule goes on all the same."""
         attempt = run.claimed.attempts + 1
         is_left = attempt < run.policy.max_attempts
         text = error_text(error)
         if is_left and not isinstance(error, UnreadableSchedule) and may_retry(run.handler, error):
-            return End(run, Retry(self._time_to_retry(run, error, attempt), text))
+            return RunEnd(run, Retry(self._time_to_retry(run, error, attempt), text))
         try:
             end = following(run, self._standing.clock, error=text, counts_as="failed")
         except Exception as defect:  # noqa: BLE001 - a user's trigger may raise anything
-            return End(run, Fail(error_text(defect)))
-        return end or End(run, Fail(text))
+            return RunEnd(run, Fail(error_text(defect)))
+        return end or RunEnd(run, Fail(text))
 
     def _time_to_retry(self, run: Run, error: BaseException, attempt: int) -> datetime:
         if isinstance(error, RetryLater):

@@ -49,7 +49,7 @@ from django_tasks.worker.misfires import (
     with_schedule,
 )
 from django_tasks.worker.refusals import FIRST_DELAY, MOST_REFUSALS, Refusals, delay_after
-from django_tasks.worker.run import End, Run, Standing
+from django_tasks.worker.run import Run, RunEnd, Standing
 from django_tasks.worker.suspects import is_suspect
 
 AFTER_DEFECT = timedelta(minutes=1)
@@ -99,15 +99,15 @@ class Runner:
             if claimed.schedule is not None:
                 run = with_schedule(run)
             start = in_time(run, self._standing.clock)
-            end = start if isinstance(start, End) else self._run(start)
+            end = start if isinstance(start, RunEnd) else self._run(start)
         except UnreadableSchedule as error:
             end = parked(run, error)
         except UnknownTrigger:
             logs.unknown_trigger(claimed)
-            end = End(run, Again(self._standing.clock.now() + AFTER_DEFECT))
+            end = RunEnd(run, Again(self._standing.clock.now() + AFTER_DEFECT))
         except BaseException as error:  # noqa: BLE001 - a defect of ours must not end the thread
             logs.run_failed(claimed)
-            end = End(run, self._after_defect(claimed, error_text(error)))
+            end = RunEnd(run, self._after_defect(claimed, error_text(error)))
         return self._ended(end)
 
     def crashed(self, claimed: Claimed) -> Ended:
@@ -175,7 +175,7 @@ class Runner:
                 run = with_schedule(run) if claimed.schedule else run
             return self._ended(self._after_death(run, error))
 
-    def _after_death(self, run: Run, death: ProcessDied) -> End:
+    def _after_death(self, run: Run, death: ProcessDied) -> RunEnd:
         """The end of a run whose own process died: a failed attempt, or an end that is written.
 
         Race: it died between the commit of an ``atomic`` run and its answer.
@@ -184,7 +184,7 @@ class Runner:
         try:
             if run.handler.atomic and not is_ours(run.claimed, using=self._using):
                 logs.died_after_its_end(run.task, death)
-                return End(run, Settled())
+                return RunEnd(run, Settled())
         except Error as error:
             return self._unsettled(run, error, duration)
         end = self._endings.failed(run, death, duration)
@@ -194,17 +194,17 @@ class Runner:
 
     # This process
 
-    def _run(self, run: Run) -> End:
+    def _run(self, run: Run) -> RunEnd:
         run.tell(signals.task_started)
         started = ticks()
         try:
             end = self._atomically(run) if run.handler.atomic else self._perform(run)
         except ClaimLost:
-            return End(run, Lost())
+            return RunEnd(run, Lost())
         except NotBegun:
             # Not at once: a server that refuses this thread and serves the poller would be asked,
             # and would refuse, a thousand times a second.
-            return End(run, Again(self._standing.clock.now() + FIRST_DELAY))
+            return RunEnd(run, Again(self._standing.clock.now() + FIRST_DELAY))
         except Unanswered as error:
             return self._unsettled(run, error.__cause__ or error, ticks() - started)
         except BaseException as error:  # noqa: BLE001 - whatever a handler raises is an outcome
@@ -213,9 +213,9 @@ class Runner:
         if not run.handler.atomic:
             return end
         self._refusals.forget(run.claimed.id)
-        return End(end.run, Settled())
+        return RunEnd(end.run, Settled())
 
-    def _perform(self, run: Run) -> End:
+    def _perform(self, run: Run) -> RunEnd:
         """Call the handler and understand its answer."""
         answer = run.handler.handle(run.task)
         if iscoroutine(answer):  # not asked of the function: that is slower, and misses wrappers
@@ -224,27 +224,27 @@ class Runner:
                 raise TaskTypeError("handle()", answer, "must be no coroutine where atomic is set")
             answer = self._loop.run(answer, run.timeout)
         if (answer is None and run.recurrence is None) or _means_stop(answer):
-            return End(run, DONE)
+            return RunEnd(run, DONE)
         payload = run.task.changed_payload(options().payload_limit)
         if answer is None:
             return self._next_after_success(run, payload)
         moment = moment_of("handle()", answer, self._standing.clock)
-        return End(run, Reschedule(moment, payload))
+        return RunEnd(run, Reschedule(moment, payload))
 
-    def _next_after_success(self, run: Run, payload: str | None) -> End:
+    def _next_after_success(self, run: Run, payload: str | None) -> RunEnd:
         """The work is done: an error of the schedule must not have it done again."""
         try:
-            return following(run, self._standing.clock, biz_ext=payload) or End(run, DONE)
+            return following(run, self._standing.clock, biz_ext=payload) or RunEnd(run, DONE)
         except Exception as error:
             raise UnreadableSchedule(str(error)) from error
 
-    def _atomically(self, run: Run) -> End:
+    def _atomically(self, run: Run) -> RunEnd:
         """The handler and the end of its run in one transaction on the task's database.
 
         Race: the row is taken over, moved or cancelled meanwhile. The end is guarded inside the
         transaction; ClaimLost rolls the handler's effects back.
         """
-        end: End | None = None
+        end: RunEnd | None = None
         steps: list[str] = []
         try:
             await_claim(run.claimed, using=self._using)
@@ -268,7 +268,7 @@ class Runner:
             raise
         return end
 
-    def _unsettled(self, run: Run, error: BaseException, duration: float) -> End:
+    def _unsettled(self, run: Run, error: BaseException, duration: float) -> RunEnd:
         """The database has refused the end, or has not answered: again, and later each time.
 
         A refusal that is for good, such as a quota, is a failed attempt once it has come often.
@@ -278,13 +278,13 @@ class Runner:
         if refusals < MOST_REFUSALS:
             logs.not_settled(run.task, error)
             when = self._standing.clock.now() + delay_after(refusals)
-            return End(run, Unsettled(Again(when)))
+            return RunEnd(run, Unsettled(Again(when)))
         self._refusals.forget(run.claimed.id)
         run, bad = self._endings.failed(run, error, duration)
         # A schedule that goes on all the same is no end that may be written twice.
-        return End(run, Unsettled(bad if isinstance(bad, Retry | Fail) else Fail(bad.error)))
+        return RunEnd(run, Unsettled(bad if isinstance(bad, Retry | Fail) else Fail(bad.error)))
 
-    def _ended(self, end: End) -> Ended:
+    def _ended(self, end: RunEnd) -> Ended:
         """The end as the finisher takes it, with its line if the history is to keep one."""
         run, outcome = end
         missed = ", ".join(run.missed) if run.missed else ""

@@ -25,7 +25,7 @@ FEW = 3
 LATEST = datetime.max.replace(tzinfo=timezone.utc)
 
 
-class Look(NamedTuple):
+class RollCall(NamedTuple):
     """One look at all workers: the database's time, and our own before it was asked and after it
     had answered."""
 
@@ -49,7 +49,7 @@ class View(NamedTuple):
     beats: int = 0
     peers: tuple[workers.Peer, ...] = ()
     seen: Mapping[int, tuple[int, float]] = MappingProxyType({})
-    look: Look | None = None
+    look: RollCall | None = None
     departures: int = 0
     may_judge: bool = False
 
@@ -119,7 +119,7 @@ class Membership:
         asked = self.clock.monotonic()
         reading, peers = workers.roll_call(using=self._config.using)
         self.clock.set(reading)
-        look = Look(reading.utc, asked, self.clock.monotonic())
+        look = RollCall(reading.utc, asked, self.clock.monotonic())
         renewed = workers.beat(
             self.worker_id, reading.utc, state, counters, using=self._config.using
         )
@@ -221,7 +221,7 @@ class Membership:
         at_work = sum(now - view.seen[peer.id][1] < peer.lease / 2 for peer in older)
         return min(ends, default=inf) if at_work < FEW else inf
 
-    def _watched(self, peers: tuple[workers.Peer, ...], look: Look, may_judge: bool) -> View:
+    def _watched(self, peers: tuple[workers.Peer, ...], look: RollCall, may_judge: bool) -> View:
         before, seen = self.view, {}
         for peer in peers:
             known = before.seen.get(peer.id)
@@ -231,7 +231,7 @@ class Membership:
         gone = not before.seen.keys() <= seen.keys()
         return View(before.beats + 1, peers, seen, look, before.departures + gone, may_judge)
 
-    def _last_beat(self, peer: workers.Peer, now: Look) -> float:
+    def _last_beat(self, peer: workers.Peer, now: RollCall) -> float:
         """The time of a peer's heartbeat whose count has moved, by our clock, or later.
 
         It was after our last look, so the database's clock tells how long ago it was, if that has

@@ -11,7 +11,7 @@ from django_tasks.handlers.running_task import RunningTask
 from django_tasks.store.claimed_rows import is_cancelled
 from django_tasks.values.outcomes import Done, Fail
 from django_tasks.worker.error_text import error_text
-from django_tasks.worker.run import End, Run
+from django_tasks.worker.run import Run, RunEnd
 
 
 class UnreadableSchedule(TaskException):
@@ -35,7 +35,7 @@ def with_schedule(run: Run) -> Run:
     return run._replace(recurrence=recurrence)
 
 
-def in_time(run: Run, clock: Clock) -> Run | End:
+def in_time(run: Run, clock: Clock) -> Run | RunEnd:
     """The run if it is to start; its end if it would start too late."""
     if run.recurrence is None and run.handler.misfire_grace_time is None:
         return run
@@ -48,18 +48,18 @@ def in_time(run: Run, clock: Clock) -> Run | End:
     if action == "run":
         return run
     if action == "skip":
-        return following(run, clock, counts_as="skipped") or End(run, Done(counts_as="skipped"))
+        return following(run, clock, counts_as="skipped") or RunEnd(run, Done(counts_as="skipped"))
     reason = f"It would have started {late:.0f} s late; its misfire_grace_time is {grace:g} s."
     return parked(run, Misfired(reason))
 
 
-def parked(run: Run, error: TaskException) -> End:
+def parked(run: Run, error: TaskException) -> RunEnd:
     """The end of a run as FAILED without calling its handler."""
     run.tell(signals.task_failed, seconds=0.0, exception=error)
-    return End(run, Fail(error_text(error)))
+    return RunEnd(run, Fail(error_text(error)))
 
 
-def following(run: Run, clock: Clock, **facts: Any) -> End | None:
+def following(run: Run, clock: Clock, **facts: Any) -> RunEnd | None:
     """The end of a run that goes on by its schedule; None if it has none, or if that is over.
 
     ``facts`` are those of its outcome, a Reschedule.
@@ -72,4 +72,4 @@ def following(run: Run, clock: Clock, **facts: Any) -> End | None:
         return None
     if found.left_out:
         run = run.having_missed(found.left_out, now)
-    return End(run, replace(found.run, **facts))
+    return RunEnd(run, replace(found.run, **facts))

@@ -66,7 +66,7 @@ class Run(NamedTuple):
         return (now - max(self.claimed.when, self.claimed.intended_time)).total_seconds()
 
 
-class End(NamedTuple):
+class RunEnd(NamedTuple):
     """The run as it was at its end, and its outcome."""
 
     run: Run

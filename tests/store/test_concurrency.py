@@ -17,7 +17,7 @@ from django_tasks.store.claim import Claimer, claim, claim_alone, owned_ids
 from django_tasks.store.dialects import Bounds, dialect_of
 from django_tasks.store.dialects.mysql import MySQL
 from django_tasks.store.dialects.postgresql import PostgreSQL
-from django_tasks.store.finish import Ended, Finished, finish
+from django_tasks.store.finish import Ended, FinishResult, finish
 from django_tasks.store.rescue import give_back_strays, rescue
 from django_tasks.store.transactions import is_contention
 from django_tasks.values.outcomes import Done, Fail, GiveBack, Outcome, Reschedule, Retry
@@ -292,7 +292,7 @@ def test_a_cancel_that_meets_a_finish_leaves_nothing_that_runs(together):
 
         assert not there_is()
         expected = {api.CancelResult.CANCELLED: set(), api.CancelResult.CANCELLING: {claimed.id}}
-        assert result == Finished(expected[cancelled], set(), set())
+        assert result == FinishResult(expected[cancelled], set(), set())
 
 
 def test_a_pause_that_meets_a_finish_is_not_forgotten(together):
@@ -305,7 +305,7 @@ def test_a_pause_that_meets_a_finish_is_not_forgotten(together):
         )
 
         assert paused
-        assert result == Finished(set(), set(), set())
+        assert result == FinishResult(set(), set(), set())
         assert state()[0] == Status.PAUSED
         table().delete()
 
@@ -465,7 +465,7 @@ def test_a_careful_finish_steps_over_a_locked_row(held, impatient, outcome):
 
     with held(lambda: add_task(a_task("locked", biz_ext="added"))):
         result = finish(ends, NOW, using="default", careful=True)
-        assert result == Finished(set(), {gone.id}, {locked.id})
+        assert result == FinishResult(set(), {gone.id}, {locked.id})
 
     assert finish(ends[:1], NOW, using="default").handed_over == {locked.id}
     assert the_row("locked").biz_ext == "added"

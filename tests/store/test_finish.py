@@ -7,7 +7,7 @@ from django_tasks.exceptions import ClaimLost
 from django_tasks.models import Task
 from django_tasks.store.claim import Claimer, claim
 from django_tasks.store.claimed_rows import is_cancelled
-from django_tasks.store.finish import Ended, Finished, finish, finish_inside
+from django_tasks.store.finish import Ended, FinishResult, finish, finish_inside
 from django_tasks.store.upsert import OnConflict, upsert_one
 from django_tasks.timezones import for_django
 from django_tasks.values.outcomes import (
@@ -40,7 +40,7 @@ from tests.factories import (
 
 pytestmark = pytest.mark.django_db
 
-AS_ASKED = Finished(set(), set(), set())
+AS_ASKED = FinishResult(set(), set(), set())
 OUTCOMES: list[Outcome] = [
     Done(),
     Reschedule(later(60)),
@@ -268,7 +268,7 @@ def test_only_the_rows_that_moved_are_handed_over_or_lost(careful):
 
     result = finish(ends, NOW, using="default", careful=careful)
 
-    assert result == Finished({moved.id}, {gone.id, taken.id}, set())
+    assert result == FinishResult({moved.id}, {gone.id, taken.id}, set())
     assert not there_is("done")
     assert state("moved") == (Status.PENDING, moved.version + 2, None)
     assert state("taken") == (Status.RUNNING, 9, 8)
@@ -282,7 +282,7 @@ def test_what_was_added_while_it_ran_waits_as_it_was_added(outcome):
     claimed = a_claim(attempts=2, rescues=1, last_error="oops", biz_ext=1)
     add_again(when=later(99), biz_ext="2", queue="mail", priority=3)
 
-    assert end(claimed, outcome) == Finished({claimed.id}, set(), set())
+    assert end(claimed, outcome) == FinishResult({claimed.id}, set(), set())
     row = the_row()
     assert state() == (Status.PENDING, claimed.version + 2, None)
     assert (in_utc(row.when), row.biz_ext) == (later(99), 2)
@@ -297,7 +297,7 @@ def test_a_task_that_was_added_and_paused_while_it_ran_waits_paused(outcome):
     add_again(when=later(99), biz_ext="2")
     set_status(claimed, Status.PAUSING)
 
-    assert end(claimed, outcome) == Finished({claimed.id}, set(), set())
+    assert end(claimed, outcome) == FinishResult({claimed.id}, set(), set())
     assert state() == (Status.PAUSED, claimed.version + 2, None)
     assert the_row().biz_ext == 2
 
@@ -308,7 +308,7 @@ def test_a_task_that_was_cancelled_while_it_ran_goes_when_its_run_ends(outcome):
     set_status(claimed, Status.CANCELLING)
     table().update(version=claimed.version + 1)
 
-    assert end(claimed, outcome) == Finished({claimed.id}, set(), set())
+    assert end(claimed, outcome) == FinishResult({claimed.id}, set(), set())
     assert not there_is()
 
 
@@ -317,7 +317,7 @@ def test_a_cancelled_run_does_not_end_as_asked_even_if_its_version_is_the_same(o
     claimed = a_claim()
     set_status(claimed, Status.CANCELLING)
 
-    assert end(claimed, outcome) == Finished({claimed.id}, set(), set())
+    assert end(claimed, outcome) == FinishResult({claimed.id}, set(), set())
     assert not there_is()
 
 
@@ -331,7 +331,7 @@ def test_a_worker_that_lost_its_claim_changes_nothing(status, outcome):
     table().update(status=status, claimed_by=WORKER + 1)
     before = Task.objects.values().get()
 
-    assert end(claimed, outcome) == Finished(set(), {claimed.id}, set())
+    assert end(claimed, outcome) == FinishResult(set(), {claimed.id}, set())
     assert Task.objects.values().get() == before
 
 
@@ -342,7 +342,7 @@ def test_a_row_that_nobody_owns_is_not_changed_by_a_late_finish(status, outcome)
     table().update(status=status, claimed_by=None, claim_time=None)
     before = Task.objects.values().get()
 
-    assert end(claimed, outcome) == Finished(set(), {claimed.id}, set())
+    assert end(claimed, outcome) == FinishResult(set(), {claimed.id}, set())
     assert Task.objects.values().get() == before
 
 
@@ -353,7 +353,7 @@ def test_the_row_that_was_deleted_and_added_again_is_another_one(outcome):
     a_row(status=Status.RUNNING, version=claimed.version, claimed_by=WORKER)
     before = Task.objects.values().get()
 
-    assert end(claimed, outcome) == Finished(set(), {claimed.id}, set())
+    assert end(claimed, outcome) == FinishResult(set(), {claimed.id}, set())
     assert Task.objects.values().get() == before
 
 
@@ -363,7 +363,7 @@ def test_a_second_finish_of_one_claim_is_refused(outcome):
     end(claimed, Reschedule(later(60)))
     before = Task.objects.values().get()
 
-    assert end(claimed, outcome) == Finished(set(), {claimed.id}, set())
+    assert end(claimed, outcome) == FinishResult(set(), {claimed.id}, set())
     assert Task.objects.values().get() == before
 
 
@@ -375,7 +375,7 @@ def test_a_finish_that_is_repeated_leaves_the_same_workers_next_claim_alone(outc
     (again,) = claim(Claimer(WORKER), a_lane(), later(1), 9, using="default")
     before = Task.objects.values().get()
 
-    assert end(claimed, outcome) == Finished(set(), {claimed.id}, set())
+    assert end(claimed, outcome) == FinishResult(set(), {claimed.id}, set())
     assert Task.objects.values().get() == before
     assert end(again, Done()) == AS_ASKED
 

@@ -23,7 +23,7 @@ from django_tasks.store import control, search
 from django_tasks.store.claim import Claimer, claim, claim_alone, owned_ids
 from django_tasks.store.claimed_rows import is_cancelled
 from django_tasks.store.debounce import Patience, debounce
-from django_tasks.store.finish import Ended, Finished, finish
+from django_tasks.store.finish import Ended, FinishResult, finish
 from django_tasks.store.lanes import Lane
 from django_tasks.store.rescue import DIED_ALONE, give_back_strays, rescue
 from django_tasks.store.upsert import NewTask, OnConflict, upsert, upsert_one
@@ -329,7 +329,7 @@ class Protocol(RuleBasedStateMachine):
                 assert (item.id, item.version) not in self.accepted
                 self.accepted.add((item.id, item.version))
         result = finish(ends, self.now, using=USING, careful=data.draw(st.booleans()))
-        assert result == Finished(expected["handed over"], expected["lost"], set())
+        assert result == FinishResult(expected["handed over"], expected["lost"], set())
         self.settled += items
 
     def finish(self, data):
