@@ -319,7 +319,7 @@ def test_an_unknown_database_is_named_with_those_there_are(alias):
 @pytest.mark.parametrize(
     "text",
     ["x", "a b", "%", "'", '"', "\\", "a\nb", "ü", "日本", "😀", "null", "0", "\u200b", "x" * 50],
-    ids=ascii,
+    ids=named,
 )
 def test_odd_keys_are_stored_and_found(text):
     add_task(a_task(text, biz_code=text, queue=text))
