@@ -282,6 +282,18 @@ def start_one(executor: Executor, clock: Clock) -> None:
     executor._running[0] = module.Running(executor._buffer.popleft(), clock())
 
 
+def test_a_thread_that_was_woken_and_has_not_run_yet_is_woken_once(
+    clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    executor = an_executor(1, clock, 0.0)
+    woken: list[str] = []
+    monkeypatch.setattr(executor._work, "notify", lambda: woken.append("one"))
+    executor._sleeping = 1
+    for _ in range(3):
+        executor.submit(claims(1))
+    assert woken == ["one"]
+
+
 def test_before_anything_is_known_there_is_room_for_the_threads_only(clock: Clock) -> None:
     assert an_executor(4, clock, 0.0).room(500) == 4
 

@@ -1,7 +1,7 @@
 """The lines that a worker leaves in the history of its runs, and their end."""
 
 from collections.abc import Callable
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any
 
 import pytest
@@ -16,11 +16,12 @@ from django_tasks.store.finish import finish
 from django_tasks.values.status import RunOutcome
 from django_tasks.worker import finisher
 from django_tasks.worker.poller import Poller
-from django_tasks.worker.pruner import INTERVAL
+from django_tasks.worker.pruner import INTERVAL, Pruner
 from tests.factories import a_run, table
 from tests.worker.conftest import Register
 from tests.worker.parts import (
     CODE,
+    USING,
     Hands,
     Ticks,
     added,
@@ -257,6 +258,18 @@ def test_it_looks_every_ten_minutes(register: Register) -> None:
     world.ticks.ahead += INTERVAL
     world.poller.run_once()
     assert kept() == ["young"]
+
+
+def test_its_time_has_come_at_the_very_moment(monkeypatch: pytest.MonkeyPatch) -> None:
+    looks: list[datetime] = []
+    monkeypatch.setattr(runs, "prune", lambda before, using: looks.append(before))
+    moments = iter([0.0, 0.0, INTERVAL - 0.001, INTERVAL, INTERVAL])
+    membership = joined()
+    pruner = Pruner(USING, membership)
+    monkeypatch.setattr(membership.clock, "monotonic", lambda: next(moments))
+    for expected in (1, 1, 2):
+        pruner.prune_if_due()
+        assert len(looks) == expected
 
 
 def test_a_failure_to_forget_fails_one_cycle_and_not_all_that_follow(

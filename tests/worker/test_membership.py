@@ -1,7 +1,10 @@
 """A worker among workers: its lease, and when it may judge the others."""
 
+import os
+import socket
 from dataclasses import replace
-from datetime import datetime, timedelta
+from datetime import datetime, timedelta, timezone
+from math import inf
 from typing import Any
 from weakref import WeakKeyDictionary
 
@@ -18,7 +21,7 @@ from django_tasks.store.workers import Peer
 from django_tasks.values.status import Status
 from django_tasks.worker import membership as membership_module
 from django_tasks.worker import rescuer as rescuer_module
-from django_tasks.worker.membership import Membership
+from django_tasks.worker.membership import CLOCK_DRIFT, Membership, RollCall, View
 from django_tasks.worker.rescuer import Rescuer, give_back_strays
 from tests.factories import table
 from tests.worker.conftest import Register
@@ -76,6 +79,26 @@ def test_joining_enters_a_row_that_says_what_the_worker_is() -> None:
     assert (found.threads, found.lease, found.queues) == (3, 12, ["mail", "push"])
     assert (found.name, found.state) == (membership.name, "running")
     assert found.heartbeat == found.started
+
+
+def test_before_it_has_joined_it_is_nobody_and_its_lease_is_over() -> None:
+    membership = Membership(config())
+    assert membership.worker_id == 0
+    assert not membership.is_valid()
+    assert (membership.living(), membership.dead(), membership.rank()) == ((), [], 0)
+    assert membership.seconds_to_judge() > 100
+
+
+def test_a_host_with_a_very_long_name_leaves_what_tells_its_workers_apart(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(socket, "gethostname", lambda: "h" * 300)
+    first, second = joined(), joined()
+    names = [found.name for found in WorkerRow.objects.order_by("id")]
+    assert names == [first.name, second.name]
+    assert [len(name) for name in names] == [200, 200]
+    assert names[0].endswith(f":{os.getpid()}:{names[0][-6:]}")
+    assert names[0] != names[1]
 
 
 def test_joining_again_is_a_new_worker() -> None:
@@ -238,8 +261,9 @@ def test_every_lot_is_for_two_of_the_living() -> None:
     workers = [joined() for _ in range(5)]
     for worker in workers:
         beat(worker)
-    for lot in range(16):
-        assert sum(worker.is_drawn(lot / 16) for worker in workers) == 2
+    drawn = [[worker.is_drawn(lot / 16) for worker in workers] for lot in range(16)]
+    assert [sum(each) for each in drawn] == [2] * 16
+    assert all(any(each) for each in zip(*drawn, strict=True))
 
 
 def test_a_worker_that_knows_nobody_yet_is_always_meant() -> None:
@@ -395,6 +419,19 @@ def test_only_the_oldest_look_at_the_moment_when_a_lease_ends(world: Ticks) -> N
         beat(member)
     hurried = [member.seconds_to_judge() < 2 * LEASE for member in crowd]
     assert hurried == [True, True, True, False, False]
+
+
+def test_a_lease_that_ends_at_the_moment_of_a_look_is_no_reason_for_another() -> None:
+    """Nobody is dead before it is over, and the next look is a heartbeat."""
+    membership = joined()
+    then = datetime(2030, 1, 1, tzinfo=timezone.utc)
+    peer = Peer(membership.worker_id + 1, 0, then, LEASE)
+    end = LEASE * (1 + CLOCK_DRIFT)
+    for moment, ends in ((end - 0.5, end), (end, inf)):
+        look = RollCall(then, moment, moment)
+        membership.view = View(1, (peer,), {peer.id: (0, 0.0)}, look, may_judge=True)
+        assert membership._next_judgement(membership.view) == ends
+        assert membership.dead() == []
 
 
 def test_those_who_are_dead_themselves_look_at_nothing(world: Ticks) -> None:
