@@ -19,6 +19,7 @@ from django_tasks.api import (
 )
 from django_tasks.models import Task
 from tests.factories import CODE, NOW, UTC, a_row, a_task
+from tests.naming import named
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("handlers")]
 
@@ -26,6 +27,10 @@ pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("handlers")]
 class Unprintable:
     def __repr__(self):
         raise RuntimeError("no repr")
+
+
+def name_of(value):
+    return "unprintable" if isinstance(value, Unprintable) else named(value)
 
 
 def keys(name, longest):
@@ -73,15 +78,7 @@ BAD_FIELDS = [
 ]
 
 
-def named(value):
-    """A name by which the test can be asked for in another process, or again in this one, where
-    pytest would escape backslashes once more."""
-    if isinstance(value, Unprintable):
-        return "unprintable"
-    return ascii(value).partition(" at 0x")[0].replace("\\", "/")[:25]
-
-
-bad_fields = pytest.mark.parametrize(("field", "value", "kind"), BAD_FIELDS, ids=named)
+bad_fields = pytest.mark.parametrize(("field", "value", "kind"), BAD_FIELDS, ids=name_of)
 
 
 def check(caught, field, value, kind):
@@ -126,7 +123,7 @@ def test_one_bad_task_in_a_batch_stores_nothing_and_its_place_is_named(field, va
 NO_TASKS = [None, "order", 5, {"biz_code": "order"}, object(), Task]
 
 
-@pytest.mark.parametrize("value", NO_TASKS, ids=named)
+@pytest.mark.parametrize("value", NO_TASKS, ids=name_of)
 def test_what_is_no_task_is_refused(value):
     with pytest.raises(TaskTypeError) as caught:
         add_task(value)
@@ -138,7 +135,7 @@ def test_what_is_no_task_is_refused(value):
     assert caught.value.index == 1
 
 
-@pytest.mark.parametrize("value", NO_TASKS, ids=named)
+@pytest.mark.parametrize("value", NO_TASKS, ids=name_of)
 @pytest.mark.parametrize("wait", [None, 5])
 def test_so_it_is_with_debounce_in_the_same_words(value, wait):
     with pytest.raises(TaskTypeError) as usual:
@@ -148,7 +145,7 @@ def test_so_it_is_with_debounce_in_the_same_words(value, wait):
     assert str(caught.value) == str(usual.value)
 
 
-@pytest.mark.parametrize("value", NO_TASKS, ids=named)
+@pytest.mark.parametrize("value", NO_TASKS, ids=name_of)
 @pytest.mark.parametrize("on_conflict", ["replace", "keep", "earliest", "raise", "debounce"])
 def test_what_is_no_task_among_many_is_refused_by_the_exception_family(value, on_conflict):
     with pytest.raises(TaskValueError) as caught:
@@ -156,21 +153,21 @@ def test_what_is_no_task_among_many_is_refused_by_the_exception_family(value, on
     assert caught.value.field == ("on_conflict" if on_conflict == "debounce" else "task")
 
 
-@pytest.mark.parametrize("value", [None, 5, Task()], ids=named)
+@pytest.mark.parametrize("value", [None, 5, Task()], ids=name_of)
 def test_what_is_no_batch_of_tasks_is_refused(value):
     with pytest.raises(TaskTypeError) as caught:
         add_tasks(value)
     check(caught, "tasks", value, TypeError)
 
 
-@pytest.mark.parametrize("value", [0, -1, 1001, "5", 5.0, None, True], ids=named)
+@pytest.mark.parametrize("value", [0, -1, 1001, "5", 5.0, None, True], ids=name_of)
 def test_a_batch_size_that_makes_no_sense_is_refused(value):
     with pytest.raises(TaskValueError) as caught:
         add_tasks([a_task()], batch_size=value)
     check(caught, "batch_size", value, type(None) if type(value) is int else TypeError)
 
 
-@pytest.mark.parametrize("value", ["", "REPLACE", "ignore", None, 5, [], {}], ids=named)
+@pytest.mark.parametrize("value", ["", "REPLACE", "ignore", None, 5, [], {}], ids=name_of)
 def test_an_unknown_way_to_handle_conflicts_is_refused(value):
     for add in (add_task, lambda task, **kwargs: add_tasks([task], **kwargs)):
         with pytest.raises(TaskValueError) as caught:
@@ -224,7 +221,7 @@ BY_KEY: list[Callable[..., Any]] = [
 
 
 @pytest.mark.parametrize(
-    ("field", "value", "kind"), [*keys("biz_code", 50), *keys("biz_num", 100)], ids=named
+    ("field", "value", "kind"), [*keys("biz_code", 50), *keys("biz_num", 100)], ids=name_of
 )
 def test_a_bad_key_is_refused_by_every_function_that_takes_one(field, value, kind):
     arguments = {"biz_code": CODE, "biz_num": "1"} | {field: value}
@@ -244,7 +241,7 @@ def test_a_bad_key_is_refused_by_every_function_that_takes_one(field, value, kin
         (None, TypeError),
         (5, TypeError),
     ],
-    ids=named,
+    ids=name_of,
 )
 @pytest.mark.parametrize("match", ["contains", "prefix", "exact"])
 def test_a_fragment_that_no_number_can_contain_deletes_nothing(value, kind, match):
@@ -259,7 +256,7 @@ def test_a_fragment_that_no_number_can_contain_deletes_nothing(value, kind, matc
     assert Task.objects.filter(pk=row.pk).exists()
 
 
-@pytest.mark.parametrize("value", ["", "regex", "CONTAINS", None, 5, []], ids=named)
+@pytest.mark.parametrize("value", ["", "regex", "CONTAINS", None, 5, []], ids=name_of)
 def test_an_unknown_way_to_match_deletes_nothing(value):
     a_row()
 
@@ -270,7 +267,7 @@ def test_an_unknown_way_to_match_deletes_nothing(value):
     assert Task.objects.exists()
 
 
-@pytest.mark.parametrize("value", ["x" * 101, "\0", "\ud800", 5, 0, ["x"]], ids=named)
+@pytest.mark.parametrize("value", ["x" * 101, "\0", "\ud800", 5, 0, ["x"]], ids=name_of)
 def test_a_fragment_to_look_for_is_text(value):
     a_row()
 
@@ -282,7 +279,7 @@ def test_a_fragment_to_look_for_is_text(value):
 BAD_TIMES = [(value, kind) for field, value, kind in BAD_FIELDS if field == "when"]
 
 
-@pytest.mark.parametrize(("value", "kind"), BAD_TIMES, ids=named)
+@pytest.mark.parametrize(("value", "kind"), BAD_TIMES, ids=name_of)
 def test_a_bad_time_is_refused_everywhere(value, kind):
     with pytest.raises(TaskValueError) as caught:
         api.reschedule_task(CODE, "1", value)
@@ -294,7 +291,7 @@ def test_a_bad_time_is_refused_everywhere(value, kind):
         check(caught, "when", value, kind)
 
 
-@pytest.mark.parametrize("alias", ["nowhere", "", "Default", 5, ["default"]], ids=named)
+@pytest.mark.parametrize("alias", ["nowhere", "", "Default", 5, ["default"]], ids=name_of)
 def test_an_unknown_database_is_named_with_those_there_are(alias):
     calls = [
         lambda: add_task(a_task(), using=alias),
@@ -319,7 +316,7 @@ def test_an_unknown_database_is_named_with_those_there_are(alias):
 @pytest.mark.parametrize(
     "text",
     ["x", "a b", "%", "'", '"', "\\", "a\nb", "ü", "日本", "😀", "null", "0", "\u200b", "x" * 50],
-    ids=named,
+    ids=name_of,
 )
 def test_odd_keys_are_stored_and_found(text):
     add_task(a_task(text, biz_code=text, queue=text))

@@ -16,6 +16,7 @@ from django_tasks.models import Task
 from django_tasks.values import payload
 from django_tasks.values.claimed import Claimed
 from tests.factories import NOW, a_task
+from tests.naming import named
 from tests.vendor import VENDOR
 
 LIMIT = 1_000_000
@@ -111,7 +112,7 @@ def test_a_broken_text_is_a_value_error(text):
         *("\ud800", ["\udfff"], {"\udc00": 1}),
         *(math.nan, math.inf, [-math.inf], {"x": math.nan}, {math.nan: 1}, {math.inf: 1}),
     ],
-    ids=ascii,
+    ids=named,
 )
 def test_what_some_database_cannot_store_is_refused(value):
     with pytest.raises(TaskValueError) as caught:

@@ -7,6 +7,7 @@ from django.db.utils import OperationalError
 
 from django_tasks.worker import outage as module
 from django_tasks.worker.outage import FIRST_DELAY, LONGEST_DELAY, Outage, reason_of
+from tests.naming import named
 
 
 def test_delays_grow_with_jitter_up_to_a_limit() -> None:
@@ -114,7 +115,7 @@ REASONS = [
 ]
 
 
-@pytest.mark.parametrize(("error", "reason"), REASONS, ids=lambda value: str(value)[:50])
+@pytest.mark.parametrize(("error", "reason"), REASONS, ids=lambda value: named(value, 50))
 def test_an_error_tells_its_reason(error: OperationalError, reason: str) -> None:
     assert reason_of(error) == reason
 
