@@ -442,8 +442,11 @@ def test_every_function_works_in_a_transaction_that_the_caller_manages_by_hand(n
 # Waking workers, telling listeners
 
 
+DEBOUNCED = {"task": Task(biz_code=CODE, biz_num="new"), "on_conflict": "debounce", "wait": 5}
+
 WAKERS = {
     "add_task": lambda: add_task(a_task("new")),
+    "add_task, debounced": lambda: add_task(**DEBOUNCED),
     "add_tasks": lambda: add_tasks([a_task("new")]),
     "reschedule_task": lambda: reschedule_task(CODE, "1", NOW),
     "run_task_now": lambda: run_task_now(CODE, "1"),
@@ -491,10 +494,13 @@ def test_workers_sleep_on_when_an_add_left_everything_as_it_was(
     assert told == []
 
 
-def test_an_add_is_told_with_the_task_as_stored(heard):
+@pytest.mark.parametrize(
+    "fields", [{"task": a_task(biz_ext=1)}, DEBOUNCED], ids=["as it is", "debounced"]
+)
+def test_an_add_is_told_with_the_task_as_stored(fields, heard):
     told = heard(signals.task_added)
 
-    stored = add_task(a_task(biz_ext=1))
+    stored = add_task(**fields)
 
     assert told == [(Task, {"task": stored, "using": "default"})]
     assert told[0][1]["task"] is stored
@@ -511,6 +517,7 @@ def test_each_add_of_a_batch_is_told_with_the_task_as_stored(heard):
         ("2", "default", 0),
     ]
     assert [task.pk for task in tasks] == [the_row("1").pk, the_row("2").pk]
+    assert [(sender, kwargs["using"]) for sender, kwargs in told] == [(Task, "default")] * 2
 
 
 def test_a_listener_that_raises_harms_nothing(request):
