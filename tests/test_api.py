@@ -2,6 +2,7 @@
 
 import inspect
 from datetime import datetime, timedelta, timezone
+from typing import Any
 from zoneinfo import ZoneInfo
 
 import pytest
@@ -442,7 +443,7 @@ def test_every_function_works_in_a_transaction_that_the_caller_manages_by_hand(n
 # Waking workers, telling listeners
 
 
-DEBOUNCED = {"task": Task(biz_code=CODE, biz_num="new"), "on_conflict": "debounce", "wait": 5}
+DEBOUNCED: Any = {"task": Task(biz_code=CODE, biz_num="new"), "on_conflict": "debounce", "wait": 5}
 
 WAKERS = {
     "add_task": lambda: add_task(a_task("new")),
