@@ -535,6 +535,28 @@ def test_a_listener_that_raises_harms_nothing(request):
     assert there_is("2")
 
 
+CHANGES = {
+    "rescheduled": (PENDING, lambda number: reschedule_task(CODE, number, NOW)),
+    "due now": (PENDING, lambda number: run_task_now(CODE, number)),
+    "paused": (PENDING, lambda number: pause_task(CODE, number)),
+    "resumed": (PAUSED, lambda number: resume_task(CODE, number)),
+    "requeued": (FAILED, lambda number: requeue_task(CODE, number)),
+}
+
+
+@pytest.mark.parametrize("change", CHANGES)
+def test_a_change_is_told_with_its_kind(change, heard):
+    status, make = CHANGES[change]
+    told = heard(signals.task_changed)
+    a_row(status=status)
+
+    assert make("1")
+    assert not make("nothing")
+
+    facts = {"biz_code": CODE, "biz_num": "1", "change": change, "using": "default"}
+    assert told == [(Task, facts)]
+
+
 @pytest.mark.parametrize(("status", "result"), [(PENDING, "cancelled"), (RUNNING, "cancelling")])
 def test_a_cancel_is_told_with_its_result(heard, status, result):
     told = heard(signals.task_cancelled)

@@ -130,6 +130,34 @@ def test_sqlite_by_code(
 
 
 @pytest.mark.parametrize(
+    "code", [3, 4, 7, 8, 9, 10, 11, 13, 14, 15, 17, 22, 23, 26], ids=lambda code: f"code {code}"
+)
+def test_of_the_world_on_sqlite(monkeypatch: pytest.MonkeyPatch, code: int) -> None:
+    cause = Cause("text", sqlite_errorcode=code)
+    assert kind(monkeypatch, SQLite, DatabaseError("text"), cause) is WORLD
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("database is locked", CONTENTION),
+        ("database or disk is full", WORLD),
+        ("attempt to write a readonly database", WORLD),
+        ("unable to open database file", WORLD),
+        ("database disk image is malformed", WORLD),
+        ("file is not a database", WORLD),
+        ("disk I/O error", WORLD),
+        ("no such table: t_task", UNKNOWN),
+    ],
+)
+def test_sqlite_without_codes_by_text(
+    monkeypatch: pytest.MonkeyPatch, text: str, expected: Kind
+) -> None:
+    """As Python 3.10 has it."""
+    assert kind(monkeypatch, SQLite, DatabaseError(text), Cause(text)) is expected
+
+
+@pytest.mark.parametrize(
     ("error", "expected"),
     [
         (OverflowError("too large for SQLite"), DATA),

@@ -9,7 +9,7 @@ import pytest
 from django.dispatch import Signal
 
 from django_tasks.worker import notifier as module
-from django_tasks.worker.notifier import Notifier
+from django_tasks.worker.notifier import SAY_DROPPED_SECONDS, Notifier
 from tests.waiting import DEADLINE, eventually
 from tests.worker.parts import USING
 
@@ -89,6 +89,19 @@ def test_messages_without_room_are_dropped_counted_and_said_once(
     assert seen == [0, 1, 2]
     (line,) = [each.getMessage() for each in caplog.records]
     assert line.startswith("5 signals and log lines")
+
+
+def test_what_is_dropped_is_said_again_after_a_minute_and_not_sooner(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    notifier = Notifier(USING)  # not started: this thread does its work
+    monkeypatch.setattr(module, "CAPACITY", 0)
+    for tick, lines in ((0.0, 1), (SAY_DROPPED_SECONDS - 0.001, 1), (SAY_DROPPED_SECONDS, 2)):
+        monkeypatch.setattr(module, "ticks", lambda now=tick: now)
+        notifier.post(lambda: None)
+        notifier._say_dropped()
+        assert len(caplog.messages) == lines
+    assert [message.split()[0] for message in caplog.messages] == ["1", "2"]
 
 
 def test_a_signal_that_nobody_hears_costs_no_message(notifier: Notifier, gate: Event) -> None:

@@ -64,6 +64,8 @@ def test_rows_are_kept_once_for_the_handlers_there_are(register: Register) -> No
     register(lambda task: None)
     assert not rows.is_settled()
     rows.keep_up()
+    assert rows._thread is not None
+    assert rows._thread.daemon  # a trigger that hangs keeps no process from its end
     eventually(rows.is_settled, "the rows are kept")
     at_rest(rows)
     rows.keep_up()

@@ -1,0 +1,64 @@
+"""The settings of a connection that waits for nothing for longer than its bounds."""
+
+from typing import Any
+
+import pytest
+from django.db import connection
+
+from django_tasks.store.connection import _own_settings
+from django_tasks.store.dialects import Bounds, dialect_of
+from tests.vendor import ON_SQLITE
+
+BOUNDS = Bounds(lock_wait=5.5, statement=15.0)
+
+POSTGRESQL = {
+    "connect_timeout": 5,
+    "tcp_user_timeout": 30_000,
+    "keepalives_idle": 15,
+    "keepalives_interval": 7,
+    "keepalives_count": 3,
+}
+MYSQL = {"connect_timeout": 5, "read_timeout": 30, "write_timeout": 30}
+
+
+@pytest.mark.parametrize(
+    ("vendor", "expected"),
+    [("postgresql", POSTGRESQL), ("mysql", MYSQL), ("sqlite", {"timeout": 5.5}), ("oracle", {})],
+)
+def test_a_connection_of_ours_is_bounded(vendor: str, expected: dict[str, Any]) -> None:
+    project = {"NAME": "x", "OPTIONS": {"charset": "utf8"}}
+    settings = _own_settings(vendor, project, BOUNDS)
+    assert settings == {"NAME": "x", "OPTIONS": {**expected, "charset": "utf8"}}
+    assert project == {"NAME": "x", "OPTIONS": {"charset": "utf8"}}
+
+
+def test_a_bound_is_never_none_at_all() -> None:
+    settings = _own_settings("postgresql", {"OPTIONS": {}}, Bounds(0.1, 0.1))
+    assert settings["OPTIONS"] == {
+        "connect_timeout": 2,
+        "tcp_user_timeout": 2000,
+        "keepalives_idle": 1,
+        "keepalives_interval": 1,
+        "keepalives_count": 3,
+    }
+
+
+def test_what_the_project_bounds_itself_stands_and_a_pool_goes() -> None:
+    project = {"OPTIONS": {"pool": True, "connect_timeout": 60}}
+    settings = _own_settings("postgresql", project, BOUNDS)
+    assert settings["OPTIONS"] == {**POSTGRESQL, "connect_timeout": 60}
+
+
+@pytest.mark.skipif(not ON_SQLITE, reason="the other servers have other bounds: tests/habits")
+@pytest.mark.django_db
+def test_a_session_of_sqlite_waits_for_its_turn_as_long_as_the_bound_says() -> None:
+    def busy_timeout() -> int:
+        with connection.cursor() as cursor:
+            ((milliseconds,),) = cursor.execute("PRAGMA busy_timeout").fetchall()
+        return int(milliseconds)
+
+    before = busy_timeout()
+    dialect_of("default").bound(BOUNDS)
+    assert busy_timeout() == 5500
+    dialect_of("default").bound(Bounds(before / 1000, 15.0))
+    assert busy_timeout() == before
