@@ -424,7 +424,31 @@ def test_a_delay_beyond_the_calendar_is_cut_to_ten_years(register: Register) -> 
     assert outcome.when - datetime.now(timezone.utc) <= timedelta(days=3650)
 
 
+def test_a_claim_that_was_made_a_little_ahead_starts_at_its_moment(register: Register) -> None:
+    membership = joined()
+    starts: list[datetime] = []
+    register(lambda task: starts.append(membership.clock.now()))
+    added()
+    (claim,) = claimed(membership.worker_id)
+    moment = membership.clock.now() + timedelta(seconds=execution.LONGEST_WAIT / 2)
+    assert run(claim._replace(claim_time=moment), membership) == Done()
+    assert len(starts) == 1
+    assert starts[0] >= moment
+
+
 # When it must not run at all
+
+
+def test_a_claim_whose_moment_is_far_off_goes_back(register: Register) -> None:
+    """The database's clock was set back since."""
+    runs: list[Any] = []
+    register(runs.append)
+    membership = joined()
+    added()
+    (claim,) = claimed(membership.worker_id)
+    moment = membership.clock.now() + timedelta(seconds=2 * execution.LONGEST_WAIT + 1)
+    assert run(claim._replace(claim_time=moment), membership) == GiveBack()
+    assert runs == []
 
 
 def test_nothing_starts_once_the_lease_is_over(register: Register) -> None:
