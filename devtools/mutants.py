@@ -51,6 +51,8 @@ def main() -> int:
                 unnoticed = names
             unnoticed = _unnoticed(unnoticed)
         say(f"{TITLES[database]}: {len(unnoticed)} of {len(names)} have not been noticed.")
+    if unnoticed and _processes_notice("no mutant"):
+        sys.exit("The tests of processes fail without any mutant: see above.")
     survivors = [name for name in unnoticed if not _processes_notice(name)]
     for name in survivors:
         _mutmut("show", name)
