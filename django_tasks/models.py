@@ -71,7 +71,8 @@ class Task(GuardedModel):
             # The code stands before the time, so that a hundred thousand due rows of a code
             # nobody knows are never walked over.
             models.Index(
-                fields=["status", "queue", "priority", "biz_code", "when"], name="t_task_claim"
+                fields=["status", "queue", "priority", "biz_code", "when", "id"],
+                name="t_task_claim",
             ),
         ]
 

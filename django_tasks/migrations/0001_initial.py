@@ -110,7 +110,7 @@ class Migration(migrations.Migration):
                 'verbose_name_plural': 'tasks',
                 'db_table': 't_task',
                 'permissions': [('run_task', 'Can run, pause, resume and requeue tasks'), ('cancel_task', 'Can cancel tasks')],
-                'indexes': [models.Index(fields=['status', 'queue', 'priority', 'biz_code', 'when'], name='t_task_claim')],
+                'indexes': [models.Index(fields=['status', 'queue', 'priority', 'biz_code', 'when', 'id'], name='t_task_claim')],
                 'constraints': [models.UniqueConstraint(fields=('biz_code', 'biz_num'), name='t_task_key')],
             },
         ),

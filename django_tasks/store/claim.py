@@ -16,6 +16,7 @@ from django_tasks.store.lanes import (
     SUSPECTS_WINDOW,
     SUSPICIOUS_RESCUES,
     Lane,
+    Place,
     due_params,
 )
 from django_tasks.store.statuses import OWNED_SQL
@@ -59,39 +60,55 @@ UPDATE {task} AS t SET status = 1, version = version + 1, claimed_by = %s, claim
 
 
 def claim(
-    claimer: Claimer, lane: Lane, now: datetime, limit: int, *, using: str, careful: bool = False
+    claimer: Claimer,
+    lane: Lane,
+    now: datetime,
+    limit: int,
+    *,
+    using: str,
+    careful: bool = False,
+    since: Place | None = None,
 ) -> list[Claimed]:
     """Claim up to ``limit`` tasks of ``lane`` that are due at ``now``, the earliest first.
 
     Rows that were rescued twice are left to ``claim_alone``. ``careful`` steps over rows that
-    somebody holds locked, where the plain way would wait for them.
+    somebody holds locked, where the plain way would wait for them. ``since`` is where the search
+    begins: rows before it are not found.
     """
     dialect = dialect_of(using)
+    due = _Due(lane, now, since)
     if dialect.returns_updates:
-        return _claim_returning(dialect, claimer, lane, now, limit, _ORDINARY)
+        return _claim_returning(dialect, claimer, due, limit, _ORDINARY)
     if careful:
         with write_transaction(using):
-            rows = _candidates(dialect, lane, now, limit * 2, _ORDINARY)
-            rows = rows or _behind_suspects(dialect, lane, now, limit * 2)
+            rows = _candidates(dialect, due, limit * 2, _ORDINARY)
+            rows = rows or _behind_suspects(dialect, due, limit * 2)
             return _take_unlocked(dialect, claimer, lane, rows, now, limit)
-    return _claim_optimistic(dialect, claimer, lane, now, limit, _ORDINARY)
+    return _claim_optimistic(dialect, claimer, due, limit, _ORDINARY)
 
 
 def claim_alone(
-    claimer: Claimer, lane: Lane, now: datetime, *, using: str, careful: bool = False
+    claimer: Claimer,
+    lane: Lane,
+    now: datetime,
+    *,
+    using: str,
+    careful: bool = False,
+    since: Place | None = None,
 ) -> list[Claimed]:
     """Claim one task of ``lane`` that was rescued twice; the caller must hold no other claim.
 
-    ``careful`` steps over rows that somebody holds locked, as in ``claim``.
+    ``careful`` and ``since``: as in ``claim``.
     """
     dialect = dialect_of(using)
+    due = _Due(lane, now, since)
     if dialect.returns_updates:
-        return _claim_returning(dialect, claimer, lane, now, 1, _SUSPICIOUS)
+        return _claim_returning(dialect, claimer, due, 1, _SUSPICIOUS)
     if careful:
         with write_transaction(using):
-            rows = _candidates(dialect, lane, now, SPARE_CANDIDATES, _SUSPICIOUS)
+            rows = _candidates(dialect, due, SPARE_CANDIDATES, _SUSPICIOUS)
             return _take_unlocked(dialect, claimer, lane, rows, now, 1)
-    return _claim_optimistic(dialect, claimer._replace(workers=1), lane, now, 1, _SUSPICIOUS)
+    return _claim_optimistic(dialect, claimer._replace(workers=1), due, 1, _SUSPICIOUS)
 
 
 def owned_ids(worker_id: int, *, using: str) -> set[int]:
@@ -103,24 +120,39 @@ def owned_ids(worker_id: int, *, using: str) -> set[int]:
     return {row[0] for row in dialect_of(using).fetch(template, [worker_id])}
 
 
+class _Due(NamedTuple):
+    """The rows that a claim may look at: of one lane, due at ``now``, not before ``since``."""
+
+    lane: Lane
+    now: datetime
+    since: Place | None
+
+    def condition(self, dialect: Dialect) -> tuple[str, list[Any]]:
+        params = [*due_params(dialect, self.lane, self.now), self.lane.queue, self.lane.biz_code]
+        if self.since is None:
+            return _CLAIMABLE, params
+        since, place = dialect.since(*self.since)
+        return f"{_CLAIMABLE} AND {since}", [*params, *place]
+
+
 def _claim_returning(
-    dialect: Dialect, claimer: Claimer, lane: Lane, now: datetime, limit: int, which: str
+    dialect: Dialect, claimer: Claimer, due: _Due, limit: int, which: str
 ) -> list[Claimed]:
     """One statement: the rows are locked, or the whole file is, between search and change."""
+    claimable, params = due.condition(dialect)
     # ARRAY makes PostgreSQL run the search once; IN may run it again and take more than LIMIT.
-    subquery = f"SELECT id FROM {{task}} WHERE {_CLAIMABLE}{which} ORDER BY {{when}} LIMIT %s"
+    subquery = f"SELECT id FROM {{task}} WHERE {claimable}{which} ORDER BY {{when}}, id LIMIT %s"
     subquery += dialect.lock_free_rows
     among = f"= ANY(ARRAY({subquery}))" if dialect.lock else f"IN ({subquery})"
     # The plus keeps SQLite's planner on the ids: with an index on status it would walk all that is
     # pending for each claim, 115 ms with 200,000 rows.
     template = f"{_TAKE} WHERE id {among} AND +status = 0 RETURNING {_claimed_columns(dialect)}"
-    params = [*_take_params(dialect, claimer, now), *_claimable_params(dialect, lane, now), limit]
-    claims = _claims(dialect, lane, dialect.fetch(template, params), claimer, now)
-    return sorted(claims, key=_by_time)
+    found = dialect.fetch(template, [*_take_params(dialect, claimer, due.now), *params, limit])
+    return sorted(_claims(dialect, due.lane, found, claimer, due.now), key=place_of)
 
 
 def _claim_optimistic(
-    dialect: Dialect, claimer: Claimer, lane: Lane, now: datetime, limit: int, which: str
+    dialect: Dialect, claimer: Claimer, due: _Due, limit: int, which: str
 ) -> list[Claimed]:
     """Read candidates without a lock, take those that have not changed since.
 
@@ -130,16 +162,16 @@ def _claim_optimistic(
     queue does not wait for a worker that is busy.
     """
     shares = min(claimer.workers, MOST_SHARES)
-    share = Share(shares, (claimer.rank + int(now.timestamp())) % shares)
+    share = Share(shares, (claimer.rank + int(due.now.timestamp())) % shares)
     # More workers than shares: several read one, in different places.
     places = min(-(-claimer.workers // shares), MOST_PLACES)
     offset = random.randrange(places) * limit
     rows: list[tuple[Any, ...]] = []
     for look in dict.fromkeys([(share, offset), (share, 0), (WHOLE, 0)]):
-        rows = rows or _candidates(dialect, lane, now, limit, which, *look)
+        rows = rows or _candidates(dialect, due, limit, which, *look)
     if not rows and which == _ORDINARY:
-        rows = _behind_suspects(dialect, lane, now, limit)
-    return _take(dialect, claimer, lane, rows, now)
+        rows = _behind_suspects(dialect, due, limit)
+    return _take(dialect, claimer, due.lane, rows, due.now)
 
 
 def _take_unlocked(
@@ -181,35 +213,33 @@ WHOLE = Share(1, 0)
 
 def _candidates(
     dialect: Dialect,
-    lane: Lane,
-    now: datetime,
+    due: _Due,
     limit: int,
     which: str,
     share: Share = WHOLE,
     offset: int = 0,
 ) -> list[tuple[Any, ...]]:
+    claimable, params = due.condition(dialect)
     # The inner query is answered by the index alone, so that a share and an offset skip index
     # entries, not rows; "rescues" is not in the index, so the doubtful rows are left out after it.
     template = (
         f"SELECT {_claimed_columns(dialect)} FROM {{task}} JOIN"
-        f" (SELECT id AS head FROM {{task}} WHERE {_CLAIMABLE} AND MOD(id, %s) = %s"
-        " ORDER BY {when} LIMIT %s OFFSET %s) AS heads"
-        f" ON head = id WHERE status = 0{which} ORDER BY {{when}}"
+        f" (SELECT id AS head FROM {{task}} WHERE {claimable} AND MOD(id, %s) = %s"
+        " ORDER BY {when}, id LIMIT %s OFFSET %s) AS heads"
+        f" ON head = id WHERE status = 0{which} ORDER BY {{when}}, id"
     )
     window = SUSPECTS_WINDOW if which == _SUSPICIOUS else limit + SPARE_CANDIDATES
-    params = [*_claimable_params(dialect, lane, now), *share, window, offset]
-    return dialect.fetch(template, params)[:limit]
+    return dialect.fetch(template, [*params, *share, window, offset])[:limit]
 
 
-def _behind_suspects(
-    dialect: Dialect, lane: Lane, now: datetime, limit: int
-) -> list[tuple[Any, ...]]:
+def _behind_suspects(dialect: Dialect, due: _Due, limit: int) -> list[tuple[Any, ...]]:
     """Candidates behind a head that is all rows to be claimed alone."""
+    claimable, params = due.condition(dialect)
     template = (
-        f"SELECT {_claimed_columns(dialect)} FROM {{task}} AS t WHERE {_CLAIMABLE}{_ORDINARY}"
-        " ORDER BY {when} LIMIT %s"
+        f"SELECT {_claimed_columns(dialect)} FROM {{task}} AS t WHERE {claimable}{_ORDINARY}"
+        " ORDER BY {when}, id LIMIT %s"
     )
-    return dialect.fetch(template, [*_claimable_params(dialect, lane, now), limit])
+    return dialect.fetch(template, [*params, limit])
 
 
 def _take(
@@ -279,14 +309,11 @@ def _claims(
     ]
 
 
-def _claimable_params(dialect: Dialect, lane: Lane, now: datetime) -> list[Any]:
-    return [*due_params(dialect, lane, now), lane.queue, lane.biz_code]
-
-
 def _take_params(dialect: Dialect, claimer: Claimer, now: datetime) -> list[Any]:
     moment = dialect.to_column(now)
     return [claimer.worker_id, moment, moment]
 
 
-def _by_time(claimed: Claimed) -> datetime:
-    return claimed.when
+def place_of(claimed: Claimed) -> Place:
+    """The place at which a claim was found."""
+    return Place(claimed.when, claimed.id)

@@ -22,6 +22,13 @@ class Lane(NamedTuple):
     first: datetime
 
 
+class Place(NamedTuple):
+    """A place in the order of a lane: a time (aware UTC), and an id among equal times."""
+
+    when: datetime
+    id: int
+
+
 class Look(NamedTuple):
     """The lanes whose tasks may start, in the order to claim them, and what is paused."""
 

@@ -119,6 +119,10 @@ class Dialect:
     def _as_rows(self, keys: Sequence[tuple[int, ...]]) -> tuple[str, list[Any]]:
         return self.row_list(len(keys[0]), len(keys)), flatten(keys)
 
+    def since(self, moment: datetime, row_id: int) -> tuple[str, list[Any]]:
+        """Condition and parameters for rows at this place in the order of their lane, or behind."""
+        return "({when}, id) >= (%s, %s)", [self.to_column(moment), row_id]
+
     def cast_time(self, expression: str) -> str:
         """A column of literals as what ``when`` holds."""
         return expression

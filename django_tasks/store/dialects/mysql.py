@@ -1,7 +1,8 @@
 """MySQL and MariaDB: no UPDATE … RETURNING, waits of whole seconds, errors by number."""
 
+from datetime import datetime
 from functools import cached_property
-from typing import cast
+from typing import Any, cast
 
 from django_tasks.store.dialects.base import Bounds, Dialect, Params, placeholders, tuples
 
@@ -51,6 +52,11 @@ class MySQL(Dialect):
         # Not ON DUPLICATE KEY: with FOUND_ROWS its count is 1 for a row that was there already.
         template = f"INSERT IGNORE INTO {names} VALUES ({placeholders(len(params))})"
         return self.execute(template, params) == 1
+
+    def since(self, moment: datetime, row_id: int) -> tuple[str, list[Any]]:
+        # It searches an index for no comparison of two columns at once.
+        value = self.to_column(moment)
+        return "{when} >= %s AND ({when} > %s OR id >= %s)", [value, value, row_id]
 
     def row_list(self, width: int, count: int) -> str:
         return tuples(width, count)
