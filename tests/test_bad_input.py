@@ -264,6 +264,7 @@ def test_an_unknown_way_to_match_deletes_nothing(value):
         api.delete_tasks(CODE, "1", match=value)
 
     assert (caught.value.field, caught.value.value) == ("match", value)
+    assert "must be 'exact', 'prefix' or 'contains'" in str(caught.value)
     assert Task.objects.exists()
 
 

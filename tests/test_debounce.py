@@ -266,6 +266,7 @@ def test_after_a_cancel_the_wait_begins_again(clock: Clock) -> None:
         ({"wait": None}, "wait must say how long"),
         ({"wait": -1}, "wait must not be negative"),
         ({"wait": 60, "at_most": 30}, "at_most must not be shorter than wait"),
+        ({"at_most": -1}, "at_most must not be negative"),
         ({"when": NOW}, "when must be left out"),
         ({"schedule": "every 1h"}, "schedule cannot be debounced"),
     ],

@@ -129,6 +129,12 @@ def test_sqlite_by_code(
     assert kind(monkeypatch, SQLite, error("text"), cause) is expected
 
 
+@pytest.mark.parametrize("code", [18, 19, 20, 25], ids=lambda code: f"code {code}")
+def test_of_the_data_on_sqlite(monkeypatch: pytest.MonkeyPatch, code: int) -> None:
+    cause = Cause("text", sqlite_errorcode=code)
+    assert kind(monkeypatch, SQLite, DatabaseError("text"), cause) is DATA
+
+
 @pytest.mark.parametrize(
     "code", [3, 4, 7, 8, 9, 10, 11, 13, 14, 15, 17, 22, 23, 26], ids=lambda code: f"code {code}"
 )

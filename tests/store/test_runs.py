@@ -226,13 +226,16 @@ def test_old_lines_among_young_ones_go(monkeypatch: pytest.MonkeyPatch) -> None:
     assert pruned(60) == 0
 
 
-def test_lines_of_the_very_moment_hide_no_old_ones(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("young", [0, 2])
+def test_lines_of_the_very_moment_hide_no_old_ones(
+    young: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(runs, "AT_ONCE", 2)
-    stretch(2, old=False)
+    stretch(young, old=False)
     runs.record([a_line(biz_num="now", ended=NOW)] * 7, using="default")
     stretch(5, old=True)
     assert pruned(3) == 0
-    assert numbers() == ["young"] * 2 + ["now"] * 7
+    assert numbers() == ["young"] * young + ["now"] * 7
 
 
 def test_even_a_single_one_is_found_sooner_or_later(monkeypatch: pytest.MonkeyPatch) -> None:

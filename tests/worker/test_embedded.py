@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 from django.contrib.auth.models import Group
+from django.db import DEFAULT_DB_ALIAS
 
 from django_tasks import api, signals
 from django_tasks.client.adding import add_tasks
@@ -19,6 +20,7 @@ from django_tasks.client.control import cancel_task
 from django_tasks.models import Task, WorkerRow
 from django_tasks.values.keys import SCHEDULE_NUM
 from django_tasks.values.status import Status
+from django_tasks.wakeup import local
 from django_tasks.worker import embedded
 from django_tasks.worker.worker import Worker
 from tests.vendor import ON_SQLITE
@@ -69,6 +71,7 @@ def test_a_started_worker_runs_due_tasks_and_leaves_nothing_behind(register: Reg
     assert sorted(runs, key=int) == [str(number) for number in range(50)]
     assert not WorkerRow.objects.exists()
     assert our_threads() == []
+    assert not local._listeners.get(DEFAULT_DB_ALIAS)
 
 
 def test_a_handler_that_is_registered_while_the_worker_runs_runs_by_itself_too(

@@ -333,6 +333,27 @@ def refusing(bad: set[int], error: Exception, *, even_as_failed: bool = False) -
     return refuse
 
 
+def test_an_error_that_the_column_does_not_take_is_written_in_ascii(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def ascii_only(ended: Sequence[Ended], *args: Any, **kwargs: Any) -> Any:
+        for end in ended:
+            outcome: Any = getattr(end.outcome, "otherwise", end.outcome)
+            if not outcome.error.isascii():
+                raise DataError("Incorrect string value")
+        return finish(ended, *args, **kwargs)
+
+    finisher, claims = holding(3)
+    monkeypatch.setattr(module, "finish", ascii_only)
+    retry = Retry(NEXT, "no 日")
+    outcomes: list[Outcome] = [retry, Unsettled(retry), Reschedule(NEXT, error="no 日")]
+    finisher.add(map(Ended, claims, outcomes))
+    assert written_in(finisher, 20) is not None
+    kept = [row(str(number)) for number in range(3)]
+    assert [each and each.last_error for each in kept] == ["no \\u65e5"] * 3
+    assert [status(number) for number in range(3)] == [Status.PENDING] * 3
+
+
 @pytest.mark.parametrize(
     "error",
     [

@@ -147,6 +147,15 @@ def test_a_misfire_is_in_the_line_of_its_run(register: Register) -> None:
     assert world.poller.runs() == 1
 
 
+def test_all_that_was_done_about_missed_times_is_in_the_line(register: Register) -> None:
+    """The last of several times is the one to run for, and comes too late as well."""
+    register(fine, misfire_grace_time=60)
+    added(when=ago(3.5 * 3600), schedule="every 1h")
+    World().work()
+    (run,) = get_runs(CODE, "1")
+    assert (run.outcome, run.missed) == ("skipped", "coalesce, skip")
+
+
 def test_a_skipped_run_is_told_and_counted_as_missed(register: Register) -> None:
     register(fine, misfire_grace_time=0.001)
     added(when=ago(1), schedule="every 1h")

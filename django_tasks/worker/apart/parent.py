@@ -77,7 +77,7 @@ def run_apart(
     try:
         answer = process.line(SET_UP_SECONDS)
         if answer == NOT_NOW:
-            raise NotRun("no database answered it")
+            raise NotRun
         if answer != READY:
             raise NoProcess(f"it was not ready to run it: {process.ended(LINGER_SECONDS)}")
         if not may_start():
