@@ -3,6 +3,7 @@
 A lane is one queue, one priority and one code.
 """
 
+from collections.abc import Iterable, Mapping
 from datetime import datetime
 from typing import Any, NamedTuple
 
@@ -72,7 +73,8 @@ SELECT (SELECT queue FROM {{task}} AS t WHERE t.id = head.id),
        (SELECT {{when}} FROM {{task}} AS t WHERE t.id = head.id)
 FROM head WHERE id IS NOT NULL{_AND_PAUSES}"""
 
-DUE = "status = 0 AND queue = %s AND priority = %s AND biz_code = %s AND {when} <= %s"
+_OF_LANE = "status = 0 AND queue = %s AND priority = %s AND biz_code = %s"
+DUE = f"{_OF_LANE} AND {{when}} <= %s"
 
 
 def look(*, using: str) -> Look:
@@ -82,7 +84,12 @@ def look(*, using: str) -> Look:
     """
     dialect = dialect_of(using)
     template = _GROUPED_LANES if dialect.groups_along_index else _HOPPED_LANES
-    found = dialect.fetch(template)
+    return _look_of(dialect, dialect.fetch(template))
+
+
+def _look_of(dialect: Dialect, found: Iterable[tuple[Any, ...]]) -> Look:
+    """Lanes and pauses of rows: queue, priority, code, first; of a pause without a priority."""
+    found = list(found)
     pauses = frozenset(Scope(row[0], row[2]) for row in found if row[1] is None)
     lanes = [
         Lane(queue, priority, code, dialect.from_column(first))
@@ -92,27 +99,56 @@ def look(*, using: str) -> Look:
     return Look(sorted(lanes, key=lambda lane: (-lane.priority, lane.first)), pauses)
 
 
+def look_along(places: Mapping[tuple[str, int, str], Place | None], *, using: str) -> Look:
+    """The same for these lanes alone, of each from its place on; None: from its start.
+
+    Each costs a seek, and nothing that lies before its place.
+    """
+    dialect = dialect_of(using)
+    selects, params = ["SELECT queue, NULL, biz_code, NULL FROM {pause}"], []
+    for number, (key, place) in enumerate(places.items()):
+        since, behind = dialect.since(*place) if place else ("1 = 1", [])
+        selects.append(
+            f"SELECT '', {number}, '', (SELECT {dialect.readable('{when}')} FROM {{task}}"
+            f" WHERE {_OF_LANE} AND {since} ORDER BY {{when}}, id LIMIT 1)"
+        )
+        params += [*key, *behind]
+    keys = list(places)
+    found = dialect.fetch(" UNION ALL ".join(selects), params)
+    rows = [
+        (*((queue, None, code) if number is None else keys[number]), first)
+        for queue, number, code, first in found
+        if number is None or first is not None
+    ]
+    return _look_of(dialect, rows)
+
+
 # Such rows were claimed before, so they stand near the head of their lane. The look is bounded:
 # it must not walk a million due rows.
 SUSPECTS_WINDOW = 1000
 
 
-def has_suspects(lane: Lane, now: datetime, *, using: str) -> bool:
-    """Tell if a due task near the head of ``lane`` was rescued twice."""
+def has_suspects(lane: Lane, now: datetime, *, using: str, since: Place | None = None) -> bool:
+    """Tell if a due task near the head of ``lane``, from ``since`` on, was rescued twice."""
     dialect = dialect_of(using)
+    condition, params = DUE, due_params(dialect, lane, now)
+    if since is not None:
+        behind, place = dialect.since(*since)
+        condition, params = f"{DUE} AND {behind}", [*params, *place]
     template = (
-        f"SELECT 1 FROM (SELECT rescues FROM {{task}} WHERE {DUE} ORDER BY {{when}} LIMIT %s)"
+        f"SELECT 1 FROM (SELECT rescues FROM {{task}} WHERE {condition}"
+        " ORDER BY {when}, id LIMIT %s)"
         f" AS head WHERE rescues >= {SUSPICIOUS_RESCUES} LIMIT 1"
     )
-    return bool(dialect.fetch(template, [*due_params(dialect, lane, now), SUSPECTS_WINDOW]))
+    return bool(dialect.fetch(template, [*params, SUSPECTS_WINDOW]))
 
 
 def next_due(lane: Lane, now: datetime, *, using: str) -> datetime | None:
     """The earliest time in ``lane`` that is later than ``now``, aware UTC, or None."""
     dialect = dialect_of(using)
     template = (
-        f"SELECT {dialect.readable('{when}')} FROM {{task}} WHERE status = 0 AND queue = %s"
-        " AND priority = %s AND biz_code = %s AND {when} > %s ORDER BY {when} LIMIT 1"
+        f"SELECT {dialect.readable('{when}')} FROM {{task}} WHERE {_OF_LANE} AND {{when}} > %s"
+        " ORDER BY {when}, id LIMIT 1"
     )
     rows = dialect.fetch(template, due_params(dialect, lane, now))
     return dialect.from_column(rows[0][0]) if rows else None

@@ -14,6 +14,7 @@ from django_tasks.worker.gates import Gates
 from django_tasks.worker.idling import Idling
 from django_tasks.worker.lane_claims import LaneClaims
 from django_tasks.worker.lanes import Lanes
+from django_tasks.worker.marks import Marks
 from django_tasks.worker.membership import Membership
 from django_tasks.worker.suspects import Suspects
 
@@ -27,6 +28,7 @@ class Claiming:
         membership: Membership,
         executor: Executor,
         finisher: Finisher,
+        marks: Marks,
         unsure: Callable[[], None] = lambda: None,
     ) -> None:
         """``unsure`` is called when a claim may have been stored although it has failed."""
@@ -35,9 +37,9 @@ class Claiming:
         self._executor = executor
         self._finisher = finisher
         self._gates = Gates(config, membership)
-        self._suspects = Suspects(config.using, self._gates, finisher)
-        self._lanes = Lanes(config, membership.clock)
-        self._lane_claims = LaneClaims(config, self._gates, self._suspects, unsure)
+        self._suspects = Suspects(config.using, self._gates, finisher, marks)
+        self._lanes = Lanes(config, membership.clock, marks)
+        self._lane_claims = LaneClaims(config, self._gates, self._suspects, marks, unsure)
         self._idling = Idling(config, membership, self._lane_claims.closed_for)
         self._claimed = 0
         self.nothing_due = False

@@ -34,6 +34,7 @@ from django_tasks.values.runs import Line
 from django_tasks.wakeup import wake
 from django_tasks.worker.config import WorkerConfig
 from django_tasks.worker.history import line_since_claim
+from django_tasks.worker.marks import Marks
 
 # Ends of atomic runs, which are in the database already.
 WRITTEN = (Settled, Lost)
@@ -72,9 +73,14 @@ class Finisher:
     """Used by the poller thread alone."""
 
     def __init__(
-        self, config: WorkerConfig, worker: str = "", tell: Callable[..., None] = signals.tell
+        self,
+        config: WorkerConfig,
+        marks: Marks,
+        worker: str = "",
+        tell: Callable[..., None] = signals.tell,
     ) -> None:
         """``worker`` is the name of this worker, for the history; ``tell`` sends signals."""
+        self._marks = marks
         self._worker = worker
         self._tell = tell
         self._using = config.using
@@ -131,6 +137,7 @@ class Finisher:
                 continue
             del self._ends[: len(batch)]
             self._note_success(len(batch))
+            self._marks.note_written(batch, result.handed_over)
             for end in batch:
                 if end.claimed.id in result.locked:
                     self._ends.append(end)

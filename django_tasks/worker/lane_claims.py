@@ -12,6 +12,7 @@ from django_tasks.store.lanes import Lane
 from django_tasks.values.claimed import Claimed
 from django_tasks.worker.config import WorkerConfig
 from django_tasks.worker.gates import Gates
+from django_tasks.worker.marks import Marks, key_of
 from django_tasks.worker.suspects import Suspects
 from django_tasks.worker.trouble import Portions, Troubled
 
@@ -20,12 +21,18 @@ class LaneClaims:
     """Used by the poller thread alone."""
 
     def __init__(
-        self, config: WorkerConfig, gates: Gates, suspects: Suspects, unsure: Callable[[], None]
+        self,
+        config: WorkerConfig,
+        gates: Gates,
+        suspects: Suspects,
+        marks: Marks,
+        unsure: Callable[[], None],
     ) -> None:
         """``unsure`` is called when a claim may have been stored although it has failed."""
         self._config = config
         self._gates = gates
         self._suspects = suspects
+        self._marks = marks
         self._unsure = unsure
         self._troubled = Troubled(config.using)
         # Of the suspects of a lane: those that cannot be claimed must not close it for the others.
@@ -52,7 +59,9 @@ class LaneClaims:
         Raises the errors of the database that are not this lane's own.
         """
         claim = partial(self._claim_portion, claimer, lane, now, most, careful)
-        return self._claim_unless_troubled(self._troubled, lane, claim)
+        claims = self._claim_unless_troubled(self._troubled, lane, claim)
+        self._marks.note_claims(lane, claims)
+        return claims
 
     def claim_suspect(self, claimer: Claimer, now: datetime) -> list[Claimed]:
         """Claim a row that was rescued twice, if some were seen and none is in hand."""
@@ -103,16 +112,11 @@ class LaneClaims:
     def _claim_lane(
         self, claimer: Claimer, lane: Lane, now: datetime, most: int, careful: bool
     ) -> list[Claimed]:
-        using = self._config.using
+        since = self._marks.since(key_of(lane), now)
+        take = partial(store.claim, claimer, lane, now, using=self._config.using, since=since)
         if not self._gates.has_limit(lane):
-            return store.claim(claimer, lane, now, most, using=using, careful=careful)
+            return take(most, careful=careful)
         # What waits in our buffer counts as running: no more than we could run ourselves. And
         # carefully: a wait for a row at the gate would hold up everybody.
         most = min(most, self._config.threads)
-        return self._gates.claim(
-            lane,
-            now,
-            lambda free: store.claim(
-                claimer, lane, now, min(free, most), using=using, careful=True
-            ),
-        )
+        return self._gates.claim(lane, now, lambda free: take(min(free, most), careful=True))

@@ -9,6 +9,7 @@ from django_tasks.store import lanes as store
 from django_tasks.store.lanes import Lane
 from django_tasks.store.pauses import Scope
 from django_tasks.worker.config import WorkerConfig
+from django_tasks.worker.marks import Key, Marks, key_of
 
 # As long as claims come back full, a more urgent task can wait for a moment: this long between two
 # looks for lanes; and where looks take long (PostgreSQL's walk over deleted rows, until it is
@@ -16,14 +17,25 @@ from django_tasks.worker.config import WorkerConfig
 LANES_SECONDS = 0.02
 LANES_SHARE = 0.02
 LONGEST_LANES_SECONDS = 0.2
+# A look from the start of each lane that takes longer than this is dear: deleted rows lie there
+# that cannot be cleaned up yet. Looks begin at the marks then, and full ones keep to this share of
+# the time; a task that comes to wait before a mark, and that no hint announces, is found after
+# this many seconds at the latest.
+DEAR_SECONDS = 0.005
+FULL_SHARE = 0.005
+LONGEST_FULL_SECONDS = 60.0
 
 
 class Lanes:
     """Used by the poller thread alone."""
 
-    def __init__(self, config: WorkerConfig, clock: Clock) -> None:
+    def __init__(self, config: WorkerConfig, clock: Clock, marks: Marks) -> None:
         self._config = config
         self._clock = clock
+        self._marks = marks
+        # The seconds that a full look takes, and the time of the next one where that is dear.
+        self._full_cost = 0.0
+        self._next_full = float("-inf")
         # Found by the last look and not used up, the time of the next look, and whether the last
         # claim has left due tasks behind.
         self._known: list[Lane] = []
@@ -45,6 +57,8 @@ class Lanes:
         begun = self._clock.monotonic()
         if not self._has_more or begun > self._next_look:
             self._known = self._look(now)
+            if self._config.until_empty and not self._are_due(now):
+                self._known = self._full_look(now)
             ended = self._clock.monotonic()
             fair = (ended - begun) / LANES_SHARE
             self._next_look = ended + min(LONGEST_LANES_SECONDS, max(LANES_SECONDS, fair))
@@ -63,19 +77,46 @@ class Lanes:
         relied, self._has_more = self._has_more, False
         return relied
 
+    def _are_due(self, now: datetime) -> bool:
+        return any(lane.first <= now for lane in self._known)
+
     def _look(self, now: datetime) -> list[Lane]:
         """The lanes that have pending tasks, are not paused, and are for this worker."""
+        if self._clock.monotonic() >= self._next_full:
+            return self._full_look(now)
+        handlers = get_task_handlers()
+        own = [(handler.queue, handler.priority, code) for code, handler in handlers.items()]
+        keys = {key for key in [*own, *self._marks.keys()] if key[2] in handlers}
+        places = {key: self._marks.since(key, now) for key in keys if self._serves(key)}
+        lanes, pauses = store.look_along(places, using=self._config.using)
+        self._tell_pauses(pauses)
+        return lanes
+
+    def _full_look(self, now: datetime) -> list[Lane]:
+        begun = self._clock.monotonic()
         lanes, pauses = store.look(using=self._config.using)
+        self._marks.note_look(lanes, now)
+        self._note_cost(begun, self._clock.monotonic())
         self._tell_pauses(pauses)
         handlers = get_task_handlers()
         for lane in lanes:
             if lane.biz_code not in handlers and lane.first <= now:
                 self._warn_of_unknown(lane, now)
-        return [lane for lane in lanes if lane.biz_code in handlers and self._serves(lane)]
+        return [lane for lane in lanes if lane.biz_code in handlers and self._serves(key_of(lane))]
 
-    def _serves(self, lane: Lane) -> bool:
+    def _note_cost(self, begun: float, ended: float) -> None:
+        """One look that took long may have waited for something else: two in a row are dear."""
+        took, before = ended - begun, self._full_cost
+        self._full_cost = took
+        cost = min(took, before)
+        is_dear = cost > DEAR_SECONDS
+        pause = min(LONGEST_FULL_SECONDS, cost / FULL_SHARE)
+        self._next_full = ended + pause if is_dear else float("-inf")
+
+    def _serves(self, key: Key) -> bool:
+        queue, _, code = key
         queues, codes = self._config.queues, self._config.codes
-        return (not queues or lane.queue in queues) and (not codes or lane.biz_code in codes)
+        return (not queues or queue in queues) and (not codes or code in codes)
 
     def _tell_pauses(self, pauses: frozenset[Scope]) -> None:
         """Say what has begun and what has ended since the last look."""

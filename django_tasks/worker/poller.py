@@ -18,6 +18,7 @@ from django_tasks.worker.config import WorkerConfig
 from django_tasks.worker.executor import STALE_SECONDS, Executor
 from django_tasks.worker.finisher import Finisher
 from django_tasks.worker.heartbeat import Report
+from django_tasks.worker.marks import Marks
 from django_tasks.worker.membership import Membership
 from django_tasks.worker.overdue import Overdue
 from django_tasks.worker.pruner import Pruner
@@ -54,8 +55,11 @@ class Poller:
         self._config = config
         self._membership = membership
         self._executor = executor
-        self._finisher = Finisher(config, membership.name, tell)
-        self._claiming = Claiming(config, membership, executor, self._finisher, self.unsure)
+        self._marks = Marks()
+        self._finisher = Finisher(config, self._marks, membership.name, tell)
+        self._claiming = Claiming(
+            config, membership, executor, self._finisher, self._marks, self.unsure
+        )
         self._rescuer = Rescuer(membership, config.using, tell)
         self._pruner = Pruner(config.using, membership)
         bounds = config.poller_bounds
@@ -178,8 +182,8 @@ class Poller:
             self._overdue.warn(self._executor.running(), self._membership.clock.reading)
             self._tally()
             self._beats = beats
-        if self._rescuer.has_more():
-            self._rescuer.rescue_some()
+        if self._rescuer.has_more() and self._rescuer.rescue_some():
+            self._marks.forget()
 
     def _take_back(self) -> None:
         unstarted = self._executor.take_back()
@@ -202,7 +206,8 @@ class Poller:
 
     def _give_back_strays(self) -> None:
         held = self._finisher.held_ids(self._membership.worker_id)
-        give_back_strays(self._membership, held, using=self._config.using)
+        if give_back_strays(self._membership, held, using=self._config.using):
+            self._marks.forget()
         self._unsure_beats = max(0, self._unsure_beats - 1)
 
     def _tally(self) -> None:

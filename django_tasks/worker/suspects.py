@@ -15,6 +15,7 @@ from django_tasks.store.lanes import SUSPICIOUS_RESCUES, Lane, has_suspects
 from django_tasks.values.claimed import Claimed
 from django_tasks.worker.finisher import Finisher
 from django_tasks.worker.gates import Gates
+from django_tasks.worker.marks import Marks, key_of
 
 # After this number of claims in a row that brought nothing, perhaps only such rows are left. Then a
 # look at each heartbeat is enough: a locked row is looked for many times more.
@@ -24,8 +25,9 @@ VAIN_CLAIMS = 2
 class Suspects:
     """Used by the poller thread alone."""
 
-    def __init__(self, using: str, gates: Gates, finisher: Finisher) -> None:
+    def __init__(self, using: str, gates: Gates, finisher: Finisher, marks: Marks) -> None:
         self._using = using
+        self._marks = marks
         self._gates = gates
         self._finisher = finisher
         self._is_look_due = False
@@ -41,8 +43,7 @@ class Suspects:
         """Note a lane whose head has such rows, if it is time to look. Database errors pass."""
         if self._is_look_due or in_vain == VAIN_CLAIMS or self._has_one_ended():
             self._is_look_due = False
-            seen = (lane for lane in due if has_suspects(lane, now, using=self._using))
-            self._lane = next(seen, None)
+            self._lane = next((lane for lane in due if self._has_some(lane, now)), None)
 
     def take_lane(self) -> Lane | None:
         """The lane where some were seen, once, if one of them may be claimed now."""
@@ -53,13 +54,20 @@ class Suspects:
 
     def claim(self, claimer: Claimer, lane: Lane, now: datetime) -> list[Claimed]:
         """Claim one from ``lane``; steps over what somebody holds locked."""
-        take = partial(store.claim_alone, claimer, lane, now, using=self._using, careful=True)
+        since, using = self._marks.head(key_of(lane), now), self._using
+        take = partial(
+            store.claim_alone, claimer, lane, now, using=using, careful=True, since=since
+        )
         if self._gates.has_limit(lane):
             claims = self._gates.claim(lane, now, lambda _: take())
         else:
             claims = take()
         self._in_hand = claims[0] if claims else None
         return claims
+
+    def _has_some(self, lane: Lane, now: datetime) -> bool:
+        since = self._marks.head(key_of(lane), now)
+        return has_suspects(lane, now, using=self._using, since=since)
 
     def _has_one_ended(self) -> bool:
         """Tell, once, that the one in hand has ended: the next one may come."""

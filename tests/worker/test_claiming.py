@@ -18,6 +18,7 @@ from django_tasks.worker.claiming import Claiming
 from django_tasks.worker.finisher import Finisher
 from django_tasks.worker.idling import ASIDE_SECONDS, CONTESTED_SECONDS, LONGEST_LEAD
 from django_tasks.worker.lanes import LONGEST_LANES_SECONDS
+from django_tasks.worker.marks import Marks
 from django_tasks.worker.membership import Membership
 from django_tasks.worker.poller import Poller
 from tests.factories import table
@@ -46,8 +47,11 @@ class Claimer:
         self.config = config(**wishes)
         self.membership = membership or joined()
         self.hands = Hands(runner(self.membership), size)
-        self.finisher = Finisher(self.config)
-        self.claiming = Claiming(self.config, self.membership, self.hands.executor, self.finisher)
+        marks = Marks()
+        self.finisher = Finisher(self.config, marks)
+        self.claiming = Claiming(
+            self.config, self.membership, self.hands.executor, self.finisher, marks
+        )
 
     def claim(self, careful: bool = False) -> float:
         return self.claiming.claim(careful=careful)

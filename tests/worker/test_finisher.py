@@ -34,6 +34,7 @@ from django_tasks.values.status import Status
 from django_tasks.wakeup import wake
 from django_tasks.worker import finisher as module
 from django_tasks.worker.finisher import Finisher
+from django_tasks.worker.marks import Marks
 from tests.factories import NOW, WORKER, a_lane, rows
 from tests.worker.parts import USING, added, ahead, claimed, config, heard, joined, row, stored
 
@@ -51,7 +52,7 @@ def holding(count: int = 1, **wishes: Any) -> tuple[Finisher, list[Claimed]]:
     membership = joined()
     for number in range(count):
         added(str(number))
-    finisher = Finisher(config(**wishes))
+    finisher = Finisher(config(**wishes), Marks())
     claims = sorted(claimed(membership.worker_id, limit=count), key=lambda each: int(each.biz_num))
     assert len(claims) == count
     finisher.hold(claims)
@@ -420,7 +421,7 @@ def many_claims_with_long_errors() -> list[Claimed]:
 )
 def test_many_ends_with_long_texts_are_written(outcome: Outcome) -> None:
     claims = many_claims_with_long_errors()
-    finisher = Finisher(config(batch_size=1000))
+    finisher = Finisher(config(batch_size=1000), Marks())
     finisher.hold(claims)
     write(finisher, claims, *[outcome] * MANY)
 

@@ -24,6 +24,7 @@ from django_tasks.worker.claiming import Claiming
 from django_tasks.worker.coroutines import EventLoop
 from django_tasks.worker.error_text import ERROR_LENGTH
 from django_tasks.worker.finisher import Finisher
+from django_tasks.worker.marks import Marks
 from tests.factories import table
 from tests.worker.conftest import Register
 from tests.worker.parts import USING, Hands, added, claimed, config, joined, runner, stored
@@ -137,7 +138,7 @@ def test_an_end_that_cannot_be_written_leaves_no_text_of_the_database(
         return finish(ends, *args, **kwargs)
 
     monkeypatch.setattr(finisher_module, "finish", refuse_done)
-    finisher = Finisher(config())
+    finisher = Finisher(config(), Marks())
     finisher.add([Ended(claim, Done())])
     finisher.write(membership.clock.now(), careful=False)
     assert stored().status == Status.FAILED
@@ -203,8 +204,8 @@ def work(repeat: int = 3) -> None:
     """A worker claims, runs and writes whatever it takes for its own."""
     membership, wishes = joined(), config()
     hands = Hands(runner(membership), 50)
-    finisher = Finisher(wishes)
-    claiming = Claiming(wishes, membership, hands.executor, finisher)
+    finisher = Finisher(wishes, Marks())
+    claiming = Claiming(wishes, membership, hands.executor, finisher, Marks())
     for _ in range(repeat):
         claiming.claim(careful=False)
         hands.work()
