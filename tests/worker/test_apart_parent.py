@@ -1,5 +1,6 @@
 """What the parent of a process of its own decides before it starts one."""
 
+import sys
 from types import SimpleNamespace
 from typing import Any
 
@@ -63,8 +64,8 @@ def test_an_interpreter_of_another_name_is_looked_for_beside(
     python = tmp_path / "bin" / "python3"
     python.parent.mkdir()
     python.touch(0o755)
-    monkeypatch.setattr(parent.sys, "executable", "/usr/sbin/uwsgi")
-    monkeypatch.setattr(parent.sys, "prefix", str(tmp_path))
+    monkeypatch.setattr(sys, "executable", "/usr/sbin/uwsgi")
+    monkeypatch.setattr(sys, "prefix", str(tmp_path))
     assert parent._python() == str(python)
     python.chmod(0o644)
     with pytest.raises(NoProcess, match="no Python interpreter"):
