@@ -86,12 +86,17 @@ class Endings:
             logs.hook_failed("on_failure", run.task)
 
 
-def moment_of(field: str, answer: Any, clock: Clock) -> datetime:
-    """A time that a handler gave, as aware UTC. Raises TaskTypeError and TaskValueError."""
+def moment_of(
+    field: str, answer: Any, clock: Clock, rule: str = "must be a datetime or a timedelta"
+) -> datetime:
+    """A time that a handler gave, as aware UTC. Raises TaskTypeError and TaskValueError.
+
+    ``rule`` is what the error says of another type.
+    """
     if isinstance(answer, timedelta):
         answer = clock.now() + answer
     elif not isinstance(answer, datetime):
-        raise TaskTypeError(field, answer, "must return None, a datetime, a timedelta or Stop")
+        raise TaskTypeError(field, answer, rule)
     return aware(field, answer)
 
 

@@ -55,6 +55,7 @@ from django_tasks.worker.suspects import is_suspect
 AFTER_DEFECT = timedelta(minutes=1)
 # Claims are sent a few milliseconds ahead. More than this is a clock that was set back.
 LONGEST_WAIT = 0.05
+ANSWERS = "must return None, a datetime, a timedelta or Stop"
 CRASHED = "The run ended its thread, by an exception that could not be handled."
 
 
@@ -228,7 +229,7 @@ class Runner:
         payload = run.task.changed_payload(options().payload_limit)
         if answer is None:
             return self._next_after_success(run, payload)
-        moment = moment_of("handle()", answer, self._standing.clock)
+        moment = moment_of("handle()", answer, self._standing.clock, ANSWERS)
         return RunEnd(run, Reschedule(moment, payload))
 
     def _next_after_success(self, run: Run, payload: str | None) -> RunEnd:

@@ -63,6 +63,12 @@ class Cause(Exception):
         (1205, OperationalError, CONTENTION),
         (1213, OperationalError, CONTENTION),
         (3101, OperationalError, CONTENTION),  # refused by the certification of a group
+        (2000, OperationalError, WORLD),  # of the client, which knows no better
+        (9999, OperationalError, WORLD),
+        (1999, OperationalError, UNKNOWN),
+        (3000, OperationalError, UNKNOWN),
+        (8999, OperationalError, UNKNOWN),
+        (10_000, OperationalError, UNKNOWN),
         (1366, OperationalError, DATA),  # a character that the column cannot take
         (1406, DataError, DATA),
         (1062, IntegrityError, DATA),
@@ -94,6 +100,9 @@ def test_mysql_by_number(
         ("40P01", OperationalError, CONTENTION),
         ("55P03", OperationalError, CONTENTION),
         ("22P05", DataError, DATA),
+        ("22P05", DatabaseError, DATA),
+        ("23514", DatabaseError, DATA),
+        ("44000", DatabaseError, DATA),
         ("23514", IntegrityError, DATA),
         ("P0001", InternalError, DATA),
         ("54011", OperationalError, DATA),

@@ -497,6 +497,19 @@ def test_a_suspect_is_claimed_beside_what_runs(register: Register) -> None:
     assert claimer.keys() == ["s"]
 
 
+def test_a_suspect_takes_the_room_of_another(register: Register) -> None:
+    register(lambda task: None)
+    added("first")
+    added("second")
+    claimer = Claimer(size=1)
+    suspicious("s")
+    claimer.claiming.look_for_suspects()
+    claimer.claim()
+    claimer.finish()
+    claimer.claim()
+    assert claimer.keys() == ["s"]
+
+
 def test_a_worker_with_nothing_else_to_do_finds_a_suspect_at_once(register: Register) -> None:
     register(lambda task: None)
     suspicious("s")

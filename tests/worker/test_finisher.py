@@ -555,6 +555,20 @@ def test_an_end_that_is_refused_for_no_known_reason_does_not_keep_its_worker_fro
     assert said.startswith("1 end on default cannot be written (Strange: what is this?)")
 
 
+def test_a_batch_of_an_odd_size_is_halved_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    finisher, claims = holding(7)
+    sizes: list[int] = []
+
+    def refuse(ended: Sequence[Ended], *args: Any, **kwargs: Any) -> Any:
+        sizes.append(len(ended))
+        raise Strange("what is this?")
+
+    monkeypatch.setattr(module, "finish", refuse)
+    finisher.add(Ended(claim, Done()) for claim in claims)
+    tries(finisher, 6)
+    assert sizes == [7, 7, 7, 3, 1, 1]
+
+
 def test_a_database_that_comes_and_goes_with_a_strange_error_fails_nobody(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

@@ -156,6 +156,15 @@ def test_all_that_was_done_about_missed_times_is_in_the_line(register: Register)
     assert (run.outcome, run.missed) == ("skipped", "coalesce, skip")
 
 
+def test_what_was_missed_counts_also_where_no_line_is_kept(register: Register) -> None:
+    register(fine, misfire_grace_time=60, on_misfire="run", history="none")
+    added(when=ago(3 * 3600), schedule="every 1h")
+    world = World()
+    world.work()
+    assert outcomes() == []
+    assert world.poller._finisher.counters == {"rescheduled": 1, "missed": 1}
+
+
 def test_a_skipped_run_is_told_and_counted_as_missed(register: Register) -> None:
     register(fine, misfire_grace_time=0.001)
     added(when=ago(1), schedule="every 1h")

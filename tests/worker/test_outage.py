@@ -68,6 +68,13 @@ def test_each_outage_begins_with_short_delays(caplog: pytest.LogCaptureFixture) 
     assert len(caplog.records) == 3
 
 
+def test_each_delay_is_twice_as_long_as_the_one_before(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "uniform", lambda least, most: most)
+    outage = Outage("default")
+    delays = [outage.delay_after(OSError("down"), 0) for _ in range(7)]
+    assert delays == pytest.approx([0.1, 0.2, 0.4, 0.8, 1.6, LONGEST_DELAY, LONGEST_DELAY])
+
+
 def test_without_an_outage_nothing_is_said(caplog: pytest.LogCaptureFixture) -> None:
     Outage("default").is_over()
     assert caplog.records == []
@@ -112,6 +119,7 @@ REASONS = [
     (OperationalError("database is locked"), "silent"),
     (OperationalError(), "silent"),
     (OperationalError([]), "silent"),
+    (OperationalError(2013, 1045), "silent"),
 ]
 
 

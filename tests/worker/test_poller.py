@@ -1,5 +1,6 @@
 """Cycles of the poller, one at a time."""
 
+import logging
 from datetime import timedelta
 from typing import Any
 
@@ -12,8 +13,15 @@ from django_tasks.client.control import cancel_task
 from django_tasks.models import Task, WorkerRow
 from django_tasks.store import claim as claim_store
 from django_tasks.values.status import Status
+from django_tasks.worker import poller as module
 from django_tasks.worker.heartbeat import Heartbeat
-from django_tasks.worker.poller import LONGEST_SLEEP, TIDY_EVERY, UNSURE_BEATS, Poller
+from django_tasks.worker.poller import (
+    LONGEST_SLEEP,
+    TALLY_SECONDS,
+    TIDY_EVERY,
+    UNSURE_BEATS,
+    Poller,
+)
 from tests.factories import table
 from tests.worker.conftest import Register
 from tests.worker.parts import (
@@ -71,6 +79,37 @@ def test_a_due_task_is_claimed_run_and_its_row_removed(register: Register, world
     cycles.run()
     assert row() is None
     assert len(runs) == 1
+
+
+def test_a_minute_of_runs_is_told_once(
+    register: Register,
+    world: Ticks,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    caplog.set_level(logging.INFO)
+    monkeypatch.setattr(module, "ticks", world)
+    register(lambda task: None)
+    cycles = Cycles(world)
+
+    def tallies() -> list[str]:
+        cycles.hands.work()
+        cycles.run()
+        cycles.beat()
+        told = [message for message in caplog.messages if message.startswith("In the last")]
+        caplog.clear()
+        return told
+
+    added("1")
+    added("2")
+    cycles.run()
+    assert tallies() == []
+    world.ahead += TALLY_SECONDS
+    (told,) = tallies()
+    assert told.endswith("on default: 2 done")
+    assert tallies() == []
+    world.ahead += TALLY_SECONDS
+    assert tallies() == []  # nothing has happened
 
 
 def test_the_next_time_comes_back_as_the_delay(register: Register, world: Ticks) -> None:

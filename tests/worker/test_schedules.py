@@ -231,7 +231,9 @@ def test_retry_later_counts_and_ends_as_any_attempt(register: Register) -> None:
     assert "the bank is closed" in outcome.error
 
 
-def test_a_bad_time_to_retry_becomes_the_backoff(register: Register) -> None:
+def test_a_bad_time_to_retry_becomes_the_backoff(
+    register: Register, caplog: pytest.LogCaptureFixture
+) -> None:
     def later(task: Any) -> None:
         raise RetryLater("tomorrow")  # type: ignore[arg-type]
 
@@ -240,6 +242,7 @@ def test_a_bad_time_to_retry_becomes_the_backoff(register: Register) -> None:
     outcome = runs.run()
     assert isinstance(outcome, Retry)
     assert SOON < outcome.when - now() <= MINUTE
+    assert "RetryLater must be a datetime or a timedelta: 'tomorrow'" in caplog.text
 
 
 def test_retry_later_is_always_tried_again(register: Register) -> None:
