@@ -7,7 +7,8 @@ from django.db import connection
 
 from django_tasks.models import Task
 from django_tasks.store.claim import Claimer, claim, claim_alone, owned_ids
-from django_tasks.store.lanes import Lane, has_suspects
+from django_tasks.store.lanes import Lane, Look, Place, has_suspects, look_along
+from django_tasks.store.pauses import Scope, set_pause
 from django_tasks.store.upsert import OnConflict, upsert_one
 from django_tasks.values import payload
 from django_tasks.values.status import OWNED, Status
@@ -401,3 +402,83 @@ def test_every_lane_leads_to_its_tasks(careful):
     found = [item.biz_num for lane in lanes(using="default") for item in take(lane=lane)]
 
     assert sorted(found) == [str(n) for n in range(6)]
+
+
+# From a place on
+
+
+def placed(*seconds: float) -> list[Place]:
+    """The places of rows that are due then, named by their order here."""
+    return [
+        Place(later(each), a_row(str(number), when=later(each)).pk)
+        for number, each in enumerate(seconds)
+    ]
+
+
+def taken_since(place: Place | None, careful: bool = False, limit: int = 10) -> list[str]:
+    claims = claim(ME, a_lane(), NOW, limit, using="default", careful=careful, since=place)
+    return [claimed.biz_num for claimed in claims]
+
+
+def test_a_claim_begins_at_a_place(careful):
+    places = placed(-4, -3, -2, -1)
+    assert taken_since(places[2], careful) == ["2", "3"]
+    assert taken_since(places[1], careful) == ["1"]
+    assert taken_since(None, careful) == ["0"]
+
+
+def test_among_equal_times_the_id_is_the_place(careful):
+    places = placed(-1, -1, -1, -1)
+    assert taken_since(places[2], careful) == ["2", "3"]
+    assert taken_since(places[0], careful) == ["0", "1"]
+
+
+def test_a_place_between_two_rows_is_none_of_a_row(careful):
+    first, _ = placed(-4, -2)
+    assert taken_since(Place(later(-3), 10**9), careful) == ["1"]
+    assert taken_since(Place(first.when, first.id + 10**9), careful) == []
+    assert taken_since(Place(first.when, 0), careful) == ["0"]
+
+
+def test_equal_times_are_claimed_in_the_order_of_their_ids(careful):
+    placed(*[-1] * 6)
+    assert taken_since(None, careful, limit=3) == ["0", "1", "2"]
+    assert taken_since(None, careful) == ["3", "4", "5"]
+
+
+def test_a_row_to_run_alone_is_looked_for_from_a_place_on(careful):
+    places = placed(-3, -2)
+    table().update(rescues=2)
+    assert has_suspects(a_lane(), NOW, using="default", since=places[1])
+    assert not has_suspects(a_lane(), NOW, using="default", since=Place(later(-1), 0))
+
+    def alone(place: Place) -> list[str]:
+        claims = claim_alone(ME, a_lane(), NOW, using="default", careful=careful, since=place)
+        return [claimed.biz_num for claimed in claims]
+
+    assert alone(Place(later(-1), 0)) == []
+    assert alone(places[1]) == ["1"]
+
+
+def test_a_look_along_lanes_finds_the_first_of_each_from_its_place_on():
+    a_row("1", when=later(-9))
+    a_row("2", when=later(-5))
+    a_row("3", when=later(60), queue="mail")
+    a_row("4", when=later(-9), biz_code="other")
+    places = {
+        ("default", 0, CODE): Place(later(-7), 0),
+        ("mail", 0, CODE): None,
+        ("nowhere", 5, CODE): None,
+    }
+    found = look_along(places, using="default")
+    assert found == Look(
+        [a_lane(first=later(-5)), a_lane(queue="mail", first=later(60))], frozenset()
+    )
+
+
+def test_a_look_along_lanes_knows_what_is_paused():
+    a_row("1", when=later(-9))
+    scope = Scope("default", "")
+    set_pause(scope, NOW, using="default")
+    assert look_along({("default", 0, CODE): None}, using="default") == Look([], frozenset({scope}))
+    assert look_along({}, using="default") == Look([], frozenset({scope}))

@@ -34,6 +34,7 @@ from django_tasks.store import (
 )
 from django_tasks.store.claim import Claimer
 from django_tasks.store.finish import Ended
+from django_tasks.store.lanes import Place
 from django_tasks.store.pauses import Scope
 from django_tasks.store.upsert import OnConflict
 from django_tasks.store.workers import Peer, Registration
@@ -208,11 +209,13 @@ def claiming(do: Caller, texts: Texts) -> None:
     (lane,), paused = do(lanes.look)
     assert paused == frozenset()
     assert (lane.queue, lane.biz_code) == (texts.queue, texts.code)
-    assert do(lanes.has_suspects, lane, NOW)
+    place = Place(later(-3600), 5)
+    assert do(lanes.look_along, {lane[:3]: place}) == ([lane], frozenset())
+    assert do(lanes.has_suspects, lane, NOW, since=place)
     do(lanes.count_due, lane, NOW)
     assert len(do(claim.claim_alone, ME, lane, NOW)) == 1
     assert len(do(claim.claim, ME, lane, NOW, 1)) == 1
-    assert len(do(claim.claim, ME, lane, NOW, 1, careful=True)) == 1
+    assert len(do(claim.claim, ME, lane, NOW, 1, careful=True, since=place)) == 1
     assert len(do(claim.owned_ids, WORKER)) == 3
 
 
