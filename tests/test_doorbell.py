@@ -2,7 +2,7 @@
 
 import os
 import socket
-from threading import Event, Thread
+from threading import Thread
 
 import pytest
 
@@ -29,31 +29,34 @@ def listening(bell, woken):
     return thread
 
 
-def test_a_ring_wakes_whoever_listens(bell):
-    woken = Event()
-    thread = listening(bell, woken.set)
+@pytest.mark.parametrize("overdue", [False, True])
+def test_a_ring_wakes_and_says_if_it_is_for_what_was_due_already(bell, overdue):
+    heard = []
 
-    doorbell.ring([Door(BESIDE, bell.address)], 1)
+    def hear(is_overdue):
+        heard.append(is_overdue)
+        bell.stop()
 
-    assert woken.wait(10)
-    bell.stop()
+    thread = listening(bell, hear)
+    doorbell.ring([Door(BESIDE, bell.address)], 1, overdue=overdue)
     thread.join(10)
     assert not thread.is_alive()
+    assert heard == [overdue]
 
 
 def test_many_rings_at_once_are_one_reason_to_look(bell):
     calls = []
-    for _ in range(50):
-        doorbell.ring([Door(BESIDE, bell.address)], 1)
+    for number in range(50):
+        doorbell.ring([Door(BESIDE, bell.address)], 1, overdue=number == 7)
 
-    def once():
-        calls.append(1)
+    def once(overdue):
+        calls.append(overdue)
         bell.stop()
 
     thread = listening(bell, once)
     thread.join(10)
 
-    assert calls == [1]
+    assert calls == [True]
 
 
 @pytest.mark.parametrize(("tasks", "expected"), [(1, 2), (5, 5), (10_000, 16)])
@@ -62,14 +65,16 @@ def test_more_workers_are_woken_for_more_tasks(monkeypatch, tasks, expected):
 
     monkeypatch.setattr(doorbell, "_send", lambda *place: rung.append(place))
 
-    doorbell.ring([Door(BESIDE, f"127.0.0.1:{port}") for port in range(1, 41)], tasks)
+    doorbell.ring(
+        [Door(BESIDE, f"127.0.0.1:{port}") for port in range(1, 41)], tasks, overdue=False
+    )
 
     assert len(set(rung)) == expected
 
 
 @pytest.mark.parametrize("address", ["127.0.0.1:0", "nonsense", "127.0.0.1:x", "256.1.1.1:5", ":"])
 def test_a_bell_that_cannot_be_rung_harms_nobody(address):
-    doorbell.ring([Door(BESIDE, address)], 1)
+    doorbell.ring([Door(BESIDE, address)], 1, overdue=False)
 
 
 @pytest.mark.parametrize(

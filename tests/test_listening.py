@@ -35,7 +35,11 @@ def fresh():
 def rung(monkeypatch):
     """The doors that were rung at, and for how many tasks."""
     rings = []
-    monkeypatch.setattr(doorbell, "ring", lambda doors, tasks: rings.append((list(doors), tasks)))
+
+    def ring(doors, tasks, *, overdue):
+        rings.append((list(doors), tasks))
+
+    monkeypatch.setattr(doorbell, "ring", ring)
     return rings
 
 
@@ -51,13 +55,13 @@ def a_task(number="1", seconds=0.0):
     return Task(biz_code=CODE, biz_num=number, when=when)
 
 
-def a_listener(wake=lambda: None, host="127.0.0.1", is_drawn=lambda lot: True):
+def a_listener(wake=lambda overdue: None, host="127.0.0.1", is_drawn=lambda lot: True):
     return ListenerThread(USING, host, wake, is_drawn)
 
 
 def test_a_listener_worker_is_woken_by_whoever_adds():
     woken = Event()
-    listener = a_listener(woken.set)
+    listener = a_listener(lambda overdue: woken.set())
     address = listener.open()
     listener.start()
     try:
@@ -65,7 +69,7 @@ def test_a_listener_worker_is_woken_by_whoever_adds():
             assert address == ""
             add_task(a_task())
         else:
-            doorbell.ring([Door(BESIDE, address)], 1)
+            doorbell.ring([Door(BESIDE, address)], 1, overdue=False)
         assert woken.wait(20)
     finally:
         listener.stop()
@@ -89,7 +93,7 @@ class Ear:
         self.listens.release()
         if self.errors:
             raise self.errors.pop(0)
-        wake()
+        wake(False)
         assert self.go_on.wait(DEADLINE)
 
     def stop(self):
@@ -128,7 +132,7 @@ def test_hints_that_are_missed_are_told_of_once_and_once_when_they_are_back(
     monkeypatch.setattr(module, "RETRY_SECONDS", 0.001)
     ear.errors = [OSError("no route"), OSError("no route"), OSError("no route")]
     woken = Event()
-    listener = a_listener(woken.set)
+    listener = a_listener(lambda overdue: woken.set())
     listener.open()
     with caplog.at_level("INFO", "django_tasks"):
         listener.start()
@@ -212,7 +216,7 @@ def test_a_single_task_wakes_the_drawn_and_many_wake_all():
         lots.append(lot)
         return False
 
-    listener = a_listener(woken.set, is_drawn=not_us)
+    listener = a_listener(lambda overdue: woken.set(), is_drawn=not_us)
     listener.open()
     listener.start()
     try:

@@ -94,7 +94,7 @@ def test_an_unknown_database_is_named(call):
 
 def test_workers_of_this_process_hear_of_the_end(django_capture_on_commit_callbacks):
     rung = []
-    local.listen("default", ring := lambda: rung.append(1))
+    local.listen("default", ring := lambda overdue: rung.append(overdue))
     try:
         with django_capture_on_commit_callbacks(execute=True):
             api.pause_tasks(biz_code=CODE)
@@ -102,7 +102,7 @@ def test_workers_of_this_process_hear_of_the_end(django_capture_on_commit_callba
         assert rung == []
         with django_capture_on_commit_callbacks(execute=True):
             api.resume_tasks(biz_code=CODE)
-        assert rung == [1]
+        assert rung == [True]
     finally:
         local.stop_listening("default", ring)
 

@@ -11,7 +11,7 @@ from django_tasks.store import clock, control
 from django_tasks.store.aliases import write_alias
 from django_tasks.store.control import CancelResult
 from django_tasks.timezones import aware
-from django_tasks.wakeup.wake import wake_workers
+from django_tasks.wakeup.wake import LONG_AGO, wake_workers
 
 
 def cancel_task(biz_code: str, biz_num: str, *, using: str | None = None) -> CancelResult:
@@ -94,9 +94,8 @@ def pause_task(biz_code: str, biz_num: str, *, using: str | None = None) -> bool
 def resume_task(biz_code: str, biz_num: str, *, using: str | None = None) -> bool:
     """Undo ``pause_task``; False if that changed nothing."""
     alias = write_alias(using)
-    moment = clock.now(alias)
-    done = control.resume(checked_key(biz_code, biz_num), moment, using=alias)
-    return _changed(done, "resumed", biz_code, biz_num, alias, moment)
+    done = control.resume(checked_key(biz_code, biz_num), clock.now(alias), using=alias)
+    return _changed(done, "resumed", biz_code, biz_num, alias, LONG_AGO)
 
 
 def requeue_task(biz_code: str, biz_num: str, *, using: str | None = None) -> bool:

@@ -9,7 +9,7 @@ from django_tasks.store import clock, pauses
 from django_tasks.store.aliases import read_alias, write_alias
 from django_tasks.store.pauses import Scope
 from django_tasks.wakeup.doorbell import MOST_WOKEN
-from django_tasks.wakeup.wake import wake_workers
+from django_tasks.wakeup.wake import LONG_AGO, wake_workers
 
 
 def pause_tasks(*, biz_code: str = "", queue: str = "", using: str | None = None) -> bool:
@@ -41,7 +41,7 @@ def resume_tasks(*, biz_code: str = "", queue: str = "", using: str | None = Non
     if changed:
         signals.tasks_resumed.send_robust(Pause, biz_code=biz_code, queue=queue, using=alias)
         # Many may be due, and nobody has counted them.
-        wake_workers(clock.now(alias), alias, MOST_WOKEN)
+        wake_workers(LONG_AGO, alias, MOST_WOKEN)
     return changed
 
 

@@ -7,6 +7,7 @@ from django_tasks import logs
 from django_tasks.store.connection import close_connections
 from django_tasks.wakeup import postgres
 from django_tasks.wakeup.doorbell import Doorbell
+from django_tasks.wakeup.local import Wake
 
 # Until it listens again after an error. Hints are a comfort: polling goes on meanwhile.
 RETRY_SECONDS = 5.0
@@ -22,7 +23,7 @@ class ListenerThread:
         self,
         using: str,
         host: str,
-        wake: Callable[[], None],
+        wake: Wake,
         is_drawn: Callable[[float], bool],
     ) -> None:
         """``host`` is the address for a doorbell; empty for none."""
@@ -76,11 +77,11 @@ class ListenerThread:
             listener.close()
             close_connections()
 
-    def _heard(self) -> None:
+    def _heard(self, overdue: bool) -> None:
         if self._is_lost:
             self._is_lost = False
             logs.hints_back(self._using)
-        self._wake()
+        self._wake(overdue)
 
     def _lost(self, error: Exception) -> None:
         """Say so once, until it is over: not at each try."""

@@ -1,6 +1,6 @@
 """A doorbell inside one process: an added task rings it, and sleeping pollers wake up.
 
-It carries nothing and promises nothing: a poller that missed it finds the task at its next poll.
+It promises nothing: a poller that missed it finds the task at its next poll.
 """
 
 from collections.abc import Callable
@@ -8,7 +8,10 @@ from threading import Lock
 
 from django_tasks.host import forks
 
-_listeners: dict[str, list[Callable[[], None]]] = {}
+# Called with whether the tasks were due for a while already: see ``wake``.
+Wake = Callable[[bool], None]
+
+_listeners: dict[str, list[Wake]] = {}
 _lock = Lock()
 
 
@@ -20,17 +23,17 @@ def _forget() -> None:
     _listeners.clear()
 
 
-def listen(alias: str, wake: Callable[[], None]) -> None:
+def listen(alias: str, wake: Wake) -> None:
     """Call ``wake`` whenever a task was added to the database ``alias``."""
     with _lock:
         _listeners[alias] = [*_listeners.get(alias, []), wake]
 
 
-def stop_listening(alias: str, wake: Callable[[], None]) -> None:
+def stop_listening(alias: str, wake: Wake) -> None:
     with _lock:
         _listeners[alias] = [other for other in _listeners.get(alias, []) if other != wake]
 
 
-def ring(alias: str) -> None:
+def ring(alias: str, *, overdue: bool) -> None:
     for wake in _listeners.get(alias, ()):
-        wake()
+        wake(overdue)

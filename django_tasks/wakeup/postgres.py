@@ -12,6 +12,7 @@ from django.db import connections
 from django_tasks.host.self_pipe import SelfPipe
 from django_tasks.store.dialects import dialect_of
 from django_tasks.wakeup.doorbell import PAUSE_SECONDS
+from django_tasks.wakeup.local import Wake
 
 CHANNEL = "django_tasks"
 # A session that listens is idle by nature: a server that ends idle ones is to spare it. Behind a
@@ -22,6 +23,8 @@ STAY = (
 # A hint for one task carries a lot, by which the workers know which of them it is to wake. There
 # are few lots, because PostgreSQL sends equal hints of one transaction only once.
 LOTS = 16
+# The hint for tasks that were due for a while already: it is for all.
+OVERDUE = "overdue"
 
 
 def are_sent(using: str) -> bool:
@@ -32,12 +35,12 @@ def are_sent(using: str) -> bool:
     return hasattr(getattr(connection.Database, "Connection", None), "notifies")
 
 
-def notify(*, to_few: bool, using: str) -> None:
+def notify(*, to_few: bool, overdue: bool, using: str) -> None:
     """Send a hint to a few workers or to all. Raises database errors.
 
     For one task a few are enough: if all came, most would come for nothing, at each task.
     """
-    lot = str(random.randrange(LOTS)) if to_few else ""
+    lot = OVERDUE if overdue else str(random.randrange(LOTS)) if to_few else ""
     dialect_of(using).execute("SELECT pg_notify(%s, %s)", [CHANNEL, lot])
 
 
@@ -50,7 +53,7 @@ class Listener:
         self._is_drawn = is_drawn
         self._stopped = SelfPipe()
 
-    def listen(self, wake: Callable[[], None]) -> None:
+    def listen(self, wake: Wake) -> None:
         """Call ``wake`` for every hint that is for us until ``stop``.
 
         Raises database errors, and can be called again then.
@@ -63,7 +66,7 @@ class Listener:
             with connection.cursor() as cursor:
                 cursor.execute(STAY, [connection.connection.info.backend_pid])
                 cursor.execute(f"LISTEN {CHANNEL}")
-            wake()  # for tasks that were added before we listened
+            wake(True)  # for tasks that were added before we listened
             self._relay(connection.connection, wake)
         finally:
             connection.close()
@@ -75,12 +78,12 @@ class Listener:
     def close(self) -> None:
         self._stopped.close()
 
-    def _relay(self, raw: Any, wake: Callable[[], None]) -> None:
+    def _relay(self, raw: Any, wake: Wake) -> None:
         while not self._stopped.wait(raw.fileno()):
             # Many at once are one reason to look. A connection that was closed raises here.
             lots = {hint.payload for hint in raw.notifies(timeout=0)}
             if any(map(self._is_for_us, lots)):
-                wake()
+                wake(OVERDUE in lots)
                 self._stopped.wait(seconds=PAUSE_SECONDS)
 
     def _is_for_us(self, lot: str) -> bool:

@@ -14,7 +14,7 @@ from django.db import Error, connections, transaction
 
 from django_tasks.conf import options
 from django_tasks.host import forks
-from django_tasks.host.clocks import ticks
+from django_tasks.host.clocks import EPOCH, ticks
 from django_tasks.store import clock, workers
 from django_tasks.store.dialects import dialect_of
 from django_tasks.store.workers import Door
@@ -25,6 +25,11 @@ from django_tasks.wakeup import doorbell, local, postgres
 DOORS_SECONDS = 2.0
 NO_DOORS_SECONDS = 0.2
 
+# Tasks are added for now, by transactions that take a while to commit. So searches of workers begin
+# at least this long before now, see ``Marks``; what was due before is announced as overdue.
+SLACK = timedelta(seconds=0.5)
+LONG_AGO = EPOCH
+
 _doors: dict[str, tuple[float, list[Door]]] = {}
 
 # The child of a fork can ring at its parent, which has left itself out of its own list.
@@ -34,8 +39,8 @@ forks.in_child(_doors.clear)
 def wake_workers(first: datetime, using: str, tasks: int = 1) -> None:
     """Wake workers of this process and of others for ``tasks`` that are due from ``first`` on.
 
-    Call it in the transaction that has added them. Tasks further in the future cost nothing: all
-    sleepers poll again before they are due.
+    ``LONG_AGO`` if nobody knows since when. Call it in the transaction that has added them. Tasks
+    further in the future cost nothing: all sleepers poll again before they are due.
     """
     connection = connections[using]
     if connection.in_atomic_block or connection.get_autocommit():
@@ -47,10 +52,10 @@ def wake_workers(first: datetime, using: str, tasks: int = 1) -> None:
 def offer(tasks: int, *, using: str) -> None:
     """Wake workers of other processes for due tasks that were given back. Raises nothing."""
     if not dialect_of(using).notifies:
-        doorbell.ring(_known_doors(using), tasks)
+        doorbell.ring(_known_doors(using), tasks, overdue=True)
         return
     with suppress(Error):
-        postgres.notify(to_few=False, using=using)
+        postgres.notify(to_few=False, overdue=True, using=using)
 
 
 def _notify(first: datetime, tasks: int, using: str) -> None:
@@ -62,22 +67,29 @@ def _notify(first: datetime, tasks: int, using: str) -> None:
     if not dialect.notifies:
         return
     with nullcontext() if dialect.connection.in_atomic_block else suppress(Error):
-        if _is_soon(first, using):
-            postgres.notify(to_few=tasks == 1, using=using)
+        now = clock.now(using)
+        if _is_soon(first, now):
+            postgres.notify(to_few=tasks == 1, overdue=_is_overdue(first, now), using=using)
 
 
 def _ring(first: datetime, tasks: int, using: str) -> None:
     """Ring after the commit. Raises nothing."""
-    local.ring(using)
-    if dialect_of(using).notifies:
-        return
+    overdue, soon = True, False
     with suppress(Error):
-        if _is_soon(first, using):
-            doorbell.ring(_known_doors(using), tasks)
+        now = clock.now(using)
+        overdue, soon = _is_overdue(first, now), _is_soon(first, now)
+    local.ring(using, overdue=overdue)
+    if soon and not dialect_of(using).notifies:
+        with suppress(Error):
+            doorbell.ring(_known_doors(using), tasks, overdue=overdue)
 
 
-def _is_soon(first: datetime, using: str) -> bool:
-    return first <= clock.now(using) + timedelta(seconds=options().poll_interval)
+def _is_soon(first: datetime, now: datetime) -> bool:
+    return first <= now + timedelta(seconds=options().poll_interval)
+
+
+def _is_overdue(first: datetime, now: datetime) -> bool:
+    return first < now - SLACK
 
 
 def _known_doors(using: str) -> list[Door]:

@@ -52,6 +52,10 @@ class Claiming:
         """At the next claim, look if a lane's head holds rows that were rescued twice."""
         self._suspects.look_soon()
 
+    def look_far_back(self) -> None:
+        """Tasks that were due for a while already wait now: look for them before long."""
+        self._lanes.look_far_back()
+
     def note_ends(self, ended: list[Ended]) -> None:
         """Runs have ended here, and their ends have been written."""
         self._gates.note_ends(ended)

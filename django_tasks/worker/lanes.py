@@ -19,10 +19,11 @@ LANES_SHARE = 0.02
 LONGEST_LANES_SECONDS = 0.2
 # A look from the start of each lane that takes longer than this is dear: deleted rows lie there
 # that cannot be cleaned up yet. Looks begin at the marks then, and full ones keep to this share of
-# the time; a task that comes to wait before a mark, and that no hint announces, is found after
-# this many seconds at the latest.
+# the time, or to the second one while hints announce tasks that may wait before a mark. One that
+# no hint announces is found after this many seconds at the latest.
 DEAR_SECONDS = 0.005
 FULL_SHARE = 0.005
+HINTED_SHARE = 0.05
 LONGEST_FULL_SECONDS = 60.0
 
 
@@ -35,7 +36,7 @@ class Lanes:
         self._marks = marks
         # The seconds that a full look takes, and the time of the next one where that is dear.
         self._full_cost = 0.0
-        self._next_full = float("-inf")
+        self._next_full = self._next_hinted = float("-inf")
         # Found by the last look and not used up, the time of the next look, and whether the last
         # claim has left due tasks behind.
         self._known: list[Lane] = []
@@ -71,6 +72,11 @@ class Lanes:
     def use_up(self) -> None:
         """A claim has found less than it wanted: look for lanes before the next one."""
         self._has_more, self._known = False, []
+
+    def look_far_back(self) -> None:
+        """Tasks wait that may be before the marks: have a full look soon, where that is dear."""
+        self._has_more = False
+        self._next_full = min(self._next_full, self._next_hinted)
 
     def doubt(self) -> bool:
         """Look before the next claim; tell if lanes were relied on until now."""
@@ -109,9 +115,11 @@ class Lanes:
         took, before = ended - begun, self._full_cost
         self._full_cost = took
         cost = min(took, before)
-        is_dear = cost > DEAR_SECONDS
-        pause = min(LONGEST_FULL_SECONDS, cost / FULL_SHARE)
-        self._next_full = ended + pause if is_dear else float("-inf")
+        if cost > DEAR_SECONDS:
+            self._next_full = ended + min(LONGEST_FULL_SECONDS, cost / FULL_SHARE)
+            self._next_hinted = ended + min(LONGEST_FULL_SECONDS, cost / HINTED_SHARE)
+        else:
+            self._next_full = self._next_hinted = float("-inf")
 
     def _serves(self, key: Key) -> bool:
         queue, _, code = key

@@ -11,17 +11,15 @@ found by the next full look, see ``Lanes``: at once where full looks are cheap.
 """
 
 from collections.abc import Iterable
-from datetime import datetime, timedelta
+from datetime import datetime
 
 from django_tasks.store.claim import place_of
 from django_tasks.store.finish import Ended
 from django_tasks.store.lanes import Lane, Place
 from django_tasks.values.claimed import Claimed
 from django_tasks.values.outcomes import Again, Done, GiveBack, Reschedule, Retry, Unsettled
+from django_tasks.wakeup.wake import SLACK
 
-# Tasks are added for now, by transactions that take a while to commit: searches begin at least this
-# long before now.
-SLACK = timedelta(seconds=0.5)
 # More lanes than this are forgotten: with a lane for each customer, nothing is known of any.
 MOST_LANES = 1000
 

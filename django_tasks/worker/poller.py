@@ -66,6 +66,8 @@ class Poller:
         self._recurring = Recurring(config.using, membership.clock, bounds=bounds)
         self._careful = False
         self._quiet = False
+        # Written by any thread. Cleared before the look: a hint that comes meanwhile counts again.
+        self._has_overdue = False
         # The last heartbeat whose news were attended to, under which worker id.
         self._beats = 0
         self._worker_id = 0
@@ -105,6 +107,9 @@ class Poller:
         if self._executor.is_stale():
             self._take_back()
             return 0.0
+        if self._has_overdue:
+            self._has_overdue = False
+            self._claiming.look_far_back()
         delay = self._claiming.claim(careful=careful)
         self._pruner.prune_if_due()
         if self._has_nothing_more():
@@ -123,6 +128,10 @@ class Poller:
     def unsure(self) -> None:
         """An answer of the database was lost: a claim may be ours without our knowing."""
         self._unsure_beats = UNSURE_BEATS
+
+    def note_overdue(self) -> None:
+        """Tasks that were due for a while already wait now. For any thread."""
+        self._has_overdue = True
 
     def unwritten(self) -> int:
         """Ends that are still to be written."""

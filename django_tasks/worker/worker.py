@@ -58,7 +58,7 @@ class Worker:
         )
         self._outage = Outage(config.using)
         self._listener = ListenerThread(
-            config.using, config.doorbell, self._woken.set, self._membership.is_drawn
+            config.using, config.doorbell, self._hear, self._membership.is_drawn
         )
         self._thread = Thread(target=self._main, name=f"django_tasks-{config.using}", daemon=True)
 
@@ -129,12 +129,18 @@ class Worker:
         if not self._woken.is_set():
             self._woken.set()
 
+    def _hear(self, overdue: bool) -> None:
+        """For any thread: tasks were added, some of them perhaps due for a while already."""
+        if overdue:
+            self._poller.note_overdue()
+        self._woken.set()
+
     # The poller's thread
 
     def _main(self) -> None:
         logs.send_through(self._notifier.post)
         self._notifier.start()
-        local.listen(self.config.using, self._woken.set)
+        local.listen(self.config.using, self._hear)
         try:
             self._membership.can_be_rung_at(self._listener.open())
             take_connection(self.config.using, self.config.poller_bounds)
@@ -149,7 +155,7 @@ class Worker:
             self._ended()
 
     def _close(self) -> None:
-        local.stop_listening(self.config.using, self._woken.set)
+        local.stop_listening(self.config.using, self._hear)
         self._listener.stop()
         self._executor.close()
         self._executor.join()

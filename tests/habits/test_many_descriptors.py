@@ -38,12 +38,12 @@ def many_descriptors() -> Iterator[None]:
 
 def test_a_worker_is_woken_by_whoever_adds(caplog: pytest.LogCaptureFixture) -> None:
     woken = Event()
-    listener = ListenerThread("default", "127.0.0.1", woken.set, lambda lot: True)
+    listener = ListenerThread("default", "127.0.0.1", lambda overdue: woken.set(), lambda lot: True)
     address = listener.open()
     listener.start()
     try:
         if address:
-            doorbell.ring([Door(f"{socket.gethostname()}:1:ab", address)], 1)
+            doorbell.ring([Door(f"{socket.gethostname()}:1:ab", address)], 1, overdue=False)
         else:
             assert woken.wait(DEADLINE)  # it listens now
             woken.clear()

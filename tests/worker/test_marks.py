@@ -17,7 +17,8 @@ from django_tasks.values.outcomes import (
     Retry,
     Unsettled,
 )
-from django_tasks.worker.marks import MOST_LANES, SLACK, Marks
+from django_tasks.wakeup.wake import SLACK
+from django_tasks.worker.marks import MOST_LANES, Marks
 
 NOW = datetime(2030, 1, 1, 12, tzinfo=timezone.utc)
 KEY = ("default", 0, "job")
