@@ -1,0 +1,171 @@
+"""Looks for lanes: from the start of each where that is cheap, and seldom where it is dear."""
+
+from collections.abc import Mapping
+from datetime import datetime, timedelta, timezone
+from typing import Any
+
+import pytest
+
+from django_tasks.store import lanes as store
+from django_tasks.store.lanes import Lane, Look, Place
+from django_tasks.worker.lanes import (
+    DEAR_SECONDS,
+    FULL_SHARE,
+    HINTED_SHARE,
+    LONGEST_FULL_SECONDS,
+    Lanes,
+)
+from django_tasks.worker.marks import Marks
+from tests.worker.conftest import Register
+from tests.worker.parts import config
+
+NOW = datetime(2030, 1, 1, 12, tzinfo=timezone.utc)
+
+
+class World:
+    """A database whose full looks take ``cost`` seconds, and a clock that counts them."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.tick = 1000.0
+        self.cost = 0.0003
+        self.lanes = [Lane("default", 0, "job", NOW - timedelta(seconds=60))]
+        self.pauses: frozenset[Any] = frozenset()
+        self.looks: list[str] = []
+        self.asked: list[Mapping[Any, Place | None]] = []
+        monkeypatch.setattr(store, "look", self._look)
+        monkeypatch.setattr(store, "look_along", self._look_along)
+        monkeypatch.setattr(store, "count_due", lambda lane, now, using: "1")
+
+    def monotonic(self) -> float:
+        return self.tick
+
+    def _look(self, *, using: str) -> Look:
+        self.looks.append("full")
+        self.tick += self.cost
+        return Look(self.lanes, self.pauses)
+
+    def _look_along(self, places: Mapping[Any, Place | None], *, using: str) -> Look:
+        self.looks.append("along")
+        self.asked.append(places)
+        return Look(self.lanes, self.pauses)
+
+
+@pytest.fixture
+def world(monkeypatch: pytest.MonkeyPatch, register: Register) -> World:
+    register(lambda task: None)
+    return World(monkeypatch)
+
+
+def a_worker(world: World, marks: Marks | None = None, **wishes: Any) -> Lanes:
+    clock: Any = world
+    return Lanes(config(**wishes), clock, marks or Marks())
+
+
+def looked(lanes: Lanes, world: World, times: int = 1, every: float = 0.0) -> list[str]:
+    """The looks of a worker that has used up what it knew, so many times."""
+    world.looks.clear()
+    for _ in range(times):
+        world.tick += every
+        lanes.use_up()
+        lanes.recent(NOW)
+    return list(world.looks)
+
+
+def test_cheap_looks_are_full_ones(world: World) -> None:
+    assert looked(a_worker(world), world, times=5) == ["full"] * 5
+
+
+def test_one_that_takes_long_by_chance_changes_nothing(world: World) -> None:
+    lanes = a_worker(world)
+    for cost in (0.0003, 3.0, 0.0003, 3.0):
+        world.cost = cost
+        assert looked(lanes, world) == ["full"]
+
+
+def test_dear_ones_keep_to_a_share_of_the_time(world: World) -> None:
+    lanes = a_worker(world)
+    world.cost = 0.1
+    assert looked(lanes, world, times=4) == ["full", "full", "along", "along"]
+    pause = world.cost / FULL_SHARE
+    assert looked(lanes, world, times=20, every=pause / 10 + 1e-6).count("full") == 2
+
+
+def test_but_come_at_least_once_in_a_while(world: World) -> None:
+    lanes = a_worker(world)
+    world.cost = 5.0
+    looked(lanes, world, times=2)
+    assert looked(lanes, world, every=LONGEST_FULL_SECONDS - 1) == ["along"]
+    assert looked(lanes, world, every=1.001) == ["full"]
+
+
+def test_a_hint_of_overdue_tasks_has_one_come_sooner(world: World) -> None:
+    lanes = a_worker(world)
+    world.cost = 0.1
+    looked(lanes, world, times=2)
+    lanes.look_far_back()
+    assert looked(lanes, world) == ["along"]
+    pause = world.cost / HINTED_SHARE + 0.001
+    assert looked(lanes, world, every=pause) == ["full"]
+    assert looked(lanes, world, every=pause) == ["along"]
+
+
+def test_once_they_are_cheap_again_all_is_as_before(world: World) -> None:
+    lanes = a_worker(world)
+    world.cost = 0.1
+    looked(lanes, world, times=2)
+    world.cost = DEAR_SECONDS / 2
+    assert looked(lanes, world, every=60.0) == ["full"]
+    assert looked(lanes, world, times=3) == ["full"] * 3
+
+
+def test_a_look_along_asks_for_known_lanes_and_those_of_the_handlers_from_their_places(
+    world: World, register: Register
+) -> None:
+    register(lambda task: None, "mail", queue="mail", priority=3)
+    marks = Marks()
+    world.lanes = [
+        Lane("default", 5, "job", NOW - timedelta(seconds=60)),
+        Lane("default", 0, "of another release", NOW - timedelta(seconds=60)),
+    ]
+    world.cost = 0.1
+    looked(a_worker(world, marks), world, times=3)
+    (places,) = world.asked
+    assert places == {
+        ("default", 5, "job"): Place(NOW - timedelta(seconds=60), 0),
+        ("default", 0, "job"): None,
+        ("mail", 3, "mail"): None,
+    }
+
+
+def test_a_look_along_asks_for_what_the_worker_serves(world: World, register: Register) -> None:
+    register(lambda task: None, "mail", queue="mail")
+    world.lanes = []
+    world.cost = 0.1
+    looked(a_worker(world, queues=("mail",)), world, times=3)
+    assert list(world.asked[0]) == [("mail", 0, "mail")]
+
+
+def test_a_worker_that_ends_with_the_last_task_is_sure_that_it_is(world: World) -> None:
+    lanes = a_worker(world, until_empty=True)
+    world.cost = 0.1
+    looked(lanes, world, times=2)
+    assert looked(lanes, world) == ["along"]
+    world.lanes = []
+    assert looked(lanes, world) == ["along", "full"]
+
+
+@pytest.mark.parametrize("cost", [0.0003, 0.1])
+def test_lanes_that_claims_come_back_full_from_are_looked_at_now_and_then(
+    world: World, cost: float
+) -> None:
+    lanes = a_worker(world)
+    world.cost = cost
+    looked(lanes, world, times=2)
+    lanes.recent(NOW)
+    lanes.rely()
+    world.looks.clear()
+    assert lanes.recent(NOW) == world.lanes
+    assert world.looks == []
+    world.tick += 0.25
+    lanes.recent(NOW)
+    assert len(world.looks) == 1
