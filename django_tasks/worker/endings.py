@@ -32,9 +32,9 @@ class Endings:
 
     def succeeded(self, end: RunEnd, duration: float) -> None:
         """Tell of a run whose handler has returned after ``duration`` seconds."""
-        run = end.run
+        run, outcome = end
         _warn_if_slow(run, duration)
-        match end.outcome:
+        match outcome:
             case Done():
                 logs.succeeded(run.task, duration)
                 run.tell(signals.task_succeeded, seconds=duration)
@@ -48,7 +48,7 @@ class Endings:
             drop_connections()
         _warn_if_slow(run, duration)
         end = self._after_failure(run, error)
-        match end.outcome:
+        match end[1]:
             case Retry(when):
                 run.tell(signals.task_retried, seconds=duration, when=when, exception=error)
             case Fail() | Reschedule():
@@ -62,12 +62,12 @@ class Endings:
         is_left = attempt < run.policy.max_attempts
         text = error_text(error)
         if is_left and not isinstance(error, UnreadableSchedule) and may_retry(run.handler, error):
-            return RunEnd(run, Retry(self._time_to_retry(run, error, attempt), text))
+            return run, Retry(self._time_to_retry(run, error, attempt), text)
         try:
             end = following(run, self._standing.clock, error=text, counts_as="failed")
         except Exception as defect:  # noqa: BLE001 - a user's trigger may raise anything
-            return RunEnd(run, Fail(error_text(defect)))
-        return end or RunEnd(run, Fail(text))
+            return run, Fail(error_text(defect))
+        return end or (run, Fail(text))
 
     def _time_to_retry(self, run: Run, error: BaseException, attempt: int) -> datetime:
         if isinstance(error, RetryLater):

@@ -100,15 +100,15 @@ class Runner:
             if claimed.schedule is not None:
                 run = with_schedule(run)
             start = in_time(run, self._standing.clock)
-            end = start if isinstance(start, RunEnd) else self._run(start)
+            end = self._run(start) if isinstance(start, Run) else start
         except UnreadableSchedule as error:
             end = parked(run, error)
         except UnknownTrigger:
             logs.unknown_trigger(claimed)
-            end = RunEnd(run, Again(self._standing.clock.now() + AFTER_DEFECT))
+            end = run, Again(self._standing.clock.now() + AFTER_DEFECT)
         except BaseException as error:  # noqa: BLE001 - a defect of ours must not end the thread
             logs.run_failed(claimed)
-            end = RunEnd(run, self._after_defect(claimed, error_text(error)))
+            end = run, self._after_defect(claimed, error_text(error))
         return self._ended(end)
 
     def crashed(self, claimed: Claimed) -> Ended:
@@ -185,13 +185,13 @@ class Runner:
         try:
             if run.handler.atomic and not is_ours(run.claimed, using=self._using):
                 logs.died_after_its_end(run.task, death)
-                return RunEnd(run, Settled())
+                return run, Settled()
         except Error as error:
             return self._unsettled(run, error, duration)
-        end = self._endings.failed(run, death, duration)
-        if isinstance(end.outcome, Retry):
-            return end._replace(outcome=replace(end.outcome, is_suspect=True))
-        return end
+        run, outcome = self._endings.failed(run, death, duration)
+        if isinstance(outcome, Retry):
+            outcome = replace(outcome, is_suspect=True)
+        return run, outcome
 
     # This process
 
@@ -201,11 +201,11 @@ class Runner:
         try:
             end = self._atomically(run) if run.handler.atomic else self._perform(run)
         except ClaimLost:
-            return RunEnd(run, Lost())
+            return run, Lost()
         except NotBegun:
             # Not at once: a server that refuses this thread and serves the poller would be asked,
             # and would refuse, a thousand times a second.
-            return RunEnd(run, Again(self._standing.clock.now() + FIRST_DELAY))
+            return run, Again(self._standing.clock.now() + FIRST_DELAY)
         except Unanswered as error:
             return self._unsettled(run, error.__cause__ or error, ticks() - started)
         except BaseException as error:  # noqa: BLE001 - whatever a handler raises is an outcome
@@ -214,7 +214,7 @@ class Runner:
         if not run.handler.atomic:
             return end
         self._refusals.forget(run.claimed.id)
-        return RunEnd(end.run, Settled())
+        return end[0], Settled()
 
     def _perform(self, run: Run) -> RunEnd:
         """Call the handler and understand its answer."""
@@ -225,17 +225,17 @@ class Runner:
                 raise TaskTypeError("handle()", answer, "must be no coroutine where atomic is set")
             answer = self._loop.run(answer, run.timeout)
         if (answer is None and run.recurrence is None) or _means_stop(answer):
-            return RunEnd(run, DONE)
+            return run, DONE
         payload = run.task.changed_payload(options().payload_limit)
         if answer is None:
             return self._next_after_success(run, payload)
         moment = moment_of("handle()", answer, self._standing.clock, ANSWERS)
-        return RunEnd(run, Reschedule(moment, payload))
+        return run, Reschedule(moment, payload)
 
     def _next_after_success(self, run: Run, payload: str | None) -> RunEnd:
         """The work is done: an error of the schedule must not have it done again."""
         try:
-            return following(run, self._standing.clock, biz_ext=payload) or RunEnd(run, DONE)
+            return following(run, self._standing.clock, biz_ext=payload) or (run, DONE)
         except Exception as error:
             raise UnreadableSchedule(str(error)) from error
 
@@ -279,11 +279,11 @@ class Runner:
         if refusals < MOST_REFUSALS:
             logs.not_settled(run.task, error)
             when = self._standing.clock.now() + delay_after(refusals)
-            return RunEnd(run, Unsettled(Again(when)))
+            return run, Unsettled(Again(when))
         self._refusals.forget(run.claimed.id)
         run, bad = self._endings.failed(run, error, duration)
         # A schedule that goes on all the same is no end that may be written twice.
-        return RunEnd(run, Unsettled(bad if isinstance(bad, Retry | Fail) else Fail(bad.error)))
+        return run, Unsettled(bad if isinstance(bad, Retry | Fail) else Fail(bad.error))
 
     def _ended(self, end: RunEnd) -> Ended:
         """The end as the finisher takes it, with its line if the history is to keep one."""

@@ -48,7 +48,7 @@ def in_time(run: Run, clock: Clock) -> Run | RunEnd:
     if action == "run":
         return run
     if action == "skip":
-        return following(run, clock, counts_as="skipped") or RunEnd(run, Done(counts_as="skipped"))
+        return following(run, clock, counts_as="skipped") or (run, Done(counts_as="skipped"))
     reason = f"It would have started {late:.0f} s late; its misfire_grace_time is {grace:g} s."
     return parked(run, Misfired(reason))
 
@@ -56,7 +56,7 @@ def in_time(run: Run, clock: Clock) -> Run | RunEnd:
 def parked(run: Run, error: TaskException) -> RunEnd:
     """The end of a run as FAILED without calling its handler."""
     run.tell(signals.task_failed, seconds=0.0, exception=error)
-    return RunEnd(run, Fail(error_text(error)))
+    return run, Fail(error_text(error))
 
 
 def following(run: Run, clock: Clock, **facts: Any) -> RunEnd | None:
@@ -72,4 +72,4 @@ def following(run: Run, clock: Clock, **facts: Any) -> RunEnd | None:
         return None
     if found.left_out:
         run = run.having_missed(found.left_out, now)
-    return RunEnd(run, replace(found.run, **facts))
+    return run, replace(found.run, **facts)
