@@ -88,6 +88,7 @@ PLAN = (
     Item("blocking", 2_000, seconds=60.0, rounds=1),
     Item("claim", 10_000_000, rounds=1, least=10_000),
     Item("long", 1_000_000, besides=("ours:2",), rounds=1),
+    Item("held", 300_000, rounds=1),
     Item("history", 100_000, ("ours:1", "ours-history:1", "ours:2", "ours-history:2"), rounds=2),
     Item(
         "processes",

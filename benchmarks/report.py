@@ -102,6 +102,11 @@ TEXTS = {
         "Very many tasks: the rate at the end against that at the start, and the memory of the"
         " worker.",
     ),
+    "held": (
+        "Drains under a held snapshot",
+        "The same while another session has a transaction open from before: a dump, a report, a"
+        " forgotten session. Nothing that was deleted since can be cleaned up then.",
+    ),
 }
 
 

@@ -41,6 +41,11 @@ COLUMNS: dict[str, tuple[Column, ...]] = {
     "waste": (Column("wasted", "wasted share of what was read", up=False), _RATE),
     "handlers": (_RATE,),
     "blocking": _LATE,
+    "held": (
+        _RATE,
+        Column("end_to_start", "rate of the last quarter / of the first"),
+        Column("wal_mb", "MB of SQLite's log at the end", up=False),
+    ),
     "long": (
         _RATE,
         Column("end_to_start", "rate at the end / at the start"),

@@ -151,6 +151,12 @@ TARGETS = (
         _all(0.8),
         up=True,
     ),
+    Target(
+        "drain under a held snapshot, rate of the last quarter / of the first",
+        _plain("held", "end_to_start"),
+        {"mariadb": 0.8, "postgresql": 0.8},
+        up=True,
+    ),
     Target("wasted share, 4 processes", _wasted, {"mariadb": 0.1}),
     Target(
         "10-ms handlers, 32 threads, share of threads alone",

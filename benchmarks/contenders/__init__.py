@@ -5,7 +5,7 @@ from typing import NamedTuple
 SERVED = ("sqlite", "mariadb", "postgresql")
 PLACES = (*SERVED, "redis")
 ANYBODY = ("drain", "enqueue", "lateness", "pickup", "idle")
-OWN = ("history", "claim", "processes", "waste", "handlers", "blocking", "long")
+OWN = ("history", "claim", "processes", "waste", "handlers", "blocking", "long", "held")
 
 
 class Entry(NamedTuple):
@@ -18,14 +18,14 @@ class Entry(NamedTuple):
     pace: float = 1.0  # it gets this share of the tasks: the slow would take hours
 
 
-def _neighbour(module: str, databases: tuple[str, ...], pace: float = 1.0) -> Entry:
-    return Entry(module, databases, ANYBODY, True, pace)
+def _neighbour(module: str, databases: tuple[str, ...], pace: float = 1.0, *besides: str) -> Entry:
+    return Entry(module, databases, (*ANYBODY, *besides), True, pace)
 
 
 CATALOGUE: dict[str, Entry] = {
     "ours": Entry("ours", SERVED, (*ANYBODY, *OWN)),
     "ours-history": Entry("ours_history", SERVED, ("history",)),
-    "floor": Entry("floor", SERVED, ("drain", "enqueue", "processes", "long")),
+    "floor": Entry("floor", SERVED, ("drain", "enqueue", "processes", "long", "held")),
     "seed": Entry("seed", SERVED, ANYBODY, pace=0.05),
     "django-tasks-db": _neighbour("django_tasks_db", SERVED, 0.05),
     "django-q2": _neighbour("django_q2", SERVED, 0.05),
@@ -33,8 +33,8 @@ CATALOGUE: dict[str, Entry] = {
     "apscheduler": _neighbour("apscheduler", SERVED, 0.05),
     "huey": _neighbour("huey", ("sqlite",), 0.5),
     "procrastinate": _neighbour("procrastinate", ("postgresql",), 0.05),
-    "pgqueuer": _neighbour("pgqueuer", ("postgresql",)),
-    "graphile-worker": _neighbour("graphile_worker", ("postgresql",)),
+    "pgqueuer": _neighbour("pgqueuer", ("postgresql",), 1.0, "held"),
+    "graphile-worker": _neighbour("graphile_worker", ("postgresql",), 1.0, "held"),
     "celery": _neighbour("celery", ("redis",), 0.2),
     "alone": Entry("alone", SERVED, ("handlers",)),
 }

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from typing import Any
 
 from benchmarks.measures.claiming import claim_time
-from benchmarks.measures.cost import idle, long
+from benchmarks.measures.cost import held, idle, long
 from benchmarks.measures.latency import blocking, lateness, pickup
 from benchmarks.measures.sharing import handlers, waste
 from benchmarks.measures.stage import Stage
@@ -25,4 +25,5 @@ MEASURES: dict[str, Callable[[Stage], dict[str, Any]]] = {
     "handlers": handlers,
     "blocking": blocking,
     "long": long,
+    "held": held,
 }

@@ -2,7 +2,8 @@
 
 import os
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing, contextmanager
 from pathlib import Path
 from time import monotonic, sleep, time
 from typing import Any
@@ -113,8 +114,56 @@ def long(stage: Stage) -> dict[str, Any]:
         wait_until(contender.is_empty, PATIENCE_SECONDS)
     starts = sorted(journal.times())
     step = stage.tasks // 20
-    first = step / (starts[2 * step] - starts[step])
-    last = step / (starts[-step] - starts[-2 * step])
-    rate = stage.tasks / (starts[-1] - starts[0])
     names = ("memory_tenth", "memory_half", "memory_end")
-    return {"rate": rate, "end_to_start": last / first, **dict(zip(names, memory, strict=True))}
+    return {
+        "rate": stage.tasks / (starts[-1] - starts[0]),
+        "end_to_start": _rate(starts[-2 * step : -step]) / _rate(starts[step : 2 * step]),
+        **dict(zip(names, memory, strict=True)),
+    }
+
+
+def held(stage: Stage) -> dict[str, Any]:
+    """The same while somebody holds a snapshot from before, as a dump or a long report does.
+
+    The rates are those of the last quarter and of the first. On SQLite also how large its log of
+    writes has become, in MB: it cannot begin anew as long as somebody reads what was before it.
+    """
+    contender, journal = stage.contender, stage.journal(stage.tasks)
+    contender.prepare()
+    contender.add_many(contender.make(range(stage.tasks), time() - 10 * DAY))
+    stage.settle()
+    with _snapshot(contender.url), stage.workers() as workers:
+        journal.wait(stage.tasks, PATIENCE_SECONDS, workers.look)
+        wait_until(contender.is_empty, PATIENCE_SECONDS)
+        log = Path(parse(contender.url).name + "-wal")
+        facts = {"wal_mb": log.stat().st_size / 1e6} if log.exists() else {}
+    starts = sorted(journal.times())
+    quarter = stage.tasks // 4
+    return {
+        "rate": stage.tasks / (starts[-1] - starts[0]),
+        "end_to_start": _rate(starts[-quarter:]) / _rate(starts[:quarter]),
+        **facts,
+    }
+
+
+# A transaction of the kind that dumps use, and its first statement, which takes the snapshot.
+_SNAPSHOTS = {
+    "sqlite": ("BEGIN", "SELECT COUNT(*) FROM sqlite_master"),
+    "postgresql": ("BEGIN ISOLATION LEVEL REPEATABLE READ", "SELECT 1"),
+    "mariadb": (
+        "SET SESSION TRANSACTION ISOLATION LEVEL REPEATABLE READ",
+        "START TRANSACTION WITH CONSISTENT SNAPSHOT",
+    ),
+}
+
+
+@contextmanager
+def _snapshot(url: str) -> Iterator[None]:
+    with closing(connect(url)) as connection, closing(connection.cursor()) as cursor:
+        for statement in _SNAPSHOTS[parse(url).vendor]:
+            cursor.execute(statement)
+        yield
+
+
+def _rate(starts: Sequence[float]) -> float:
+    return len(starts) / (starts[-1] - starts[0])

@@ -66,6 +66,6 @@ class Run(NamedTuple):
         return (now - max(self.claimed.when, self.claimed.intended_time)).total_seconds()
 
 
-# The run as it was at its end, and its outcome. A plain tuple: there is one of each run, and to make
-# one of a class of its own took a tenth of a run that does nothing.
+# The run as it was at its end, and its outcome. A plain tuple: each run makes one, and one of a
+# class of its own took a tenth of the time of a run that does nothing.
 RunEnd = tuple[Run, Outcome]
