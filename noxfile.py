@@ -6,8 +6,8 @@
     nox -s faults              a third of the faults
     nox -s mutants             a hundred changes of the core, which the tests must notice
 
-They run in the environment that ``scripts/setup test`` has made; only the matrix has its own.
-``make test`` runs them all.
+They run in the environment that ``scripts/setup test`` has made; the matrix and the mutants have
+their own. ``make test`` runs all but the mutants.
 """
 
 import os
