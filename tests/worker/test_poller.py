@@ -13,6 +13,7 @@ from django_tasks.client.control import cancel_task
 from django_tasks.models import Task, WorkerRow
 from django_tasks.store import claim as claim_store
 from django_tasks.values.status import Status
+from django_tasks.worker import lanes as lanes_module
 from django_tasks.worker import poller as module
 from django_tasks.worker.heartbeat import Heartbeat
 from django_tasks.worker.poller import (
@@ -30,6 +31,7 @@ from tests.worker.parts import (
     Hands,
     Ticks,
     added,
+    ago,
     ahead,
     claimed,
     config,
@@ -110,6 +112,76 @@ def test_a_minute_of_runs_is_told_once(
     assert tallies() == []
     world.ahead += TALLY_SECONDS
     assert tallies() == []  # nothing has happened
+
+
+LONGEST_FULL = 5.0
+
+
+@pytest.fixture
+def dear_looks(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each look from the start of the lanes is dear, as under somebody's old snapshot."""
+    monkeypatch.setattr(lanes_module, "DEAR_SECONDS", -1.0)
+    monkeypatch.setattr(lanes_module, "FULL_SHARE", 1e-9)
+    monkeypatch.setattr(lanes_module, "HINTED_SHARE", 1e-9)
+    # Less than a lease, which these cycles do not renew.
+    monkeypatch.setattr(lanes_module, "LONGEST_FULL_SECONDS", LONGEST_FULL)
+
+
+def passed_by(cycles: Cycles) -> None:
+    """A worker whose searches begin behind a task that has come to wait since, unannounced."""
+    for number in range(3):
+        added(f"done {number}", when=ago(60 - number))
+        cycles.run()
+        cycles.hands.work()
+    cycles.run()
+    added("early", when=ago(3600))
+    for _ in range(3):
+        cycles.run()
+        cycles.hands.work()
+    assert stored("early").status == Status.PENDING
+
+
+@pytest.mark.usefixtures("dear_looks")
+def test_a_task_before_the_place_where_searches_begin_is_found_after_a_while(
+    register: Register, world: Ticks
+) -> None:
+    register(lambda task: None)
+    cycles = Cycles(world)
+    passed_by(cycles)
+    world.ahead += LONGEST_FULL
+    cycles.run()
+    assert stored("early").status == Status.RUNNING
+
+
+@pytest.mark.usefixtures("dear_looks")
+def test_or_sooner_if_a_hint_has_announced_it(
+    register: Register, world: Ticks, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(lanes_module, "HINTED_SHARE", 1e9)
+    register(lambda task: None)
+    cycles = Cycles(world)
+    passed_by(cycles)
+    cycles.poller.note_overdue()
+    cycles.run()
+    assert stored("early").status == Status.RUNNING
+
+
+@pytest.mark.usefixtures("dear_looks")
+def test_what_is_given_back_is_found_at_once(register: Register, world: Ticks) -> None:
+    register(lambda task: None)
+    cycles = Cycles(world, size=2)
+    added("late", when=ago(10))
+    cycles.run()
+    cycles.hands.work()
+    added("1", when=ago(60))
+    added("2", when=ago(30))
+    world.ahead += LONGEST_FULL
+    cycles.run()
+    assert {task.biz_num for task in Task.objects.filter(status=Status.RUNNING)} == {"1", "2"}
+    cycles.poller._take_back()
+    for _ in range(2):
+        cycles.run()
+    assert {task.biz_num for task in Task.objects.filter(status=Status.RUNNING)} == {"1", "2"}
 
 
 def test_the_next_time_comes_back_as_the_delay(register: Register, world: Ticks) -> None:
