@@ -36,6 +36,9 @@ class Look(NamedTuple):
     lanes: list[Lane]
     pauses: frozenset[Scope]
 
+    def is_paused(self, queue: str, biz_code: str) -> bool:
+        return any(scope.covers(queue, biz_code) for scope in self.pauses)
+
 
 # One seek of the claim index a lane, however many rows wait in it. MySQL and MariaDB have the
 # loose index scan built in ("Using index for group-by"). Elsewhere a recursive query hops from

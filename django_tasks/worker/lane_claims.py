@@ -60,7 +60,7 @@ class LaneClaims:
         """
         claim = partial(self._claim_portion, claimer, lane, now, most, careful)
         claims = self._claim_unless_troubled(self._troubled, lane, claim)
-        self._marks.note_claims(lane, claims)
+        self._marks.note_claims(lane, claims, now)
         return claims
 
     def claim_suspect(self, claimer: Claimer, now: datetime) -> list[Claimed]:
@@ -112,7 +112,7 @@ class LaneClaims:
     def _claim_lane(
         self, claimer: Claimer, lane: Lane, now: datetime, most: int, careful: bool
     ) -> list[Claimed]:
-        since = self._marks.since(key_of(lane), now)
+        since = self._marks.since(key_of(lane))
         take = partial(store.claim, claimer, lane, now, using=self._config.using, since=since)
         if not self._gates.has_limit(lane):
             return take(most, careful=careful)

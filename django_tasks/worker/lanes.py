@@ -93,16 +93,17 @@ class Lanes:
         handlers = get_task_handlers()
         own = [(handler.queue, handler.priority, code) for code, handler in handlers.items()]
         keys = {key for key in [*own, *self._marks.keys()] if key[2] in handlers}
-        places = {key: self._marks.since(key, now) for key in keys if self._serves(key)}
+        places = {key: self._marks.since(key) for key in keys if self._serves(key)}
         lanes, pauses = store.look_along(places, using=self._config.using)
         self._tell_pauses(pauses)
         return lanes
 
     def _full_look(self, now: datetime) -> list[Lane]:
         begun = self._clock.monotonic()
-        lanes, pauses = store.look(using=self._config.using)
-        self._marks.note_look(lanes, now)
+        found = store.look(using=self._config.using)
         self._note_cost(begun, self._clock.monotonic())
+        self._marks.note_look(found, now)
+        lanes, pauses = found
         self._tell_pauses(pauses)
         handlers = get_task_handlers()
         for lane in lanes:

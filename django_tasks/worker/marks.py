@@ -15,7 +15,7 @@ from datetime import datetime
 
 from django_tasks.store.claim import place_of
 from django_tasks.store.finish import Ended
-from django_tasks.store.lanes import Lane, Place
+from django_tasks.store.lanes import Lane, Look, Place
 from django_tasks.values.claimed import Claimed
 from django_tasks.values.outcomes import Again, Done, GiveBack, Reschedule, Retry, Unsettled
 from django_tasks.wakeup.wake import SLACK
@@ -35,29 +35,30 @@ class Marks:
         # The first of each lane at the last full look: what was waiting then is not before it.
         self._heads: dict[Key, Place] = {}
 
-    def since(self, key: Key, now: datetime) -> Place | None:
+    def since(self, key: Key) -> Place | None:
         """The place where a search of this lane begins; None: at its start."""
-        return _before(self._marks.get(key), now)
+        return self._marks.get(key)
 
-    def head(self, key: Key, now: datetime) -> Place | None:
+    def head(self, key: Key) -> Place | None:
         """The same for a search of rows that have waited for long."""
-        return _before(self._heads.get(key), now)
+        return self._heads.get(key)
 
     def keys(self) -> Iterable[Key]:
         """The lanes of which something is known."""
         return self._marks.keys()
 
-    def note_look(self, lanes: list[Lane], now: datetime) -> None:
-        """A full look has found these lanes, and no other had a task that waited."""
-        found = {key_of(lane): Place(lane.first, 0) for lane in lanes}
-        empty = {} if len(self._marks) > MOST_LANES else dict.fromkeys(self._marks, Place(now, 0))
-        self._marks = {**empty, **found}
+    def note_look(self, found: Look, now: datetime) -> None:
+        """A full look has found these lanes. No other had a task that waits, or it is paused."""
+        first = {key_of(lane): _not_after(Place(lane.first, 0), now) for lane in found.lanes}
+        known = self._marks if len(self._marks) <= MOST_LANES else ()
+        empty = {key: _latest(now) for key in known if not found.is_paused(key[0], key[2])}
+        self._marks = {**empty, **first}
         self._heads = self._marks.copy()
 
-    def note_claims(self, lane: Lane, claims: list[Claimed]) -> None:
+    def note_claims(self, lane: Lane, claims: list[Claimed], now: datetime) -> None:
         """A claim has found these, the first one first."""
         if claims:
-            self._marks[key_of(lane)] = place_of(claims[0])
+            self._marks[key_of(lane)] = _not_after(place_of(claims[0]), now)
 
     def note_written(self, ends: Iterable[Ended], moved: set[int]) -> None:
         """These ends are written, and their rows wait again or have gone.
@@ -89,8 +90,13 @@ def key_of(waits: Lane | Claimed) -> Key:
     return waits.queue, waits.priority, waits.biz_code
 
 
-def _before(mark: Place | None, now: datetime) -> Place | None:
-    return mark and min(mark, Place(now - SLACK, 0))
+def _latest(now: datetime) -> Place:
+    """The last place that a mark may have: tasks come to wait a little late."""
+    return Place(now - SLACK, 0)
+
+
+def _not_after(place: Place, now: datetime) -> Place:
+    return min(place, _latest(now))
 
 
 def _place_after(end: Ended) -> Place | None:

@@ -54,7 +54,7 @@ class Suspects:
 
     def claim(self, claimer: Claimer, lane: Lane, now: datetime) -> list[Claimed]:
         """Claim one from ``lane``; steps over what somebody holds locked."""
-        since, using = self._marks.head(key_of(lane), now), self._using
+        since, using = self._marks.head(key_of(lane)), self._using
         take = partial(
             store.claim_alone, claimer, lane, now, using=using, careful=True, since=since
         )
@@ -66,7 +66,7 @@ class Suspects:
         return claims
 
     def _has_some(self, lane: Lane, now: datetime) -> bool:
-        since = self._marks.head(key_of(lane), now)
+        since = self._marks.head(key_of(lane))
         return has_suspects(lane, now, using=self._using, since=since)
 
     def _has_one_ended(self) -> bool:

@@ -5,7 +5,8 @@ from datetime import datetime, timedelta, timezone
 import pytest
 
 from django_tasks.store.finish import Ended
-from django_tasks.store.lanes import Lane, Place
+from django_tasks.store.lanes import Lane, Look, Place
+from django_tasks.store.pauses import Scope
 from django_tasks.values.claimed import Claimed
 from django_tasks.values.outcomes import (
     Again,
@@ -41,53 +42,65 @@ def claim(number: int, seconds: float) -> Claimed:
 
 def claimed_from(marks: Marks, *seconds: float) -> list[Claimed]:
     claims = [claim(number, each) for number, each in enumerate(seconds, 10)]
-    marks.note_claims(lane(-100), claims)
+    marks.note_claims(lane(-100), claims, NOW)
     return claims
 
 
+def looked(marks: Marks, *lanes: Lane, paused: Scope | None = None) -> None:
+    marks.note_look(Look(list(lanes), frozenset({paused} if paused else ())), NOW)
+
+
 def test_of_a_lane_that_is_not_known_the_search_begins_at_its_start() -> None:
-    assert Marks().since(KEY, NOW) is None
-    assert Marks().head(KEY, NOW) is None
+    assert Marks().since(KEY) is None
+    assert Marks().head(KEY) is None
 
 
 def test_after_a_claim_it_begins_at_the_first_row_that_was_found() -> None:
     marks = Marks()
     claimed_from(marks, -50, -40)
-    assert marks.since(KEY, NOW) == Place(at(-50), 10)
+    assert marks.since(KEY) == Place(at(-50), 10)
     claimed_from(marks, -30)
-    assert marks.since(KEY, NOW) == Place(at(-30), 10)
-    marks.note_claims(lane(-100), [])
-    assert marks.since(KEY, NOW) == Place(at(-30), 10)
+    assert marks.since(KEY) == Place(at(-30), 10)
+    marks.note_claims(lane(-100), [], NOW)
+    assert marks.since(KEY) == Place(at(-30), 10)
 
 
 def test_it_begins_a_little_before_now_at_the_latest() -> None:
     marks = Marks()
     claimed_from(marks, -0.1)
-    assert marks.since(KEY, NOW) == Place(NOW - SLACK, 0)
-    assert marks.since(KEY, at(10)) == Place(at(-0.1), 10)
+    assert marks.since(KEY) == Place(NOW - SLACK, 0)
+    looked(marks, lane(60))
+    assert marks.since(KEY) == Place(NOW - SLACK, 0)
 
 
 def test_a_full_look_says_where_each_lane_begins() -> None:
     marks = Marks()
     claimed_from(marks, -50)
-    marks.note_look([lane(-70), lane(-60, "other")], NOW)
-    assert marks.since(KEY, NOW) == marks.head(KEY, NOW) == Place(at(-70), 0)
-    assert marks.since(("default", 0, "other"), NOW) == Place(at(-60), 0)
+    looked(marks, lane(-70), lane(-60, "other"))
+    assert marks.since(KEY) == marks.head(KEY) == Place(at(-70), 0)
+    assert marks.since(("default", 0, "other")) == Place(at(-60), 0)
     claimed_from(marks, -50)
-    assert marks.head(KEY, NOW) == Place(at(-70), 0)  # what waits alone is not behind
+    assert marks.head(KEY) == Place(at(-70), 0)  # what waits alone is not behind
 
 
 def test_where_a_full_look_has_found_nothing_nothing_waits_before_it() -> None:
     marks = Marks()
     claimed_from(marks, -50)
-    marks.note_look([lane(-60, "other")], NOW)
-    assert marks.since(KEY, at(60)) == Place(NOW, 0)
+    looked(marks, lane(-60, "other"))
+    assert marks.since(KEY) == Place(NOW - SLACK, 0)
+
+
+def test_of_a_lane_that_is_paused_a_full_look_says_nothing() -> None:
+    marks = Marks()
+    claimed_from(marks, -50)
+    looked(marks, paused=Scope("", "job"))
+    assert marks.since(KEY) is None
 
 
 def test_of_too_many_lanes_nothing_is_known_but_those_of_the_last_look() -> None:
     marks = Marks()
-    marks.note_look([lane(-1, str(number)) for number in range(MOST_LANES + 1)], NOW)
-    marks.note_look([lane(-1)], NOW)
+    looked(marks, *(lane(-1, str(number)) for number in range(MOST_LANES + 1)))
+    looked(marks, lane(-1))
     assert list(marks.keys()) == [KEY]
 
 
@@ -109,33 +122,33 @@ def test_of_too_many_lanes_nothing_is_known_but_those_of_the_last_look() -> None
 )
 def test_what_waits_again_before_it_is_where_it_begins(outcome: Outcome, place: Place) -> None:
     marks = Marks()
-    marks.note_look([lane(-35)], NOW)
+    looked(marks, lane(-35))
     early = claimed_from(marks, -50, -40)[1]
     claimed_from(marks, -30)
     marks.note_written([Ended(early, outcome)], set())
-    assert marks.since(KEY, NOW) == place
-    assert marks.head(KEY, NOW) == min(place, Place(at(-35), 0))
+    assert marks.since(KEY) == place
+    assert marks.head(KEY) == min(place, Place(at(-35), 0))
 
 
 def test_the_end_in_a_lane_that_is_not_known_makes_none_known() -> None:
     marks = Marks()
     marks.note_written([Ended(claim(1, -40), GiveBack())], set())
-    assert marks.since(KEY, NOW) is None
+    assert marks.since(KEY) is None
 
 
 @pytest.mark.parametrize("outcome", [Done(), Retry(at(60), "x")], ids=str)
 def test_a_row_that_somebody_moved_meanwhile_may_wait_anywhere(outcome: Outcome) -> None:
     marks = Marks()
     (claimed,) = claimed_from(marks, -50)
-    marks.note_claims(lane(-100, "other"), [claimed._replace(biz_code="other")])
+    marks.note_claims(lane(-100, "other"), [claimed._replace(biz_code="other")], NOW)
     marks.note_written([Ended(claimed, outcome)], {claimed.id})
-    assert marks.since(KEY, NOW) is None
-    assert marks.since(("default", 0, "other"), NOW) is not None
+    assert marks.since(KEY) is None
+    assert marks.since(("default", 0, "other")) is not None
 
 
 def test_after_a_rescue_nothing_is_known() -> None:
     marks = Marks()
-    marks.note_look([lane(-70)], NOW)
+    looked(marks, lane(-70))
     marks.forget()
-    assert marks.since(KEY, NOW) is None
-    assert marks.head(KEY, NOW) is None
+    assert marks.since(KEY) is None
+    assert marks.head(KEY) is None
