@@ -8,7 +8,7 @@ it.
 import random
 from collections.abc import Collection, Iterable
 from datetime import datetime
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 from django_tasks.store.dialects import Dialect, dialect_of, placeholders
 from django_tasks.store.lanes import (
@@ -32,6 +32,39 @@ def _claimed_columns(dialect: Dialect) -> str:
         f"id, version, biz_num, {when}, biz_ext, attempts, rescues, {created}, last_error,"
         f" schedule, {dialect.readable('scheduled_time')}"
     )
+
+
+class Share(NamedTuple):
+    """The ids that leave ``rest`` when divided by ``divisor``."""
+
+    divisor: int
+    rest: int
+
+
+WHOLE = Share(1, 0)
+
+
+class Places(Protocol):
+    """The places where searches of one lane begin, by the share of its ids that is searched."""
+
+    def since(self, share: Share) -> Place | None:
+        """Nothing that waits in this share is before it; None: nobody knows."""
+
+    def note(self, share: Share, first: Place | None) -> None:
+        """The first place of this share at which something waited; None: nothing waits there."""
+
+
+class _Unknown:
+    """Of a lane of which nothing is known."""
+
+    def since(self, share: Share) -> None:
+        """Nobody knows."""
+
+    def note(self, share: Share, first: Place | None) -> None:
+        """Forget it."""
+
+
+UNKNOWN = _Unknown()
 
 
 class Claimer(NamedTuple):
@@ -67,24 +100,27 @@ def claim(
     *,
     using: str,
     careful: bool = False,
-    since: Place | None = None,
+    places: Places = UNKNOWN,
 ) -> list[Claimed]:
     """Claim up to ``limit`` tasks of ``lane`` that are due at ``now``, the earliest first.
 
     Rows that were rescued twice are left to ``claim_alone``. ``careful`` steps over rows that
-    somebody holds locked, where the plain way would wait for them. ``since`` is where the search
-    begins: rows before it are not found.
+    somebody holds locked, where the plain way would wait for them. ``places`` says where searches
+    of this lane begin, and hears what they have found.
     """
     dialect = dialect_of(using)
-    due = _Due(lane, now, since)
+    due = _Due(lane, now, places.since(WHOLE))
     if dialect.returns_updates:
-        return _claim_returning(dialect, claimer, due, limit, _ORDINARY)
+        claims = _claim_returning(dialect, claimer, due, limit, _ORDINARY)
+        places.note(WHOLE, place_of(claims[0]) if claims else None)
+        return claims
     if careful:
         with write_transaction(using):
             rows = _candidates(dialect, due, limit * 2, _ORDINARY)
             rows = rows or _behind_suspects(dialect, due, limit * 2)
+            places.note(WHOLE, _first_of(dialect, rows))
             return _take_unlocked(dialect, claimer, lane, rows, now, limit)
-    return _claim_optimistic(dialect, claimer, due, limit, _ORDINARY)
+    return _claim_optimistic(dialect, claimer, due, limit, _ORDINARY, places)
 
 
 def claim_alone(
@@ -98,7 +134,8 @@ def claim_alone(
 ) -> list[Claimed]:
     """Claim one task of ``lane`` that was rescued twice; the caller must hold no other claim.
 
-    ``careful`` and ``since``: as in ``claim``.
+    ``careful`` steps over rows that somebody holds locked, as in ``claim``. ``since`` is where the
+    search begins: rows before it are not found.
     """
     dialect = dialect_of(using)
     due = _Due(lane, now, since)
@@ -108,7 +145,8 @@ def claim_alone(
         with write_transaction(using):
             rows = _candidates(dialect, due, SPARE_CANDIDATES, _SUSPICIOUS)
             return _take_unlocked(dialect, claimer, lane, rows, now, 1)
-    return _claim_optimistic(dialect, claimer._replace(workers=1), due, 1, _SUSPICIOUS)
+    alone = claimer._replace(workers=1)
+    return _claim_optimistic(dialect, alone, due, 1, _SUSPICIOUS, UNKNOWN)
 
 
 def owned_ids(worker_id: int, *, using: str) -> set[int]:
@@ -152,7 +190,7 @@ def _claim_returning(
 
 
 def _claim_optimistic(
-    dialect: Dialect, claimer: Claimer, due: _Due, limit: int, which: str
+    dialect: Dialect, claimer: Claimer, due: _Due, limit: int, which: str, places: Places
 ) -> list[Claimed]:
     """Read candidates without a lock, take those that have not changed since.
 
@@ -164,14 +202,22 @@ def _claim_optimistic(
     shares = min(claimer.workers, MOST_SHARES)
     share = Share(shares, (claimer.rank + int(due.now.timestamp())) % shares)
     # More workers than shares: several read one, in different places.
-    places = min(-(-claimer.workers // shares), MOST_PLACES)
-    offset = random.randrange(places) * limit
-    rows: list[tuple[Any, ...]] = []
-    for look in dict.fromkeys([(share, offset), (share, 0), (WHOLE, 0)]):
-        rows = rows or _candidates(dialect, due, limit, which, *look)
-    if not rows and which == _ORDINARY:
-        rows = _behind_suspects(dialect, due, limit)
+    spots = min(-(-claimer.workers // shares), MOST_PLACES)
+    offset = random.randrange(spots) * limit
+    for part, skipped in dict.fromkeys([(share, offset), (share, 0), (WHOLE, 0)]):
+        begun = due if places is UNKNOWN else due._replace(since=places.since(part))
+        if rows := _candidates(dialect, begun, limit, which, part, skipped):
+            if not skipped:
+                places.note(part, _first_of(dialect, rows))
+            return _take(dialect, claimer, due.lane, rows, due.now)
+    rows = _behind_suspects(dialect, due, limit) if which == _ORDINARY else []
+    places.note(WHOLE, _first_of(dialect, rows))
     return _take(dialect, claimer, due.lane, rows, due.now)
+
+
+def _first_of(dialect: Dialect, rows: list[tuple[Any, ...]]) -> Place | None:
+    """The place of the first of these, as a claim reads them."""
+    return Place(dialect.from_column(rows[0][3]), rows[0][0]) if rows else None
 
 
 def _take_unlocked(
@@ -199,16 +245,6 @@ SPARE_CANDIDATES = 20
 MOST_SHARES = 8
 # An offset walks over all that it skips, of all shares.
 MOST_PLACES = 4
-
-
-class Share(NamedTuple):
-    """The ids that leave ``rest`` when divided by ``divisor``."""
-
-    divisor: int
-    rest: int
-
-
-WHOLE = Share(1, 0)
 
 
 def _candidates(

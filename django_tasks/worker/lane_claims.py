@@ -59,9 +59,7 @@ class LaneClaims:
         Raises the errors of the database that are not this lane's own.
         """
         claim = partial(self._claim_portion, claimer, lane, now, most, careful)
-        claims = self._claim_unless_troubled(self._troubled, lane, claim)
-        self._marks.note_claims(lane, claims, now)
-        return claims
+        return self._claim_unless_troubled(self._troubled, lane, claim)
 
     def claim_suspect(self, claimer: Claimer, now: datetime) -> list[Claimed]:
         """Claim a row that was rescued twice, if some were seen and none is in hand."""
@@ -112,8 +110,8 @@ class LaneClaims:
     def _claim_lane(
         self, claimer: Claimer, lane: Lane, now: datetime, most: int, careful: bool
     ) -> list[Claimed]:
-        since = self._marks.since(key_of(lane))
-        take = partial(store.claim, claimer, lane, now, using=self._config.using, since=since)
+        places = self._marks.of(key_of(lane), now)
+        take = partial(store.claim, claimer, lane, now, using=self._config.using, places=places)
         if not self._gates.has_limit(lane):
             return take(most, careful=careful)
         # What waits in our buffer counts as running: no more than we could run ourselves. And

@@ -10,10 +10,11 @@ Only the time of a search rests on a mark, nothing else does. A row that comes t
 found by the next full look, see ``Lanes``: at once where full looks are cheap.
 """
 
-from collections.abc import Iterable
-from datetime import datetime
+from collections.abc import Callable, Iterable
+from datetime import datetime, timezone
+from typing import NamedTuple
 
-from django_tasks.store.claim import place_of
+from django_tasks.store.claim import WHOLE, Share, place_of
 from django_tasks.store.finish import Ended
 from django_tasks.store.lanes import Lane, Look, Place
 from django_tasks.values.claimed import Claimed
@@ -27,17 +28,55 @@ MOST_LANES = 1000
 Key = tuple[str, int, str]
 
 
+class LaneMarks(NamedTuple):
+    """The marks of one lane by the share of its ids, and the last place that one may have now.
+
+    On MariaDB and MySQL workers search shares of their own, which go round. So what one of them
+    finds in its share says nothing about the others.
+    """
+
+    known: dict[Share, Place]
+    latest: Place
+
+    def since(self, share: Share) -> Place | None:
+        """The place where a search of this share begins; None: at the start of the lane."""
+        whole = self.known.get(WHOLE)
+        own = self._of_all_shares() if share == WHOLE else self.known.get(share)
+        return max(whole, own) if whole and own else whole or own
+
+    def note(self, share: Share, first: Place | None) -> None:
+        """A search has found ``first`` in this share before all else; None: nothing."""
+        if share != WHOLE:
+            self._keep(lambda other: other.divisor in (1, share.divisor))
+        self.known[share] = min(first, self.latest) if first else self.latest
+
+    def _of_all_shares(self) -> Place | None:
+        """The first of the marks of all shares; None as long as some have none."""
+        marks = [mark for share, mark in self.known.items() if share != WHOLE]
+        divisor = max((share.divisor for share in self.known), default=1)
+        return min(marks) if marks and len(marks) == divisor else None
+
+    def _keep(self, is_kept: Callable[[Share], bool]) -> None:
+        """Forget the others: the number of workers has changed."""
+        for share in [share for share in self.known if not is_kept(share)]:
+            del self.known[share]
+
+
 class Marks:
     """Used by the poller thread alone."""
 
     def __init__(self) -> None:
-        self._marks: dict[Key, Place] = {}
+        self._marks: dict[Key, dict[Share, Place]] = {}
         # The first of each lane at the last full look: what was waiting then is not before it.
         self._heads: dict[Key, Place] = {}
 
+    def of(self, key: Key, now: datetime) -> LaneMarks:
+        """Where searches of this lane begin, to be asked and told by a search at ``now``."""
+        return LaneMarks(self._marks.setdefault(key, {}), _latest(now))
+
     def since(self, key: Key) -> Place | None:
-        """The place where a search of this lane begins; None: at its start."""
-        return self._marks.get(key)
+        """The place where a search of the whole lane begins; None: at its start."""
+        return LaneMarks(self._marks.get(key, {}), _NEVER).since(WHOLE)
 
     def head(self, key: Key) -> Place | None:
         """The same for a search of rows that have waited for long."""
@@ -49,16 +88,12 @@ class Marks:
 
     def note_look(self, found: Look, now: datetime) -> None:
         """A full look has found these lanes. No other had a task that waits, or it is paused."""
-        first = {key_of(lane): _not_after(Place(lane.first, 0), now) for lane in found.lanes}
+        latest = _latest(now)
         known = self._marks if len(self._marks) <= MOST_LANES else ()
-        empty = {key: _latest(now) for key in known if not found.is_paused(key[0], key[2])}
-        self._marks = {**empty, **first}
-        self._heads = self._marks.copy()
-
-    def note_claims(self, lane: Lane, claims: list[Claimed], now: datetime) -> None:
-        """A claim has found these, the first one first."""
-        if claims:
-            self._marks[key_of(lane)] = _not_after(place_of(claims[0]), now)
+        heads = {key: latest for key in known if not found.is_paused(key[0], key[2])}
+        heads |= {key_of(lane): min(Place(lane.first, 0), latest) for lane in found.lanes}
+        self._heads = heads
+        self._marks = {key: {WHOLE: place} for key, place in heads.items()}
 
     def note_written(self, ends: Iterable[Ended], moved: set[int]) -> None:
         """These ends are written, and their rows wait again or have gone.
@@ -66,37 +101,35 @@ class Marks:
         Those in ``moved`` wait as somebody else has said meanwhile.
         """
         for end in ends:
+            key = key_of(end.claimed)
             if end.claimed.id in moved:
-                self._forget(end.claimed)
+                self._marks.pop(key, None)
+                self._heads.pop(key, None)
             elif type(end.outcome) is not Done and (place := _place_after(end)):  # most are
-                self._lower(end.claimed, place)
+                self._lower(key, place)
 
     def forget(self) -> None:
         """Rows of unknown lanes wait again: begin at the start of each lane, once."""
         self._marks.clear()
         self._heads.clear()
 
-    def _forget(self, claimed: Claimed) -> None:
-        for places in (self._marks, self._heads):
-            places.pop(key_of(claimed), None)
-
-    def _lower(self, claimed: Claimed, place: Place) -> None:
-        for places in (self._marks, self._heads):
-            if (mark := places.get(key_of(claimed))) and place < mark:
-                places[key_of(claimed)] = place
+    def _lower(self, key: Key, place: Place) -> None:
+        marks = self._marks.get(key, {})
+        marks.update({share: min(mark, place) for share, mark in marks.items()})
+        if key in self._heads:
+            self._heads[key] = min(self._heads[key], place)
 
 
 def key_of(waits: Lane | Claimed) -> Key:
     return waits.queue, waits.priority, waits.biz_code
 
 
+_NEVER = Place(datetime.max.replace(tzinfo=timezone.utc), 0)
+
+
 def _latest(now: datetime) -> Place:
     """The last place that a mark may have: tasks come to wait a little late."""
     return Place(now - SLACK, 0)
-
-
-def _not_after(place: Place, now: datetime) -> Place:
-    return min(place, _latest(now))
 
 
 def _place_after(end: Ended) -> Place | None:

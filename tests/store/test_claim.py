@@ -6,7 +6,15 @@ import pytest
 from django.db import connection
 
 from django_tasks.models import Task
-from django_tasks.store.claim import Claimer, claim, claim_alone, owned_ids
+from django_tasks.store.claim import (
+    WHOLE,
+    Claimer,
+    Share,
+    claim,
+    claim_alone,
+    owned_ids,
+    place_of,
+)
 from django_tasks.store.lanes import Lane, Look, Place, has_suspects, look_along
 from django_tasks.store.pauses import Scope, set_pause
 from django_tasks.store.upsert import OnConflict, upsert_one
@@ -415,8 +423,25 @@ def placed(*seconds: float) -> list[Place]:
     ]
 
 
+class From:
+    """Searches that begin at one place, and what they have found."""
+
+    def __init__(self, place: Place | None) -> None:
+        self.place = place
+        self.notes: list[tuple[Share, Place | None]] = []
+
+    def since(self, share: Share) -> Place | None:
+        return self.place
+
+    def note(self, share: Share, first: Place | None) -> None:
+        self.notes.append((share, first))
+
+
 def taken_since(place: Place | None, careful: bool = False, limit: int = 10) -> list[str]:
-    claims = claim(ME, a_lane(), NOW, limit, using="default", careful=careful, since=place)
+    places = From(place)
+    claims = claim(ME, a_lane(), NOW, limit, using="default", careful=careful, places=places)
+    first = place_of(claims[0]) if claims else None
+    assert places.notes[-1:] == [(WHOLE, first)]
     return [claimed.biz_num for claimed in claims]
 
 
@@ -482,3 +507,23 @@ def test_a_look_along_lanes_knows_what_is_paused():
     set_pause(scope, NOW, using="default")
     assert look_along({("default", 0, CODE): None}, using="default") == Look([], frozenset({scope}))
     assert look_along({}, using="default") == Look([], frozenset({scope}))
+
+
+def test_what_was_found_is_noted_of_the_share_that_was_searched():
+    """Of the others it says nothing: they may have rows that wait before it."""
+    places = placed(-4, -3, -2, -1)
+    searches = From(None)
+    (claimed,) = claim(
+        Claimer(WORKER, workers=2), a_lane(), NOW, 1, using="default", places=searches
+    )
+    share, first = searches.notes[-1]
+    assert first == place_of(claimed)
+    assert all(place.id % share.divisor != share.rest for place in places if place < first)
+
+
+def test_where_nothing_waits_that_is_noted_of_all():
+    searches = From(None)
+    assert (
+        claim(Claimer(WORKER, workers=2), a_lane(), NOW, 1, using="default", places=searches) == []
+    )
+    assert searches.notes[-1] == (WHOLE, None)

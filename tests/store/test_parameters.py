@@ -50,6 +50,7 @@ from django_tasks.values.outcomes import (
     Unsettled,
 )
 from django_tasks.values.status import Status
+from django_tasks.worker.marks import LaneMarks
 from tests.factories import (
     NOW,
     WORKER,
@@ -210,12 +211,13 @@ def claiming(do: Caller, texts: Texts) -> None:
     assert paused == frozenset()
     assert (lane.queue, lane.biz_code) == (texts.queue, texts.code)
     place = Place(later(-3600), 5)
+    searches = LaneMarks({claim.WHOLE: place}, place)
     assert do(lanes.look_along, {lane[:3]: place}) == ([lane], frozenset())
     assert do(lanes.has_suspects, lane, NOW, since=place)
     do(lanes.count_due, lane, NOW)
     assert len(do(claim.claim_alone, ME, lane, NOW)) == 1
     assert len(do(claim.claim, ME, lane, NOW, 1)) == 1
-    assert len(do(claim.claim, ME, lane, NOW, 1, careful=True, since=place)) == 1
+    assert len(do(claim.claim, ME, lane, NOW, 1, careful=True, places=searches)) == 1
     assert len(do(claim.owned_ids, WORKER)) == 3
 
 

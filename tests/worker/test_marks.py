@@ -4,6 +4,7 @@ from datetime import datetime, timedelta, timezone
 
 import pytest
 
+from django_tasks.store.claim import WHOLE, Share, place_of
 from django_tasks.store.finish import Ended
 from django_tasks.store.lanes import Lane, Look, Place
 from django_tasks.store.pauses import Scope
@@ -42,7 +43,7 @@ def claim(number: int, seconds: float) -> Claimed:
 
 def claimed_from(marks: Marks, *seconds: float) -> list[Claimed]:
     claims = [claim(number, each) for number, each in enumerate(seconds, 10)]
-    marks.note_claims(lane(-100), claims, NOW)
+    marks.of(KEY, NOW).note(WHOLE, place_of(claims[0]))
     return claims
 
 
@@ -61,8 +62,8 @@ def test_after_a_claim_it_begins_at_the_first_row_that_was_found() -> None:
     assert marks.since(KEY) == Place(at(-50), 10)
     claimed_from(marks, -30)
     assert marks.since(KEY) == Place(at(-30), 10)
-    marks.note_claims(lane(-100), [], NOW)
-    assert marks.since(KEY) == Place(at(-30), 10)
+    marks.of(KEY, NOW).note(WHOLE, None)
+    assert marks.since(KEY) == Place(NOW - SLACK, 0)
 
 
 def test_it_begins_a_little_before_now_at_the_latest() -> None:
@@ -140,7 +141,7 @@ def test_the_end_in_a_lane_that_is_not_known_makes_none_known() -> None:
 def test_a_row_that_somebody_moved_meanwhile_may_wait_anywhere(outcome: Outcome) -> None:
     marks = Marks()
     (claimed,) = claimed_from(marks, -50)
-    marks.note_claims(lane(-100, "other"), [claimed._replace(biz_code="other")], NOW)
+    marks.of(("default", 0, "other"), NOW).note(WHOLE, place_of(claimed))
     marks.note_written([Ended(claimed, outcome)], {claimed.id})
     assert marks.since(KEY) is None
     assert marks.since(("default", 0, "other")) is not None
@@ -152,3 +153,58 @@ def test_after_a_rescue_nothing_is_known() -> None:
     marks.forget()
     assert marks.since(KEY) is None
     assert marks.head(KEY) is None
+
+
+# Shares of the ids, where workers search one each
+
+EVEN, ODD = Share(2, 0), Share(2, 1)
+
+
+def test_what_is_found_in_one_share_says_nothing_about_the_others() -> None:
+    marks = Marks()
+    looked(marks, lane(-90))
+    searches = marks.of(KEY, NOW)
+    searches.note(EVEN, Place(at(-50), 2))
+    assert searches.since(EVEN) == Place(at(-50), 2)
+    assert searches.since(ODD) == searches.since(WHOLE) == marks.since(KEY) == Place(at(-90), 0)
+
+
+def test_of_all_together_the_first_of_their_places_counts() -> None:
+    marks = Marks()
+    looked(marks, lane(-90))
+    searches = marks.of(KEY, NOW)
+    searches.note(EVEN, Place(at(-50), 2))
+    searches.note(ODD, Place(at(-60), 3))
+    assert marks.since(KEY) == Place(at(-60), 3)
+    searches.note(WHOLE, Place(at(-55), 4))
+    assert searches.since(EVEN) == Place(at(-50), 2)
+    assert searches.since(ODD) == marks.since(KEY) == Place(at(-55), 4)
+
+
+def test_other_shares_are_forgotten_when_there_are_more_workers() -> None:
+    marks = Marks()
+    looked(marks, lane(-90))
+    searches = marks.of(KEY, NOW)
+    searches.note(EVEN, Place(at(-50), 2))
+    searches.note(ODD, Place(at(-60), 3))
+    searches.note(Share(3, 1), Place(at(-40), 4))
+    assert searches.since(EVEN) == marks.since(KEY) == Place(at(-90), 0)
+    assert searches.since(Share(3, 1)) == Place(at(-40), 4)
+
+
+def test_what_waits_again_is_before_the_places_of_all_shares() -> None:
+    marks = Marks()
+    searches = marks.of(KEY, NOW)
+    searches.note(EVEN, Place(at(-30), 2))
+    searches.note(ODD, Place(at(-60), 3))
+    marks.note_written([Ended(claim(8, -40), GiveBack())], set())
+    assert searches.since(EVEN) == Place(at(-40), 8)
+    assert searches.since(ODD) == marks.since(KEY) == Place(at(-60), 3)
+
+
+def test_a_full_look_is_about_all_shares() -> None:
+    marks = Marks()
+    searches = marks.of(KEY, NOW)
+    searches.note(EVEN, Place(at(-30), 2))
+    looked(marks, lane(-80))
+    assert marks.of(KEY, NOW).since(EVEN) == Place(at(-80), 0)
