@@ -242,7 +242,7 @@ def test_if_that_has_gone_it_looks_at_once_for_something_else(
     claimer = Claimer(joined(world))
     claimer.claim()
     cancel_task(CODE, "1")
-    added("2", "other", when=ahead(5))
+    added("2", "other", when=ahead(4))
     world.ahead += 5
     assert claimer.claim() == 0
     assert claimer.keys() == []
