@@ -23,7 +23,10 @@ def main(command: list[str]) -> int:
     try:
         return process.wait()
     except KeyboardInterrupt:
-        process.send_signal(signal.SIGINT)
+        # To all of its group, as a terminal sends it: the processes that play faults clean up
+        # themselves, and would not hear of it otherwise.
+        with suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGINT)
         with suppress(subprocess.TimeoutExpired):
             process.wait(END_SECONDS)
         with suppress(ProcessLookupError):
