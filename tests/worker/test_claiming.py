@@ -493,6 +493,17 @@ def test_a_suspect_is_claimed_beside_what_runs(register: Register) -> None:
     assert claimer.keys() == ["s"]
 
 
+def test_as_long_as_one_is_in_hand_no_other_is_claimed(register: Register) -> None:
+    register(lambda task: None)
+    suspicious("s", "t")
+    claimer = Claimer(size=8)
+    for number in range(4):
+        claimer.claiming.look_for_suspects()
+        added(str(number))
+        claimer.claim()
+    assert len({"s", "t"} & set(claimer.keys())) == 1
+
+
 def test_a_suspect_takes_the_room_of_another(register: Register) -> None:
     register(lambda task: None)
     added("first")

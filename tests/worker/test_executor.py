@@ -282,6 +282,14 @@ def start_one(executor: Executor, clock: Clock) -> None:
     executor._running[0] = module.Running(executor._buffer.popleft(), clock())
 
 
+def test_what_goes_first_goes_before_all_that_waits_in_its_own_order(clock: Clock) -> None:
+    executor = an_executor(1, clock, 0.0)
+    executor.submit([claim(1), claim(2)])
+    executor.submit([claim(3), claim(4)], first=True)
+    executor._run_all(0)
+    assert [end.claimed.id for end in executor.collect()] == [3, 4, 1, 2]
+
+
 def test_a_thread_that_was_woken_and_has_not_run_yet_is_woken_once(
     clock: Clock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
