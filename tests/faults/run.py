@@ -77,7 +77,7 @@ def _everywhere(options: argparse.Namespace, directory: Path, seed: int, table: 
             # Ctrl-C ends what is played now. The sites behind it must not begin: one of them is
             # with its process already, where it cannot be taken back.
             interrupted.set()
-            pool.shutdown(wait=False, cancel_futures=True)
+            pool.shutdown(cancel_futures=True)
             raise
 
 
