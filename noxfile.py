@@ -19,6 +19,7 @@ import nox
 
 sys.path.insert(0, str(Path(__file__).parent))  # the command nox does not look here
 
+from devtools import results
 from devtools.databases import SITES, TITLES, all_are_required, private, there, why_not
 from devtools.servers.places import RUNTIME
 from devtools.setup.python import path_with
@@ -135,7 +136,8 @@ def _pytest(
     with private(database) as url:
         environment["DATABASE_URL"] = url + name.removeprefix(database)
         environment["SERVERS_DIR"] = str(RUNTIME)
-        _run(session, "python", "-m", "pytest", "-o", cache, *arguments, **environment)
+        options = ["-o", cache, results.option(name)]
+        _run(session, "python", "-m", "pytest", *options, *arguments, **environment)
 
 
 def _run(session: nox.Session, *command: str, **environment: str) -> None:

@@ -10,6 +10,7 @@ import signal
 import subprocess
 import sys
 from contextlib import suppress
+from functools import partial
 
 from devtools.interruption import leave_by_cleaning_up
 
@@ -18,12 +19,20 @@ END_SECONDS = 20.0
 
 def main(command: list[str]) -> int:
     leave_by_cleaning_up()
-    # In a session of its own, where no signal to all of us reaches it.
-    process = subprocess.Popen(command, start_new_session=True)
+    # In a session of its own, where no signal to all of us reaches it. A shell has programs in the
+    # background ignore SIGINT, and they would go on.
+    process = subprocess.Popen(
+        command,
+        start_new_session=True,
+        preexec_fn=partial(signal.signal, signal.SIGINT, signal.SIG_DFL),
+    )
     try:
         return process.wait()
     except KeyboardInterrupt:
-        process.send_signal(signal.SIGINT)
+        # To all of its group, as a terminal sends it: the processes that play faults clean up
+        # themselves, and would not hear of it otherwise.
+        with suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGINT)
         with suppress(subprocess.TimeoutExpired):
             process.wait(END_SECONDS)
         with suppress(ProcessLookupError):

@@ -66,9 +66,20 @@ def _tested_on(database: str) -> Iterator[None]:
     STATISTICS.unlink(missing_ok=True)
     with private(database) as url:
         os.environ["DATABASE_URL"], os.environ["SERVERS_DIR"] = url, str(RUNTIME)
-        _mutmut("run", "no such mutant")
+        _learn()
         yield
     del os.environ["DATABASE_URL"]
+
+
+def _learn() -> None:
+    """Run the tests once without a mutant; mutmut notes what each of them reaches.
+
+    It does so before it complains that there is no mutant of the name that it is asked for.
+    """
+    command = [sys.executable, "-m", "mutmut", "run", "no such mutant"]
+    result = subprocess.run(command, cwd=CHECKOUT, capture_output=True, text=True, check=False)
+    if not STATISTICS.exists():
+        sys.exit(f"{result.stdout}{result.stderr}\nThe tests fail without any mutant: see above.")
 
 
 def _mutmut(*arguments: str) -> None:

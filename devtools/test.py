@@ -23,7 +23,7 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from functools import partial
 
-from devtools import CHECKOUT
+from devtools import CHECKOUT, results
 from devtools.databases import private, there
 from devtools.interruption import leave_by_cleaning_up
 from devtools.messages import Problem, say
@@ -38,7 +38,7 @@ def main() -> int:
         with _alone(), ExitStack() as servers:
             for database in there("DATABASES"):
                 servers.enter_context(private(database))
-            return _nox(sys.argv[1:])
+            return _tests(sys.argv[1:])
     except (Problem, RuntimeError) as problem:  # the latter: a server that did not start
         say(str(problem))
         return 1
@@ -56,6 +56,13 @@ def _alone() -> Iterator[None]:
         except BlockingIOError:
             raise Problem("Another make test is running in this checkout.") from None
         yield
+
+
+def _tests(arguments: list[str]) -> int:
+    results.forget()
+    code = _nox(arguments)
+    results.tell_failures()
+    return code
 
 
 def _nox(arguments: list[str]) -> int:

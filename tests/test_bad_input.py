@@ -195,6 +195,13 @@ def test_many_cannot_be_debounced_and_the_error_says_what_can():
     assert str(caught.value) == f"on_conflict {problem}: 'debounce'"
 
 
+def test_an_id_that_is_no_number_is_refused_with_what_it_must_be():
+    task = a_task()
+    task.id = "abc"
+    with pytest.raises(TaskValueError, match=r"^id must be a whole number: 'abc'$"):
+        add_task(task)
+
+
 def test_the_id_of_another_task_is_refused():
     row = a_row()
     row.biz_num = "2"

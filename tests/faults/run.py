@@ -17,6 +17,7 @@ from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import contextmanager
 from multiprocessing import get_context
+from multiprocessing.synchronize import Event
 from pathlib import Path
 from time import monotonic
 
@@ -61,20 +62,39 @@ def say(text: str) -> None:
 
 def _everywhere(options: argparse.Namespace, directory: Path, seed: int, table: Table) -> None:
     """Play at several sites at once: much of a fault is waiting."""
-    with ProcessPoolExecutor(options.jobs, get_context("spawn")) as pool:
+    context = get_context("spawn")
+    interrupted = context.Event()
+    with ProcessPoolExecutor(options.jobs, context, _hear_of, (interrupted,)) as pool:
         calls = [
             pool.submit(play_at, site, options, directory / site.replace(" ", "-"), seed)
             for site in options.site
             if scenarios_at(site, options)
         ]
-        for call in calls:
-            table.add(*call.result())
+        try:
+            for call in calls:
+                table.add(*call.result())
+        except BaseException:
+            # Ctrl-C ends what is played now. The sites behind it must not begin: one of them is
+            # with its process already, where it cannot be taken back.
+            interrupted.set()
+            pool.shutdown(cancel_futures=True)
+            raise
+
+
+_interrupted: Event
+
+
+def _hear_of(interrupted: Event) -> None:
+    global _interrupted
+    _interrupted = interrupted
 
 
 def play_at(
     name: str, options: argparse.Namespace, directory: Path, seed: int
 ) -> tuple[str, list[Row]]:
     """All that can be played at one site, one after the other; its version, and what came of it."""
+    if _interrupted.is_set():
+        raise KeyboardInterrupt
     directory.mkdir(parents=True)
     os.environ["SERVERS_DIR"] = str(directory / "servers")
     with databases.SITES[name](directory) as site:

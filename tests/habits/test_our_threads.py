@@ -244,7 +244,7 @@ def test_no_code_of_a_project_runs_in_the_threads_that_a_lease_depends_on(
 
 
 def meddle() -> None:
-    """Whatever a client may do."""
+    """Do each thing that a client may do."""
     for number in range(2):
         add_task(
             Task(biz_code="good", biz_num="debounced", biz_ext=number),

@@ -106,7 +106,7 @@ class StartTask:
         return sorted(set(group(self.pid)) - {self.pid})
 
     def end(self) -> None:
-        """Whatever happened: nobody of this session lives on."""
+        """End all processes of this session, in whatever state they are."""
         with suppress(ProcessLookupError):
             os.killpg(self.pid, signal.SIGKILL)
         self._process.wait()

@@ -6,8 +6,8 @@ import pytest
 from django.db import connection
 
 from django_tasks.store.connection import _own_settings
-from django_tasks.store.dialects import Bounds, dialect_of
-from tests.vendor import ON_SQLITE
+from django_tasks.store.dialects import Bounds
+from django_tasks.store.dialects.sqlite import SQLite
 
 BOUNDS = Bounds(lock_wait=5.5, statement=15.0)
 
@@ -49,16 +49,11 @@ def test_what_the_project_bounds_itself_stands_and_a_pool_goes() -> None:
     assert settings["OPTIONS"] == {**POSTGRESQL, "connect_timeout": 60}
 
 
-@pytest.mark.skipif(not ON_SQLITE, reason="the other servers have other bounds: tests/habits")
-@pytest.mark.django_db
-def test_a_session_of_sqlite_waits_for_its_turn_as_long_as_the_bound_says() -> None:
-    def busy_timeout() -> int:
-        with connection.cursor() as cursor:
-            ((milliseconds,),) = cursor.execute("PRAGMA busy_timeout").fetchall()
-        return int(milliseconds)
-
-    before = busy_timeout()
-    dialect_of("default").bound(BOUNDS)
-    assert busy_timeout() == 5500
-    dialect_of("default").bound(Bounds(before / 1000, 15.0))
-    assert busy_timeout() == before
+def test_a_session_of_sqlite_waits_for_its_turn_as_long_as_the_bound_says(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    sent: list[str] = []
+    dialect = SQLite(connection)
+    monkeypatch.setattr(dialect, "fetch", sent.append)
+    dialect.bound(BOUNDS)
+    assert sent == ["PRAGMA busy_timeout = 5500"]

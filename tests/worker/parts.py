@@ -52,6 +52,16 @@ class Ticks:
         return clocks.ticks() + self.ahead
 
 
+class StillTicks:
+    """A ticks clock that stands still until a test moves it."""
+
+    def __init__(self) -> None:
+        self.now = 1000.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
 def joined(ticks: Callable[[], float] = clocks.ticks, **wishes: Any) -> Membership:
     """A worker's membership, entered into the table of workers."""
     membership = Membership(config(**wishes), ticks)

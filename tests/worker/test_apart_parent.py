@@ -1,4 +1,4 @@
-"""What the parent of a process of its own decides before it starts one."""
+"""Decisions of the parent of a process of its own, before it starts one."""
 
 import sys
 from types import SimpleNamespace

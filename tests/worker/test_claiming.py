@@ -246,7 +246,7 @@ def test_if_that_has_gone_it_looks_at_once_for_something_else(
     claimer = Claimer(joined(world))
     claimer.claim()
     cancel_task(CODE, "1")
-    added("2", "other", when=ahead(5))
+    added("2", "other", when=ahead(4))
     world.ahead += 5
     assert claimer.claim() == 0
     assert claimer.keys() == []
@@ -495,6 +495,17 @@ def test_a_suspect_is_claimed_beside_what_runs(register: Register) -> None:
     for _ in range(2):
         claimer.claim()
     assert claimer.keys() == ["s"]
+
+
+def test_as_long_as_one_is_in_hand_no_other_is_claimed(register: Register) -> None:
+    register(lambda task: None)
+    suspicious("s", "t")
+    claimer = Claimer(size=8)
+    for number in range(4):
+        claimer.claiming.look_for_suspects()
+        added(str(number))
+        claimer.claim()
+    assert len({"s", "t"} & set(claimer.keys())) == 1
 
 
 def test_a_suspect_takes_the_room_of_another(register: Register) -> None:

@@ -6,6 +6,7 @@ from datetime import date, datetime, timedelta, timezone
 from typing import Any
 
 import pytest
+from django.db import OperationalError
 from django.test import override_settings
 from django.utils import timezone as django_timezone
 
@@ -13,9 +14,19 @@ from django_tasks import signals
 from django_tasks.client.control import cancel_task
 from django_tasks.store.finish import Ended, finish
 from django_tasks.values.claimed import Claimed
-from django_tasks.values.outcomes import Again, Done, Fail, GiveBack, Outcome, Reschedule, Retry
+from django_tasks.values.outcomes import (
+    Again,
+    Done,
+    Fail,
+    GiveBack,
+    Outcome,
+    Reschedule,
+    Retry,
+    Settled,
+    Unsettled,
+)
 from django_tasks.worker import execution
-from django_tasks.worker.apart.parent import NoProcess, NotRun
+from django_tasks.worker.apart.parent import NoProcess, NotRun, ProcessDied
 from django_tasks.worker.error_text import ERROR_LENGTH
 from django_tasks.worker.membership import Membership
 from tests.worker.conftest import Register
@@ -422,6 +433,63 @@ def test_a_delay_beyond_the_calendar_is_cut_to_ten_years(register: Register) -> 
     outcome = outcome_of(register, raiser(ValueError()), backoff=10.0**12)
     assert isinstance(outcome, Retry)
     assert outcome.when - datetime.now(timezone.utc) <= timedelta(days=3650)
+
+
+@pytest.fixture
+def died(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The process of each suspect dies during its run."""
+
+    def die(*args: Any, **kwargs: Any) -> None:
+        raise ProcessDied("The process that ran this task alone died: signal SIGKILL.")
+
+    monkeypatch.setattr(execution, "run_apart", die)
+
+
+def suspect(register: Register, **attributes: Any) -> tuple[Claimed, Membership]:
+    """A claim that is to run in a process of its own."""
+    register(lambda task: None, **attributes)
+    membership = joined()
+    added()
+    (claim,) = claimed(membership.worker_id)
+    return claim._replace(rescues=2), membership
+
+
+@pytest.mark.usefixtures("died")
+def test_a_run_whose_own_process_died_has_failed_and_stays_suspect(register: Register) -> None:
+    outcome = run(*suspect(register, max_attempts=2))
+    assert isinstance(outcome, Retry)
+    assert outcome.is_suspect
+    assert "signal SIGKILL" in outcome.error
+
+
+@pytest.mark.usefixtures("died")
+def test_if_that_was_its_last_attempt_it_has_failed_for_good(register: Register) -> None:
+    outcome = run(*suspect(register, max_attempts=1))
+    assert isinstance(outcome, Fail)
+    assert "signal SIGKILL" in outcome.error
+
+
+@pytest.mark.usefixtures("died")
+@pytest.mark.parametrize(("is_ours", "kind"), [(True, Retry), (False, Settled)])
+def test_an_atomic_one_may_have_written_its_end_before(
+    register: Register, monkeypatch: pytest.MonkeyPatch, is_ours: bool, kind: type[Outcome]
+) -> None:
+    monkeypatch.setattr(execution, "is_ours", lambda claimed, using: is_ours)
+    assert isinstance(run(*suspect(register, atomic=True)), kind)
+
+
+@pytest.mark.usefixtures("died")
+def test_where_the_database_does_not_say_which_it_is_written_if_the_row_is_ours(
+    register: Register, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def gone(*args: Any, **kwargs: Any) -> bool:
+        raise OperationalError("server has gone away")
+
+    monkeypatch.setattr(execution, "is_ours", gone)
+    monkeypatch.setattr(execution, "drop_connections", lambda: None)
+    outcome = run(*suspect(register, atomic=True))
+    assert isinstance(outcome, Unsettled)
+    assert isinstance(outcome.otherwise, Again)
 
 
 def test_a_claim_that_was_made_a_little_ahead_starts_at_its_moment(register: Register) -> None:

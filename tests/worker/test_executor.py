@@ -17,6 +17,7 @@ from django_tasks.values.outcomes import Done, GiveBack
 from django_tasks.worker import executor as module
 from django_tasks.worker.executor import Executor
 from tests.waiting import DEADLINE, eventually
+from tests.worker.parts import StillTicks
 
 THEN = datetime(2030, 1, 1, tzinfo=timezone.utc)
 
@@ -246,22 +247,14 @@ def test_joining_what_was_never_started_returns() -> None:
 # How much to claim
 
 
-class Clock:
-    def __init__(self) -> None:
-        self.now = 1000.0
-
-    def __call__(self) -> float:
-        return self.now
-
-
 @pytest.fixture
-def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
-    clock = Clock()
+def clock(monkeypatch: pytest.MonkeyPatch) -> StillTicks:
+    clock = StillTicks()
     monkeypatch.setattr(module, "ticks", clock)
     return clock
 
 
-def an_executor(threads: int, clock: Clock, seconds: float) -> Executor:
+def an_executor(threads: int, clock: StillTicks, seconds: float) -> Executor:
     """Without threads of its own: tests run its tasks, each for so many seconds."""
 
     def run(claimed: Claimed) -> Ended:
@@ -277,13 +270,21 @@ def run_some(executor: Executor, count: int) -> None:
     assert len(executor.collect()) == count
 
 
-def start_one(executor: Executor, clock: Clock) -> None:
+def start_one(executor: Executor, clock: StillTicks) -> None:
     """Have the next task run, and go on running."""
     executor._running[0] = module.Running(executor._buffer.popleft(), clock())
 
 
+def test_what_goes_first_goes_before_all_that_waits_in_its_own_order(clock: StillTicks) -> None:
+    executor = an_executor(1, clock, 0.0)
+    executor.submit([claim(1), claim(2)])
+    executor.submit([claim(3), claim(4)], first=True)
+    executor._run_all(0)
+    assert [end.claimed.id for end in executor.collect()] == [3, 4, 1, 2]
+
+
 def test_a_thread_that_was_woken_and_has_not_run_yet_is_woken_once(
-    clock: Clock, monkeypatch: pytest.MonkeyPatch
+    clock: StillTicks, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     executor = an_executor(1, clock, 0.0)
     woken: list[str] = []
@@ -294,18 +295,18 @@ def test_a_thread_that_was_woken_and_has_not_run_yet_is_woken_once(
     assert woken == ["one"]
 
 
-def test_before_anything_is_known_there_is_room_for_the_threads_only(clock: Clock) -> None:
+def test_before_anything_is_known_there_is_room_for_the_threads_only(clock: StillTicks) -> None:
     assert an_executor(4, clock, 0.0).room(500) == 4
 
 
-def test_slow_tasks_get_no_buffer(clock: Clock) -> None:
+def test_slow_tasks_get_no_buffer(clock: StillTicks) -> None:
     executor = an_executor(4, clock, 1.0)
     run_some(executor, 4)
     assert executor.room(500) == 4
 
 
 def test_the_buffer_for_quick_tasks_doubles_until_it_takes_what_they_need_for_a_while(
-    clock: Clock,
+    clock: StillTicks,
 ) -> None:
     executor = an_executor(4, clock, 0.001)
     rooms = []
@@ -316,7 +317,7 @@ def test_the_buffer_for_quick_tasks_doubles_until_it_takes_what_they_need_for_a_
     assert executor.room(20) == 4 + 20
 
 
-def test_one_slow_task_ends_the_belief_in_quick_ones(clock: Clock) -> None:
+def test_one_slow_task_ends_the_belief_in_quick_ones(clock: StillTicks) -> None:
     executor = an_executor(4, clock, 0.001)
     for _ in range(6):
         run_some(executor, 4)
@@ -327,7 +328,7 @@ def test_one_slow_task_ends_the_belief_in_quick_ones(clock: Clock) -> None:
     assert executor.room(500) == 4
 
 
-def test_a_run_that_is_still_under_way_counts_by_its_age(clock: Clock) -> None:
+def test_a_run_that_is_still_under_way_counts_by_its_age(clock: StillTicks) -> None:
     executor = an_executor(2, clock, 0.001)
     run_some(executor, 10)
     executor.submit(claims(1))
@@ -337,7 +338,7 @@ def test_a_run_that_is_still_under_way_counts_by_its_age(clock: Clock) -> None:
     assert executor.room(500) == 1
 
 
-def test_ends_that_were_not_collected_yet_show_that_tasks_are_quick(clock: Clock) -> None:
+def test_ends_that_were_not_collected_yet_show_that_tasks_are_quick(clock: StillTicks) -> None:
     executor = an_executor(2, clock, 0.001)
     run_some(executor, 10)
     executor.submit(claims(101))
@@ -348,7 +349,7 @@ def test_ends_that_were_not_collected_yet_show_that_tasks_are_quick(clock: Clock
     assert executor.room(500) == 2 + 4 - 1
 
 
-def test_time_with_nothing_to_do_says_nothing_about_the_pace(clock: Clock) -> None:
+def test_time_with_nothing_to_do_says_nothing_about_the_pace(clock: StillTicks) -> None:
     executor = an_executor(2, clock, 0.001)
     for _ in range(6):
         run_some(executor, 10)
@@ -357,7 +358,7 @@ def test_time_with_nothing_to_do_says_nothing_about_the_pace(clock: Clock) -> No
     assert executor.room(500) == 2 + 50
 
 
-def test_what_is_in_hand_takes_up_room(clock: Clock) -> None:
+def test_what_is_in_hand_takes_up_room(clock: StillTicks) -> None:
     executor = an_executor(4, clock, 0.001)
     executor.submit(claims(3))
     assert executor.room(500) == 1
@@ -367,7 +368,7 @@ def test_what_is_in_hand_takes_up_room(clock: Clock) -> None:
     assert executor.room(500) == 0
 
 
-def test_a_buffer_that_no_thread_gets_to_is_stale_after_a_while(clock: Clock) -> None:
+def test_a_buffer_that_no_thread_gets_to_is_stale_after_a_while(clock: StillTicks) -> None:
     executor = an_executor(1, clock, 0.001)
     executor.submit(claims(2))
     start_one(executor, clock)

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from django_tasks import signals
 from django_tasks.handlers.base import TaskHandler, task_handler
 from django_tasks.worker import overdue
 from tests.waiting import DEADLINE, eventually
@@ -54,3 +55,19 @@ def test_where_nobody_listens_no_thread_is_started(monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr(overdue, "Thread", None)
     for handler in (slow, TaskHandler()):
         overdue.report(handler, TASK, 7.0)
+
+
+def test_receivers_are_told_with_the_database() -> None:
+    told: SimpleQueue[Any] = SimpleQueue()
+
+    def receive(sender: Any, signal: Any, **facts: Any) -> None:
+        told.put((sender, facts))
+
+    signals.task_stuck.connect(receive)
+    try:
+        overdue.report(TaskHandler(), TASK, 7.0)
+        facts = {"task": TASK, "seconds": 7.0, "using": "default"}
+        assert told.get(timeout=DEADLINE) == (TaskHandler, facts)
+    finally:
+        signals.task_stuck.disconnect(receive)
+    over()

@@ -16,6 +16,7 @@ from django_tasks.handlers import registry
 from django_tasks.handlers.base import Stop, task_handler
 from django_tasks.models import Task
 from django_tasks.schedules import At, Every
+from django_tasks.store.control import CancelResult
 from django_tasks.store.finish import Ended, finish
 from django_tasks.timezones import aware
 from django_tasks.values.keys import SCHEDULE_NUM
@@ -693,6 +694,10 @@ def test_what_happens_to_such_rows_is_told(register: Register) -> None:
     with heard(signals.task_cancelled) as cancelled:
         kept(register, None)
     assert [len(each) for each in (added_, changed, cancelled)] == [1, 1, 1]
+    facts = {"sender": Task, "using": USING, "biz_code": CODE, "biz_num": SCHEDULE_NUM}
+    assert changed == [{**facts, "change": "rescheduled"}]
+    assert cancelled == [{**facts, "result": CancelResult.CANCELLED}]
+    assert (added_[0]["sender"], added_[0]["using"]) == (Task, USING)
 
 
 def test_the_number_of_such_rows_is_taken() -> None:

@@ -7,28 +7,21 @@ import pytest
 from django_tasks.store.lanes import Lane
 from django_tasks.worker import trouble as module
 from django_tasks.worker.trouble import FIRST_PAUSE, LONGEST_PAUSE, Portions, Troubled
-from tests.worker.parts import USING
+from tests.worker.parts import USING, StillTicks
 
 THEN = datetime(2030, 1, 1, tzinfo=timezone.utc)
 LANE, OTHER = Lane("default", 0, "job", THEN), Lane("default", 1, "job", THEN)
 ERROR = ValueError("integer out of range")
 
 
-class Clock:
-    now = 1000.0
-
-    def __call__(self) -> float:
-        return self.now
-
-
 @pytest.fixture
-def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
-    clock = Clock()
+def clock(monkeypatch: pytest.MonkeyPatch) -> StillTicks:
+    clock = StillTicks()
     monkeypatch.setattr(module, "ticks", clock)
     return clock
 
 
-def test_a_lane_in_trouble_is_left_alone_for_longer_each_time(clock: Clock) -> None:
+def test_a_lane_in_trouble_is_left_alone_for_longer_each_time(clock: StillTicks) -> None:
     lanes, pauses = Troubled(USING), []
     for _ in range(9):
         lanes.note(LANE, ERROR)
@@ -42,7 +35,7 @@ def test_a_lane_in_trouble_is_left_alone_for_longer_each_time(clock: Clock) -> N
     assert lanes.closed_for(OTHER) == 0
 
 
-def test_one_that_is_well_again_is_open_and_begins_anew(clock: Clock) -> None:
+def test_one_that_is_well_again_is_open_and_begins_anew(clock: StillTicks) -> None:
     lanes = Troubled(USING)
     for _ in range(3):
         lanes.note(LANE, ERROR)
@@ -54,14 +47,14 @@ def test_one_that_is_well_again_is_open_and_begins_anew(clock: Clock) -> None:
     assert lanes.closed_for(LANE) == FIRST_PAUSE
 
 
-def test_the_later_time_of_a_lane_changes_nothing(clock: Clock) -> None:
+def test_the_later_time_of_a_lane_changes_nothing(clock: StillTicks) -> None:
     lanes = Troubled(USING)
     lanes.note(LANE, ERROR)
     assert not lanes.is_open(LANE._replace(first=datetime.now(timezone.utc)))
 
 
 def test_it_is_told_with_its_database_and_its_error(
-    clock: Clock, caplog: pytest.LogCaptureFixture
+    clock: StillTicks, caplog: pytest.LogCaptureFixture
 ) -> None:
     Troubled("another").note(LANE, ERROR)
     (message,) = caplog.messages

@@ -1,6 +1,7 @@
 """The cycles of a worker's thread: what follows an error of one of them."""
 
 from collections.abc import Iterator
+from threading import Event
 from typing import Any
 
 import pytest
@@ -93,3 +94,24 @@ def test_a_defect_is_told_and_waited_for(
 ) -> None:
     assert cycles(ZeroDivisionError("a defect")) == ([POLL_INTERVAL], ["unsure"])
     assert "a defect" in caplog.text
+
+
+class Counting(Event):
+    """Counts how often it is set."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.count = 0
+
+    def set(self) -> None:
+        self.count += 1
+        super().set()
+
+
+def test_the_end_of_a_run_wakes_the_poller_once() -> None:
+    worker, woken = Worker(config()), Counting()
+    worker._woken = woken
+    for _ in range(3):
+        worker._wake()
+    assert woken.is_set()
+    assert woken.count == 1
