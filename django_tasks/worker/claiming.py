@@ -3,12 +3,13 @@
 from collections.abc import Callable
 from datetime import datetime, timedelta
 
+from django_tasks.handlers.registry import terms_for
 from django_tasks.store.claim import Claimer
 from django_tasks.store.finish import Ended
 from django_tasks.store.lanes import Lane
 from django_tasks.values.claimed import Claimed
 from django_tasks.worker.config import WorkerConfig
-from django_tasks.worker.executor import Executor
+from django_tasks.worker.executor import Executor, Item
 from django_tasks.worker.finisher import Finisher
 from django_tasks.worker.gates import Gates
 from django_tasks.worker.idling import Idling
@@ -100,37 +101,47 @@ class Claiming:
     def _claim_due(self, due: list[Lane], now: datetime, room: int, careful: bool) -> int:
         """Claim a suspect if it is time for one, and then from each lane what fits."""
         suspects = self._lane_claims.claim_suspect(self._claimer(), now)
-        self._start(suspects, first=True)
-        return len(suspects) + self._claim_from(due, now, room - len(suspects), careful)
+        items = self._start(suspects, 1, first=True)
+        return items + self._claim_from(due, now, room - items, careful)
 
     def _claim_from(self, due: list[Lane], now: datetime, room: int, careful: bool) -> int:
+        """Claim as many as fit into ``room`` items; the number of items that were made of them."""
         taken, claimer = 0, self._claimer()
         self._lanes.rely()
         for lane in due:
-            if taken >= room:
+            if taken >= room or self.has_had_enough():
                 break
             if not self._gates.is_open(lane):
                 continue
-            portion = self._lane_claims.portion(lane, room - taken)
+            batch = terms_for(lane.biz_code).batch
+            portion = self._lane_claims.portion(lane, self._fitting(room - taken, batch))
             begun = self._membership.clock.monotonic()
             claims = self._lane_claims.claim(claimer, lane, now, portion, careful=careful)
             self._idling.note_claim(self._membership.clock.monotonic() - begun)
-            self._start(claims, first=self._gates.has_limit(lane))
-            taken += len(claims)
+            taken += self._start(claims, batch, first=self._gates.has_limit(lane))
             if len(claims) < portion and self._gates.is_open(lane):
                 self._lanes.use_up()
         return taken
 
-    def _start(self, claims: list[Claimed], *, first: bool) -> None:
+    def _fitting(self, room: int, batch: int) -> int:
+        """The number of tasks of a code that fit into ``room`` items, of one statement."""
+        return min(room * batch, max(room, self._config.batch_size), self._left())
+
+    def _start(self, claims: list[Claimed], batch: int, *, first: bool) -> int:
         """Hand over what was claimed, perhaps a moment before it is due: its thread waits for that.
+
+        Returns the number of items.
 
         Nothing here can fail or wait: a claim that is held and not handed over would never start.
         """
-        if claims:
-            # Held before they start: an end must find its claim.
-            self._finisher.hold(claims)
-            self._claimed += len(claims)
-            self._executor.submit(claims, first=first)
+        if not claims:
+            return 0
+        # Held before they start: an end must find its claim.
+        self._finisher.hold(claims)
+        self._claimed += len(claims)
+        items = _items_of(claims, batch)
+        self._executor.submit(items, first=first)
+        return len(items)
 
     def _room(self) -> int:
         return max(0, min(self._executor.room(self._config.batch_size), self._left()))
@@ -145,3 +156,8 @@ class Claiming:
     def _claimer(self) -> Claimer:
         membership = self._membership
         return Claimer(membership.worker_id, max(1, len(membership.living())), membership.rank())
+
+
+def _items_of(claims: list[Claimed], batch: int) -> list[Item]:
+    """Divide claims of one code into items of ``batch`` claims and a rest."""
+    return [tuple(claims[start : start + batch]) for start in range(0, len(claims), batch)]

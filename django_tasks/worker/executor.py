@@ -1,7 +1,8 @@
 """Threads that run claimed tasks.
 
-The poller fills the buffer and collects the ends; each thread takes the next task when it is free,
-so no task waits behind a slow one while a thread is idle. What has not started can be taken back.
+The poller fills the buffer and collects the ends; each thread takes the next work item when it is
+free, so none waits behind a slow one while a thread is idle. What has not started can be taken
+back. A work item is one claim, or the claims of a batch.
 
 Between poller and threads go two deques, whose ``append`` and ``popleft`` are atomic: a lock for
 each task cost more than the rest of a short run, because eight threads queued for it. Only a
@@ -10,8 +11,9 @@ thread with nothing to do takes a lock, to sleep.
 
 import threading
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
+from itertools import chain
 from typing import NamedTuple, Protocol
 
 from django.db import Error
@@ -24,53 +26,57 @@ from django_tasks.store.finish import Ended
 from django_tasks.values.claimed import Claimed
 from django_tasks.values.outcomes import GiveBack
 
+# Claims that one thread runs together: of one code, and one claim where the code has no batches.
+Item = tuple[Claimed, ...]
+
 # How much work may wait in the buffer: enough to bridge the poller's next cycle, little enough
 # that another worker could not have done it sooner.
 BUFFER_SECONDS = 0.05
-# Buffered tasks that no thread has taken for this long are given back.
+# Buffered items that no thread has taken for this long are given back.
 STALE_SECONDS = 0.05
 
 
 class Running(NamedTuple):
-    """A task that a thread runs now, and the monotonic time of its start."""
+    """The claims that a thread runs now, and the monotonic time of their start."""
 
-    claimed: Claimed
+    item: Item
     started: float
 
 
-class RunClaim(Protocol):
-    """Turns a claim into its end."""
+class RunItem(Protocol):
+    """Turns the claims of an item into their ends."""
 
-    def __call__(self, claimed: Claimed) -> Ended:
-        """Run the claim. Should raise nothing."""
+    def __call__(self, item: Item) -> Sequence[Ended]:
+        """Run them. Should raise nothing."""
 
     def crashed(self, claimed: Claimed) -> Ended:
         """The end of a run that has raised all the same, or whose thread has died."""
 
 
 class Executor:
-    """``run`` turns a claim into its end; ``wake`` tells the poller of ends.
+    """``run`` turns an item into its ends; ``wake`` tells the poller of ends.
 
-    All methods are for the poller's thread; ``running`` and ``relieve`` for any. A claim in the
+    All methods are for the poller's thread; ``running`` and ``relieve`` for any. An item in the
     buffer belongs to whichever takes it out, a thread that starts it or the one that gives it back:
     ``popleft`` is atomic.
     """
 
-    def __init__(self, threads: int, run: RunClaim, wake: Callable[[], None]) -> None:
+    def __init__(self, threads: int, run: RunItem, wake: Callable[[], None]) -> None:
         self._run = run
         self._wake = wake
         self._size = threads
         # Shared with the threads. Each of them writes its own place in ``_running`` only.
-        self._buffer: deque[Claimed] = deque()
-        self._ended: deque[Ended] = deque()
+        self._buffer: deque[Item] = deque()
+        self._ended: deque[Sequence[Ended]] = deque()
         self._running: list[Running | None] = [None] * threads
         self._last_start = ticks()
         self._work = threading.Condition()
         self._sleeping = 0
         self._waking = False
         self._closing = False
-        # The poller's own: what it has not collected yet, and how many ends a second it saw last,
-        # from when on.
+        # The poller's own: the items that it has not collected yet and the claims in them, and how
+        # many items a second it saw end last, from when on.
+        self._items = 0
         self._in_hand = 0
         self._pace = 0.0
         self._since = ticks()
@@ -87,7 +93,7 @@ class Executor:
                 logs.thread_died(thread.name)
                 running, self._running[place] = self._running[place], None
                 if running:
-                    self._ended.append(self._run.crashed(running.claimed))
+                    self._ended.append(self._crashed(running.item))
                 self._threads[place] = self._thread(place)
                 self._threads[place].start()
 
@@ -96,7 +102,7 @@ class Executor:
         return threading.Thread(target=self._main, args=(place,), name=name, daemon=True)
 
     def close(self) -> None:
-        """Let idle threads end, and busy ones after their task."""
+        """Let idle threads end, and busy ones after their item."""
         with self._work:
             self._closing = True
             self._work.notify_all()
@@ -106,37 +112,40 @@ class Executor:
             if thread.ident is not None:
                 thread.join()
 
-    def submit(self, claims: Sequence[Claimed], *, first: bool = False) -> None:
-        """Have claims run; ``first``: before all that waits."""
+    def submit(self, items: Sequence[Item], *, first: bool = False) -> None:
+        """Have items run; ``first``: before all that waits."""
         tick = ticks()
         if not self._in_hand:
             self._since = tick
-        self._in_hand += len(claims)
+            self._items = 0
+        self._items += len(items)
+        self._in_hand += sum(map(len, items))
         self._last_start = tick
         if first:
-            self._buffer.extendleft(reversed(claims))
+            self._buffer.extendleft(reversed(items))
         else:
-            self._buffer.extend(claims)
+            self._buffer.extend(items)
         self._wake_one()
 
     def collect(self) -> list[Ended]:
         """Every end since the last call."""
-        ended = [self._ended.popleft() for _ in range(len(self._ended))]
-        if ended:
+        items = [self._ended.popleft() for _ in range(len(self._ended))]
+        ended = list(chain.from_iterable(items))
+        if items:
             tick = ticks()
-            pace = len(ended) / max(tick - self._since, 1e-6)
+            pace = len(items) / max(tick - self._since, 1e-6)
             # Slow to believe that tasks are quick: the buffer at most doubles each time.
             self._pace = min(pace, 2 * max(self._pace, self._size / BUFFER_SECONDS))
             self._since = tick
+            self._items -= len(items)
             self._in_hand -= len(ended)
         return ended
 
     def take_back(self) -> list[Claimed]:
         """Empty the buffer: claims that no thread has started."""
-        unstarted: list[Claimed] = []
-        with suppress(IndexError):  # the threads take from it meanwhile
-            while True:
-                unstarted.append(self._buffer.popleft())
+        items = self._empty()
+        unstarted = list(chain.from_iterable(items))
+        self._items -= len(items)
         self._in_hand -= len(unstarted)
         return unstarted
 
@@ -145,33 +154,40 @@ class Executor:
 
         The poller collects these ends when it goes on. Until then they are for the caller to write.
         """
-        unstarted: list[Claimed] = []
-        with suppress(IndexError):
+        items = self._empty()
+        self._ended.extend([Ended(claimed, GiveBack()) for claimed in item] for item in items)
+        return list(chain.from_iterable(items))
+
+    def _empty(self) -> list[Item]:
+        items: list[Item] = []
+        with suppress(IndexError):  # the threads take from it meanwhile
             while True:
-                unstarted.append(self._buffer.popleft())
-        self._ended.extend(Ended(claimed, GiveBack()) for claimed in unstarted)
-        return unstarted
+                items.append(self._buffer.popleft())
+        return items
 
     def known(self) -> set[tuple[int, ...]]:
         """Id and version of each claim that waits, runs, or has ended and was not collected.
 
         A claim on its way from one of these to the next may be missing for an instant.
         """
-        ended = [end.claimed for end in list(self._ended)]
-        running = [running.claimed for running in self.running()]
-        return {claimed[:2] for claimed in [*list(self._buffer), *running, *ended]}
+        running = [running.item for running in self.running()]
+        known = set(_fences(chain.from_iterable([*list(self._buffer), *running])))
+        return known.union(_fences(end.claimed for ends in list(self._ended) for end in ends))
 
     def forget(self, count: int) -> None:
-        """Expect ``count`` ends less: their claims were found nowhere."""
+        """Expect ``count`` ends less: their claims were found nowhere.
+
+        The number of items is right again when none is in hand.
+        """
         self._in_hand -= count
 
     def room(self, most: int) -> int:
-        """The number of tasks that would start soon: free threads, and a buffer by the pace so far.
+        """The number of items that would start soon: free threads, and a buffer by the pace so far.
 
         The buffer takes up to ``most``.
         """
         ended = len(self._ended)
-        unfinished = self._in_hand - ended
+        unfinished = min(self._items, self._in_hand) - ended  # the first may have been forgotten
         pace = self._pace
         if unfinished:
             # Quick to believe that they are slow: in all this time no more than these have ended.
@@ -180,7 +196,7 @@ class Executor:
         return max(0, self._size + allowance - unfinished)
 
     def is_stale(self) -> bool:
-        """Tell if tasks wait in the buffer and no thread is getting to them."""
+        """Tell if items wait in the buffer and no thread is getting to them."""
         return bool(self._buffer) and ticks() - self._last_start > STALE_SECONDS
 
     def has_waiting(self) -> bool:
@@ -206,32 +222,35 @@ class Executor:
             close_connections()
 
     def _run_all(self, place: int, own: Sequence[BaseDatabaseWrapper] = ()) -> None:
-        """Run one task after the other until none waits."""
+        """Run one item after the other until none waits."""
         while True:
             try:
-                claimed = self._buffer.popleft()
+                item = self._buffer.popleft()
             except IndexError:
                 return
             if self._buffer:
-                self._wake_one()  # now: this task may take its time
+                self._wake_one()  # now: this item may take its time
             self._last_start = started = ticks()
-            self._running[place] = Running(claimed, started)
+            self._running[place] = Running(item, started)
             try:
-                ended = self._run(claimed)
-            except BaseException:  # noqa: BLE001 - else the row would be held for ever
-                logs.run_failed(claimed)
-                ended = self._run.crashed(claimed)
+                ended = self._run(item)
+            except BaseException:  # noqa: BLE001 - else the rows would be held for ever
+                logs.run_failed(item[0])
+                ended = self._crashed(item)
             _tidy(own)
             # In this order: a claim that is in neither place would look lost.
             self._ended.append(ended)
             self._running[place] = None
             self._wake()
 
+    def _crashed(self, item: Item) -> list[Ended]:
+        return [self._run.crashed(claimed) for claimed in item]
+
     def _has_work(self) -> bool:
         """Sleep until there is some; False if there will be none any more.
 
-        Race: a task comes while this thread goes to sleep. It counts itself among the sleepers
-        before it looks, and the poller, which brings a task, looks for sleepers afterwards: one of
+        Race: an item comes while this thread goes to sleep. It counts itself among the sleepers
+        before it looks, and the poller, which brings an item, looks for sleepers afterwards: one of
         the two sees the other.
         """
         with self._work:
@@ -243,17 +262,21 @@ class Executor:
             return bool(self._buffer) or not self._closing
 
     def _wake_one(self) -> None:
-        """Wake one sleeping thread; it wakes the next if more tasks wait.
+        """Wake one sleeping thread; it wakes the next if more items wait.
 
         While a woken thread has not run yet, wake no other: one wake-up per task cost 5 % of a
         drain. Race: the woken thread finds the buffer empty. It clears ``_waking`` before it looks,
-        and the poller reads ``_waking`` after it has added a task, so the poller wakes another one.
+        and the poller reads ``_waking`` after it has added an item, so it wakes another one.
         """
         if self._sleeping and not self._waking:
             with self._work:
                 if self._sleeping and not self._waking:  # as it is now, under the lock
                     self._waking = True
                     self._work.notify()
+
+
+def _fences(claims: Iterable[Claimed]) -> Iterable[tuple[int, ...]]:
+    return (claimed[:2] for claimed in claims)
 
 
 def _tidy(connections: Sequence[BaseDatabaseWrapper]) -> None:
