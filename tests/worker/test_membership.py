@@ -387,6 +387,17 @@ def test_a_jump_of_the_databases_clock_makes_nobody_dead_sooner(
     assert [each.id for each in judge.dead()] == [other.worker_id]
 
 
+def test_clocks_that_run_a_little_apart_are_compared(world: Ticks, jumps: Ticks) -> None:
+    judge, other = joined(world), joined(world)
+    beating(judge, world, LEASE + 1)
+    world.ahead += 3
+    beat(other)
+    world.ahead += 17
+    jumps.ahead += 20 * CLOCK_DRIFT / 2
+    beat(judge)
+    assert judge.seconds_to_judge() < LEASE - 17 + 1
+
+
 def test_clocks_of_several_nodes_are_not_compared(
     world: Ticks, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -106,7 +106,8 @@ def test_a_minute_of_runs_is_told_once(
     assert tallies() == []
     world.ahead += TALLY_SECONDS
     (told,) = tallies()
-    assert told.endswith("on default: 2 done")
+    beats = 2 * cycles.config.heartbeat_interval
+    assert told == f"In the last {TALLY_SECONDS + beats:.0f} s on default: 2 done"
     assert tallies() == []
     world.ahead += TALLY_SECONDS
     assert tallies() == []  # nothing has happened
@@ -271,6 +272,16 @@ def test_max_tasks_ends_after_so_many(register: Register, world: Ticks) -> None:
     assert Task.objects.filter(status=0).count() == Task.objects.count() == 2
 
 
+def test_one_task_less_is_not_enough(register: Register, world: Ticks) -> None:
+    register(lambda task: None)
+    added()
+    cycles = Cycles(world, size=2, max_tasks=2)
+    for _ in range(3):
+        cycles.run()
+        cycles.hands.work()
+    assert not cycles.has_finished()
+
+
 # When others took us for dead
 
 
@@ -352,6 +363,22 @@ def test_strays_are_looked_for_now_and_then_even_when_nothing_failed(
     assert (stored().status, stored().claimed_by) == (Status.PENDING, None)
 
 
+def test_after_a_lost_answer_they_are_looked_for_at_some_heartbeats(
+    register: Register, world: Ticks, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    register(lambda task: None)
+    looks: list[int] = []
+    cycles = Cycles(world)
+    beats = 0
+    while cycles.membership.view.beats % TIDY_EVERY:
+        cycles.beat()
+    monkeypatch.setattr(module, "give_back_strays", lambda *args, **kwargs: looks.append(beats))
+    cycles.poller.unsure()
+    for beats in range(1, TIDY_EVERY):  # noqa: B007  read by the look
+        cycles.beat()
+    assert looks == list(range(1, UNSURE_BEATS + 1))
+
+
 def test_what_runs_is_no_stray(register: Register, world: Ticks) -> None:
     register(lambda task: None)
     added()
@@ -428,6 +455,7 @@ def test_a_run_beyond_its_timeout_is_told_once_while_it_runs(
     cycles.hands.begin()
     for _ in range(3):
         cycles.beat()
+    assert [text for text in caplog.messages if text.startswith(f"{CODE}/")] == caplog.messages
     assert caplog.text.count("has been running for") == 1
 
 
