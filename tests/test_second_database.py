@@ -9,8 +9,12 @@ from django.db import connections
 from django.db.backends.base.base import BaseDatabaseWrapper
 
 from django_tasks import api
-from django_tasks.models import Task
-from tests.factories import CODE, a_task, later
+from django_tasks.models import Gate, Task
+from django_tasks.store import gates
+from django_tasks.store.claim import Claimer, claim
+from django_tasks.values.claimed import Claimed
+from django_tasks.values.limits import Limit
+from tests.factories import CODE, NOW, a_lane, a_task, later
 
 SECOND = "second"
 
@@ -124,6 +128,19 @@ def test_codes_and_queues_are_paused(second: str) -> None:
     assert api.resume_tasks(biz_code=CODE, using=second)
     assert api.resume_tasks(queue="slow", using=second)
     assert api.paused(using=second) == []
+
+
+def test_a_gate_that_somebody_has_passed_meanwhile_lets_nothing_through(second: str) -> None:
+    stored(when=NOW - timedelta(seconds=1))
+    gates.add_gate(CODE, using=second)
+
+    def overtaken(free: int) -> list[Claimed]:
+        Gate._base_manager.using(second).update(passes=99)
+        return claim(Claimer(8), a_lane(), NOW, free, using=second, careful=True)
+
+    limit = Limit(2, None)
+    assert gates.pass_gate(CODE, limit, NOW, overtaken, using=second).claims == []
+    assert Task._base_manager.using(second).get().claimed_by is None
 
 
 def test_a_lock_is_held_renewed_and_given_back(second: str) -> None:

@@ -128,6 +128,18 @@ def test_no_delay_is_much_longer_than_the_poll_interval(register: Register, worl
     assert 0.4 <= Cycles(world, poll_interval=0.4).run() <= 0.4 * LONGEST_SLEEP
 
 
+def test_as_long_as_there_is_more_to_rescue_it_does_not_sleep(
+    world: Ticks, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cycles = Cycles(world)
+    assert cycles.run() > 0
+    rescues: list[int] = []
+    monkeypatch.setattr(cycles.poller._rescuer, "has_more", lambda: True)
+    monkeypatch.setattr(cycles.poller._rescuer, "rescue_some", lambda: rescues.append(1))
+    assert cycles.run() == 0
+    assert rescues == [1]
+
+
 def test_an_idle_worker_costs_seventy_statements_a_minute_at_most(
     register: Register, world: Ticks
 ) -> None:
