@@ -3,8 +3,9 @@
     nox -s mutants -- [--sample 100] [--seed N]     the sample that the seed chooses
     nox -s mutants -- NAME...                       these mutants, as mutmut names them
 
-Each database's tests try the mutants that the ones before did not notice. The tests that start
-workers as processes try the rest: nothing tells which of them reach a mutant, so all are run.
+Each database's tests try the mutants that the ones before did not notice. The type checker, which
+every change must pass, is asked about the rest. The tests that start workers as processes try
+those that it lets pass: nothing tells which of them reach a mutant, so all are run.
 Survivors are shown as differences. The mutants stand in mutants/ and are used again by the next
 call. DATABASES names the databases.
 """
@@ -18,7 +19,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from devtools import CHECKOUT
+from devtools import CHECKOUT, mutated
 from devtools.databases import TITLES, private, there
 from devtools.messages import say
 from devtools.servers.places import RUNTIME
@@ -51,6 +52,10 @@ def main() -> int:
                 unnoticed = names
             unnoticed = _unnoticed(unnoticed)
         say(f"{TITLES[database]}: {len(unnoticed)} of {len(names)} have not been noticed.")
+    if unnoticed:
+        refused = mutated.refused_by_types(MUTANTS)
+        unnoticed = [name for name in unnoticed if name not in refused]
+        say(f"The type checker: {len(unnoticed)} of {len(names)} have not been noticed.")
     if unnoticed and _processes_notice("no mutant"):
         sys.exit("The tests of processes fail without any mutant: see above.")
     survivors = [name for name in unnoticed if not _processes_notice(name)]
@@ -87,7 +92,8 @@ def _mutmut(*arguments: str) -> None:
 
 
 def _sample(count: int, seed: int) -> list[str]:
-    return random.Random(seed).sample(sorted(_results()), count)
+    names = _results().keys() - mutated.of_case_alone(MUTANTS)
+    return random.Random(seed).sample(sorted(names), count)
 
 
 def _unnoticed(names: list[str]) -> list[str]:

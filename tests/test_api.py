@@ -507,6 +507,13 @@ def test_an_add_is_told_with_the_task_as_stored(fields, heard):
     assert told[0][1]["task"] is stored
 
 
+def test_an_add_of_many_wakes_workers_for_as_many(monkeypatch):
+    woken = []
+    monkeypatch.setattr(adding, "wake_workers", lambda *args: woken.append(args))
+    add_tasks([a_task(str(number), when=later(number)) for number in range(3)])
+    assert woken == [(NOW, "default", 3)]
+
+
 def test_each_add_of_a_batch_is_told_with_the_task_as_stored(heard):
     told = heard(signals.task_added)
 
@@ -924,6 +931,7 @@ def test_the_clock_of_the_database_is_read_once_in_a_while(monkeypatch):
     monkeypatch.setattr(clock, "read_clock", read_clock)
     monkeypatch.setattr(clock, "ticks", lambda: ticks[0])
 
+    assert clock.now("default") == later(100)
     assert clock.now("default") == later(100)
     ticks[0] += 9.5
     assert clock.now("default") == later(109.5)

@@ -195,6 +195,12 @@ def test_many_cannot_be_debounced_and_the_error_says_what_can():
     assert str(caught.value) == f"on_conflict {problem}: 'debounce'"
 
 
+def test_many_that_are_no_iterable_are_refused_with_what_they_must_be():
+    with pytest.raises(TaskTypeError) as caught:
+        add_tasks(5)  # type: ignore[arg-type]
+    assert str(caught.value) == "tasks must be an iterable of Tasks: 5"
+
+
 def test_an_id_that_is_no_number_is_refused_with_what_it_must_be():
     task = a_task()
     task.id = "abc"

@@ -26,6 +26,10 @@ def test_no_text_is_longer_than_it_is_taken_for(text: str) -> None:
     assert as_sent(text) <= most_bytes(text) <= 4 * as_sent(text)
 
 
+def test_a_text_of_plain_letters_is_taken_for_half_as_long() -> None:
+    assert (most_bytes("abc"), most_bytes("abé")) == (6, 12)
+
+
 @pytest.mark.parametrize("letter", ["a", '"', "é", "日", EMOJI])
 def test_a_batch_has_no_more_bytes_than_a_statement_may(letter: str) -> None:
     items = [letter * 90_000] * 200

@@ -228,6 +228,18 @@ def test_claim_alone_takes_one_suspicious_row_the_earliest():
     assert owned_ids(WORKER, using="default") == {the_row("first").pk}
 
 
+@pytest.mark.parametrize("rank", [0, 1])
+def test_the_earliest_of_all_shares(rank):
+    """One of the two rows lies in the share of each rank."""
+    for number in range(2):
+        a_row(f"later {number}", rescues=2, when=later(-1))
+    a_row("earliest", rescues=2, when=later(-2))
+
+    claimed = claim_alone(Claimer(WORKER, 8, rank), a_lane(), NOW, using="default")
+
+    assert [item.biz_num for item in claimed] == ["earliest"]
+
+
 def test_claim_alone_finds_nothing_where_nothing_is_suspicious_and_due():
     a_row("ordinary")
     a_row("future", rescues=2, when=later(1))

@@ -87,6 +87,16 @@ def test_mysql_by_number(
     assert kind(monkeypatch, server, error("text"), Cause(number, "text")) is expected
 
 
+@pytest.mark.parametrize("server", [MySQL, MariaDB])
+@pytest.mark.parametrize("arguments", [(), ("text",), (None, "text")], ids=str)
+def test_an_error_of_mysqls_driver_may_have_no_number(
+    monkeypatch: pytest.MonkeyPatch, server: type[Dialect], arguments: tuple[Any, ...]
+) -> None:
+    cause = Exception(*arguments)
+    assert kind(monkeypatch, server, OperationalError("text"), cause) is WORLD
+    assert kind(monkeypatch, server, DatabaseError("text"), cause) is UNKNOWN
+
+
 @pytest.mark.parametrize(
     ("state", "error", "expected"),
     [

@@ -172,6 +172,13 @@ def test_old_lines_go_and_young_ones_stay() -> None:
     assert numbers() == ["2", "4"]
 
 
+def test_a_line_of_the_first_id_that_there_can_be_goes_too() -> None:
+    TaskRun.objects.filter(pk=a_run().pk).update(id=1)
+    a_run(ended=later(1))
+    assert not runs.prune(NOW, using="default")
+    assert TaskRun.objects.count() == 1
+
+
 def test_more_than_a_batch_goes_batch_by_batch(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(runs, "AT_ONCE", 2)
     for number in range(5):

@@ -72,6 +72,20 @@ def test_an_interpreter_of_another_name_is_looked_for_beside(
         parent._python()
 
 
+@pytest.mark.parametrize("name", ["python3.11", "pypy3"])
+def test_that_of_this_process_is_taken_first(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Any, name: str
+) -> None:
+    (tmp_path / name).touch(0o755)
+    monkeypatch.setattr(sys, "executable", str(tmp_path / name))
+    assert parent._python() == sys.executable
+
+
+def test_the_settings_in_force_are_those_of_their_module(settings: Any) -> None:
+    settings.SETTINGS_MODULE = "shop.settings"
+    assert parent._settings_module() == "shop.settings"
+
+
 def test_settings_of_no_module_cannot_be_had_elsewhere(settings: Any) -> None:
     settings.SETTINGS_MODULE = None
     with pytest.raises(NoProcess, match="those of no module"):

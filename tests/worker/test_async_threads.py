@@ -236,6 +236,15 @@ def test_no_connection_of_an_ended_run_is_left_open(
     eventually(lambda: all_closed(opened), "all are closed")
 
 
+def test_its_threads_keep_no_process_from_its_end(loop: EventLoop) -> None:
+    async def threads() -> list[threading.Thread]:
+        return [threading.current_thread(), await ours()]
+
+    own = loop.run(threads(), None)
+    assert [thread.name for thread in own] == ["django_tasks-async", "django_tasks-async-calls"]
+    assert all(thread.daemon for thread in own)
+
+
 def test_a_loop_that_has_ended_has_closed_the_connections_of_its_runs(
     loop: EventLoop, opened: list[Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -39,6 +39,12 @@ def test_a_wish_that_cannot_be_is_named_with_its_value(name: str, value: Any) ->
     assert (caught.value.field, caught.value.value) == (name, value)
 
 
+def test_the_error_says_what_such_a_value_must_be() -> None:
+    with pytest.raises(TaskValueError) as caught:
+        worker_config(USING, threads=0)
+    assert str(caught.value) == "threads must be a whole number from 1 to 1000: 0"
+
+
 def test_a_wish_that_there_is_not_is_refused() -> None:
     with pytest.raises(TypeError, match="thread_count"):
         worker_config(USING, thread_count=3)

@@ -194,8 +194,10 @@ def test_what_still_runs_at_the_deadline_of_an_exit_is_abandoned_and_not_rescued
 ) -> None:
     """From Python 3.12 on no thread can be started any more when a process exits."""
     start = Thread.start
+    names: list[str] = []
 
     def refuse(thread: Thread) -> None:
+        names.append(thread.name)
         if thread.name == "django_tasks-abandon":
             raise RuntimeError("can't create new thread at interpreter shutdown")
         start(thread)
@@ -207,6 +209,7 @@ def test_what_still_runs_at_the_deadline_of_an_exit_is_abandoned_and_not_rescued
     if not starts_threads:
         monkeypatch.setattr(Thread, "start", refuse)
     assert in_thread(embedded._stop_in_time).wait(DEADLINE)
+    assert ("django_tasks-abandon" in names) is not starts_threads
     # The rescue that will come counts it up to 0.
     assert (stored().status, stored().rescues) == (Status.RUNNING, -1)
 

@@ -519,6 +519,21 @@ def test_a_claim_whose_moment_is_far_off_goes_back(register: Register) -> None:
     assert runs == []
 
 
+def test_a_clock_that_stands_still_does_not_hold_up_its_thread(
+    register: Register, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    runs: list[Any] = []
+    register(runs.append)
+    membership = joined()
+    added()
+    (claim,) = claimed(membership.worker_id)
+    most = [execution.LONGEST_WAIT / 4] * 5
+    monkeypatch.setattr(type(membership.clock), "seconds_to", lambda clock, moment: most.pop())
+    moment = membership.clock.now() + timedelta(seconds=1)
+    assert run(claim._replace(claim_time=moment), membership) == GiveBack()
+    assert runs == most == []
+
+
 def test_nothing_starts_once_the_lease_is_over(register: Register) -> None:
     runs: list[Any] = []
     register(runs.append)
@@ -687,6 +702,7 @@ def test_each_end_is_told_with_its_facts(register: Register) -> None:
     assert one["seconds"] >= 0
     (one,) = rescheduled
     assert one.keys() == {"sender", "task", "using", "seconds", "when"}
+    assert one["seconds"] >= 0
     assert one["when"] > ahead(3000)
     (one,) = retried
     assert one.keys() == {"sender", "task", "using", "seconds", "when", "exception"}

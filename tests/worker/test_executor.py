@@ -279,8 +279,9 @@ def test_what_goes_first_goes_before_all_that_waits_in_its_own_order(clock: Stil
     executor = an_executor(1, clock, 0.0)
     executor.submit([claim(1), claim(2)])
     executor.submit([claim(3), claim(4)], first=True)
+    executor.submit([claim(5)])
     executor._run_all(0)
-    assert [end.claimed.id for end in executor.collect()] == [3, 4, 1, 2]
+    assert [end.claimed.id for end in executor.collect()] == [3, 4, 1, 2, 5]
 
 
 def test_a_thread_that_was_woken_and_has_not_run_yet_is_woken_once(

@@ -10,7 +10,7 @@ from django.db import DatabaseError, DataError, IntegrityError, OperationalError
 from django_tasks import signals
 from django_tasks.client.adding import add_task
 from django_tasks.client.control import cancel_task, pause_task
-from django_tasks.models import Task, WorkerRow
+from django_tasks.models import Task, TaskRun, WorkerRow
 from django_tasks.store import claim as claims_of
 from django_tasks.store import errors, rescue, runs
 from django_tasks.store.claim import Claimer
@@ -608,6 +608,16 @@ def test_a_line_that_the_history_does_not_take_fails_no_run(
     assert finisher.is_empty()
     assert [status(number) for number in range(8)] == [None] * 8
     assert finisher.counters == {"done": 8}
+
+
+def test_an_end_that_had_to_be_failed_is_in_the_history_as_failed(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    finisher, claims = holding(1)
+    monkeypatch.setattr(module, "finish", refusing({claims[0].id}, DataError("no")))
+    write(finisher, claims, Reschedule(NEXT))
+    (line,) = TaskRun.objects.all()
+    assert (line.biz_num, line.outcome) == ("0", "failed")
 
 
 def test_lines_of_lost_runs_that_the_history_does_not_take_hold_up_nobody(

@@ -137,6 +137,11 @@ def test_something_else_that_is_due_sooner_ends_the_pause(idling: Idling, world:
     assert idling.until_contested([contested], [contested], NOW) == 0
 
 
+def test_a_lane_whose_first_task_is_due_now_is_no_later_one(idling: Idling) -> None:
+    in_vain(idling, 8)
+    assert idling.until_contested([lane(0)], [lane(0)], NOW) > 1
+
+
 def test_but_not_after_the_first_round(idling: Idling, world: World) -> None:
     """It asks the database nothing then: somebody was just quicker."""
     world.later = {"job": 0.001}

@@ -21,9 +21,9 @@ from django_tasks.store.workers import Peer
 from django_tasks.values.status import Status
 from django_tasks.worker import membership as membership_module
 from django_tasks.worker import rescuer as rescuer_module
-from django_tasks.worker.membership import CLOCK_DRIFT, Membership, RollCall, View
+from django_tasks.worker.membership import CLOCK_DRIFT, Living, Membership, RollCall, View
 from django_tasks.worker.rescuer import Rescuer, give_back_strays
-from tests.factories import table
+from tests.factories import NOW, table
 from tests.worker.conftest import Register
 from tests.worker.parts import (
     USING,
@@ -257,6 +257,14 @@ def test_they_are_counted_once_a_view_until_one_of_them_looks_dead(
     assert (found(), membership.rank()) == ([brief.pk, later.pk, old], 3)
 
 
+def test_a_count_holds_from_the_moment_at_which_it_was_made_to_its_end() -> None:
+    view, second = joined().view, timedelta(seconds=1)
+    counted = Living(view, 7, NOW, NOW + second, (), 0)
+    moments = [NOW - second, NOW, NOW + second, NOW + 2 * second]
+    assert [counted.are_for(view, 7, now) for now in moments] == [False, True, True, False]
+    assert not counted.are_for(view, 8, NOW)
+
+
 def test_every_lot_is_for_two_of_the_living() -> None:
     workers = [joined() for _ in range(5)]
     for worker in workers:
@@ -385,6 +393,17 @@ def test_a_jump_of_the_databases_clock_makes_nobody_dead_sooner(
     world.ahead += 1
     beat(judge)
     assert [each.id for each in judge.dead()] == [other.worker_id]
+
+
+def test_clocks_that_run_a_little_apart_are_compared(world: Ticks, jumps: Ticks) -> None:
+    judge, other = joined(world), joined(world)
+    beating(judge, world, LEASE + 1)
+    world.ahead += 3
+    beat(other)
+    world.ahead += 17
+    jumps.ahead += 20 * CLOCK_DRIFT / 2
+    beat(judge)
+    assert judge.seconds_to_judge() < LEASE - 17 + 1
 
 
 def test_clocks_of_several_nodes_are_not_compared(

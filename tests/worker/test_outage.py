@@ -80,11 +80,11 @@ def test_without_an_outage_nothing_is_said(caplog: pytest.LogCaptureFixture) -> 
     assert caplog.records == []
 
 
-def from_psycopg(state: str) -> OperationalError:
+def from_psycopg(state: str, name: str = "sqlstate") -> OperationalError:
     """Django's error around one of psycopg's, which knows its state."""
     error = OperationalError("something in another language")
     cause = Exception()
-    cause.sqlstate = state  # type: ignore[attr-defined]
+    setattr(cause, name, state)
     error.__cause__ = cause
     return error
 
@@ -103,6 +103,7 @@ REASONS = [
     (OperationalError(1040, "Too many connections"), "refused"),
     (OperationalError(1146, "Table 'x.t_task_worker' doesn't exist"), "empty"),
     (from_psycopg("28P01"), "denied"),
+    (from_psycopg("28P01", "pgcode"), "denied"),
     (from_psycopg("3D000"), "unknown"),
     (from_psycopg("42P01"), "empty"),
     (from_psycopg("57014"), "silent"),

@@ -34,6 +34,7 @@ def test_the_hook_of_a_class_is_called_in_a_thread_of_its_own() -> None:
     task, seconds, thread = told.get(timeout=DEADLINE)
     assert (task, seconds) == (TASK, 7.0)
     assert thread is not threading.current_thread()
+    assert thread.daemon  # a hook that hangs keeps no process from its end
     over()
 
 

@@ -108,7 +108,8 @@ def test_a_minute_of_runs_is_told_once(
     assert tallies() == []
     world.ahead += TALLY_SECONDS
     (told,) = tallies()
-    assert told.endswith("on default: 2 done")
+    beats = 2 * cycles.config.heartbeat_interval
+    assert told == f"In the last {TALLY_SECONDS + beats:.0f} s on default: 2 done"
     assert tallies() == []
     world.ahead += TALLY_SECONDS
     assert tallies() == []  # nothing has happened
@@ -197,6 +198,18 @@ def test_no_delay_is_much_longer_than_the_poll_interval(register: Register, worl
     register(lambda task: None)
     added(when=ahead())
     assert 0.4 <= Cycles(world, poll_interval=0.4).run() <= 0.4 * LONGEST_SLEEP
+
+
+def test_as_long_as_there_is_more_to_rescue_it_does_not_sleep(
+    world: Ticks, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cycles = Cycles(world)
+    assert cycles.run() > 0
+    rescues: list[int] = []
+    monkeypatch.setattr(cycles.poller._rescuer, "has_more", lambda: True)
+    monkeypatch.setattr(cycles.poller._rescuer, "rescue_some", lambda: rescues.append(1))
+    assert cycles.run() == 0
+    assert rescues == [1]
 
 
 def test_an_idle_worker_costs_seventy_statements_a_minute_at_most(
@@ -343,6 +356,16 @@ def test_max_tasks_ends_after_so_many(register: Register, world: Ticks) -> None:
     assert Task.objects.filter(status=0).count() == Task.objects.count() == 2
 
 
+def test_one_task_less_is_not_enough(register: Register, world: Ticks) -> None:
+    register(lambda task: None)
+    added()
+    cycles = Cycles(world, size=2, max_tasks=2)
+    for _ in range(3):
+        cycles.run()
+        cycles.hands.work()
+    assert not cycles.has_finished()
+
+
 # When others took us for dead
 
 
@@ -424,6 +447,22 @@ def test_strays_are_looked_for_now_and_then_even_when_nothing_failed(
     assert (stored().status, stored().claimed_by) == (Status.PENDING, None)
 
 
+def test_after_a_lost_answer_they_are_looked_for_at_some_heartbeats(
+    register: Register, world: Ticks, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    register(lambda task: None)
+    looks: list[int] = []
+    cycles = Cycles(world)
+    beats = 0
+    while cycles.membership.view.beats % TIDY_EVERY:
+        cycles.beat()
+    monkeypatch.setattr(module, "give_back_strays", lambda *args, **kwargs: looks.append(beats))
+    cycles.poller.unsure()
+    for beats in range(1, TIDY_EVERY):  # noqa: B007  read by the look
+        cycles.beat()
+    assert looks == list(range(1, UNSURE_BEATS + 1))
+
+
 def test_what_runs_is_no_stray(register: Register, world: Ticks) -> None:
     register(lambda task: None)
     added()
@@ -500,6 +539,7 @@ def test_a_run_beyond_its_timeout_is_told_once_while_it_runs(
     cycles.hands.begin()
     for _ in range(3):
         cycles.beat()
+    assert [text for text in caplog.messages if text.startswith(f"{CODE}/")] == caplog.messages
     assert caplog.text.count("has been running for") == 1
 
 

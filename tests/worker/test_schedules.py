@@ -344,7 +344,10 @@ def test_nothing_is_told_where_all_of_it_is_caught_up(register: Register) -> Non
     ("on_misfire", "runs_it"), [(None, False), ("skip", False), ("run", True)], ids=str
 )
 def test_a_run_that_is_too_late_is_skipped_unless_told_otherwise(
-    register: Register, on_misfire: str | None, runs_it: bool
+    register: Register,
+    caplog: pytest.LogCaptureFixture,
+    on_misfire: str | None,
+    runs_it: bool,
 ) -> None:
     runs = Runs(register, nothing, misfire_grace_time=0.001, on_misfire=on_misfire)
     added(when=ago(1), schedule="every 1h")
@@ -352,6 +355,7 @@ def test_a_run_that_is_too_late_is_skipped_unless_told_otherwise(
         outcome = runs.run()
     assert bool(runs.times) is runs_it
     assert [message["action"] for message in missed] == ["run" if runs_it else "skip"]
+    assert f"{CODE}/1, due " in caplog.text
     assert isinstance(outcome, Reschedule)
     assert outcome.counts_as == ("rescheduled" if runs_it else "skipped")
     assert stored().when > now()
@@ -665,7 +669,7 @@ def test_work_that_is_done_is_not_done_again_because_the_schedule_fails(register
     reschedule_task(CODE, SCHEDULE_NUM, ago(1))
     outcome = runs.run(SCHEDULE_NUM)
     assert isinstance(outcome, Fail)
-    assert "no next time" in outcome.error
+    assert "UnreadableSchedule: no next time" in outcome.error
     assert len(runs.times) == 1
 
 
@@ -693,6 +697,11 @@ def test_what_happens_to_such_rows_is_told(register: Register) -> None:
         kept(register, "every 1h")
     with heard(signals.task_cancelled) as cancelled:
         kept(register, None)
+    with heard(signals.task_cancelled) as running:
+        kept(register, "every 1h")
+        table().update(status=Status.RUNNING, claimed_by=7, claim_time=now())
+        kept(register, None)
+    assert [message["result"] for message in running] == [CancelResult.CANCELLING]
     assert [len(each) for each in (added_, changed, cancelled)] == [1, 1, 1]
     facts = {"sender": Task, "using": USING, "biz_code": CODE, "biz_num": SCHEDULE_NUM}
     assert changed == [{**facts, "change": "rescheduled"}]
