@@ -4,6 +4,7 @@ Each is also the built-in exception that a Django user would expect, so that
 ``except ValueError`` works without knowing this module.
 """
 
+from collections.abc import Collection
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -64,7 +65,14 @@ class HandlerError(TaskException, ValueError):
 
 
 class ClaimLost(TaskException):
-    """Raised inside an ``atomic`` run whose row has gone to somebody else: it rolls back."""
+    """Raised inside an ``atomic`` run whose row has gone to somebody else: it rolls back.
+
+    ``ids`` are those of the rows.
+    """
+
+    def __init__(self, message: str, ids: Collection[int] = ()) -> None:
+        super().__init__(message)
+        self.ids = ids
 
 
 class Misfired(TaskException):

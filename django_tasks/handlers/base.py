@@ -32,6 +32,8 @@ class TaskHandler:
     ``max_running``          how many of its tasks may run at once in the whole cluster; None: any
     ``rate_limit``           how many may start in a second, minute, hour or day, in the whole
                              cluster: "10/s", "100/m", "5000/h", "3/d"; None: any
+    ``batch``                the most tasks that one call of ``handle_batch`` gets, 1 to 500; None:
+                             it has ``handle``
     ``atomic``               run ``handle`` and write its end in one transaction on the task's
                              database: effects there happen exactly once
     ``retry_on``             exceptions after which a run is tried again; any other fails at once
@@ -61,6 +63,7 @@ class TaskHandler:
     timeout: ClassVar[Duration | None] = None
     max_running: ClassVar[int | None] = None
     rate_limit: ClassVar[str | None] = None
+    batch: ClassVar[int | None] = None
     atomic: ClassVar[bool] = False
     retry_on: ClassVar[tuple[type[BaseException], ...]] = (BaseException,)
     fail_on: ClassVar[tuple[type[BaseException], ...]] = ()
@@ -82,6 +85,16 @@ class TaskHandler:
         current time zone) or a timedelta from now. With a schedule, None means its next time; a
         time that is returned comes before it, once; ``Stop`` ends it. Anything else, and any
         exception, is a failed attempt; ``RetryLater`` says when to try again.
+        """
+        raise NotImplementedError
+
+    def handle_batch(self, tasks: list[RunningTask]) -> Any:
+        """Do the work of 1 to ``batch`` tasks at once: as many as are due, no two of one key.
+
+        In place of ``handle``, and may be ``async def`` as well. Return None when all of them are
+        finished, or a mapping of tasks to what ``handle`` might return, or to an exception for one
+        that has failed; a task that is not in it is finished. If it raises, halves of the tasks are
+        tried until those that fail are alone; only a task that failed alone is charged an attempt.
         """
         raise NotImplementedError
 
@@ -117,14 +130,16 @@ class FunctionHandler(TaskHandler):
             near = near_name(unknown[0], FUNCTION_ATTRIBUTES)
             hint = f"; did you mean {near!r}?" if near else ""
             raise HandlerError(f"task_handler() knows no {unknown[0]!r}{hint}")
-        self.__dict__.update(attributes, biz_code=biz_code, handle=function)
+        method = "handle" if attributes.get("batch") is None else "handle_batch"
+        self.__dict__.update(attributes, biz_code=biz_code, **{method: function})
+        self._function = function
         self.__name__ = function.__name__
         self.__qualname__ = function.__qualname__
         self.__module__ = function.__module__
         self.__doc__ = function.__doc__
 
-    def __call__(self, task: RunningTask) -> Any:
-        return self.handle(task)
+    def __call__(self, task: Any) -> Any:
+        return self._function(task)
 
 
 # All that a class may say but for what the decorator and the function say themselves.
@@ -132,6 +147,7 @@ FUNCTION_ATTRIBUTES = frozenset(name for name in vars(TaskHandler) if not name.s
     "biz_code",
     "get_biz_code",
     "handle",
+    "handle_batch",
 }
 
 
@@ -177,8 +193,13 @@ def has_own(handler: TaskHandler, hook: str) -> bool:
     return getattr(method, "__func__", method) is not getattr(TaskHandler, hook)
 
 
+def method_of(handler: TaskHandler) -> Callable[..., Any]:
+    """The method that does a handler's work."""
+    return handler.handle if handler.batch is None else handler.handle_batch
+
+
 def is_async(handler: TaskHandler) -> bool:
-    return iscoroutinefunction(handler.handle)
+    return iscoroutinefunction(method_of(handler))
 
 
 def attempts_allowed(handler: TaskHandler | None) -> int:
@@ -221,6 +242,7 @@ class Terms(NamedTuple):
     """
 
     limit: Limit | None = None
+    batch: int = 1
     history: str | None = None
     max_attempts: int | None = None
     timeout: float | None = None
@@ -234,4 +256,6 @@ class Terms(NamedTuple):
 def terms_of(handler: TaskHandler) -> Terms:
     """Read the attributes of a handler. Raises TypeError or ValueError for one that is unusable."""
     limit = cluster_limit(handler)
-    return Terms(limit, handler.history, handler.max_attempts, time_limit(handler))
+    return Terms(
+        limit, handler.batch or 1, handler.history, handler.max_attempts, time_limit(handler)
+    )

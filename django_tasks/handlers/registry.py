@@ -19,7 +19,15 @@ from django.utils.module_loading import import_string, module_has_submodule
 from django_tasks import conf
 from django_tasks.backoff import as_backoff, seconds
 from django_tasks.exceptions import HandlerError, TaskException, shortened
-from django_tasks.handlers.base import TaskHandler, Terms, cluster_limit, is_async, terms_of
+from django_tasks.handlers.base import (
+    TaskHandler,
+    Terms,
+    cluster_limit,
+    has_own,
+    is_async,
+    method_of,
+    terms_of,
+)
 from django_tasks.host import forks
 from django_tasks.redaction import without_secrets
 from django_tasks.schedules import as_schedule
@@ -29,6 +37,7 @@ from django_tasks.values.amounts import whole_number
 from django_tasks.values.keys import BIZ_CODE_LENGTH, QUEUE_LENGTH, check_key, check_priority
 
 AUTODISCOVERED = "task_handlers"
+MOST_IN_BATCH = 500
 NO_TERMS = Terms()
 
 _handlers: dict[str, TaskHandler] = {}
@@ -196,12 +205,13 @@ def _checked_code(handler: TaskHandler) -> str:
             conf.convert("MAX_ATTEMPTS", handler.max_attempts)
         if handler.history is not None:
             conf.convert("HISTORY", handler.history)
+        if handler.batch is not None:
+            whole_number("batch", handler.batch, 1, MOST_IN_BATCH)
         _check_policies(handler)
     except (TypeError, ValueError) as error:
         raise HandlerError(f"{describe(handler)}: {error}") from error
-    if getattr(type(handler), "handle", None) is TaskHandler.handle and not _own_handle(handler):
-        raise HandlerError(f"{describe(handler)} does not define handle()")
-    _check_handle(handler)
+    _check_methods(handler)
+    _check_call(handler)
     if handler.atomic and is_async(handler):
         raise HandlerError(
             f"{describe(handler)} is async and atomic; Django's transactions are not async"
@@ -209,20 +219,41 @@ def _checked_code(handler: TaskHandler) -> str:
     return code
 
 
-def _check_handle(handler: TaskHandler) -> None:
-    """Raise HandlerError if calling ``handle`` with one task would not run its code."""
-    if isgeneratorfunction(handler.handle) or isasyncgenfunction(handler.handle):
+def _check_methods(handler: TaskHandler) -> None:
+    """Raise HandlerError unless it has the one method that does its work."""
+    one, many = has_own(handler, "handle"), has_own(handler, "handle_batch")
+    if one and many:
+        raise HandlerError(f"{describe(handler)} defines handle() and handle_batch(): keep one")
+    if many and handler.batch is None:
+        raise HandlerError(
+            f"{describe(handler)} defines handle_batch() and does not say how many tasks it takes: "
+            f"give it a batch from 1 to {MOST_IN_BATCH}"
+        )
+    wanted = "handle" if handler.batch is None else "handle_batch"
+    if not (one or many) or not has_own(handler, wanted):
+        raise HandlerError(f"{describe(handler)} does not define {wanted}()")
+
+
+def _check_call(handler: TaskHandler) -> None:
+    """Raise HandlerError if calling its method would not run its code."""
+    method = method_of(handler)
+    if isgeneratorfunction(method) or isasyncgenfunction(method):
         raise HandlerError(
             f"{describe(handler)} must return its answer, not yield it: a generator does not run "
             "when it is called"
         )
     try:
         # A wrapper is what is called; it may well add arguments to those that it is given.
-        signature(handler.handle, follow_wrapped=False).bind("task")
+        signature(method, follow_wrapped=False).bind("task")
     except TypeError:
         function = getattr(handler, "__name__", None)
-        form = f"{function}(task)" if function else "handle(self, task)"
-        raise HandlerError(f"{describe(handler)} must take one task: write def {form}") from None
+        takes, name, word = (
+            ("one task", "handle", "task")
+            if handler.batch is None
+            else ("a list of tasks", "handle_batch", "tasks")
+        )
+        form = f"{function}({word})" if function else f"{name}(self, {word})"
+        raise HandlerError(f"{describe(handler)} must take {takes}: write def {form}") from None
     except ValueError:  # written in C, without a signature
         return
 
@@ -245,7 +276,3 @@ def _check_policies(handler: TaskHandler) -> None:
 
 def _is_exception(kind: Any) -> bool:
     return isclass(kind) and issubclass(kind, BaseException)
-
-
-def _own_handle(handler: TaskHandler) -> bool:
-    return "handle" in vars(handler)

@@ -153,6 +153,12 @@ class RunningTask:
         text = payload.dump(self._biz_ext, limit) or "null"
         return None if payload.same(text, self._claimed.biz_ext) else text
 
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, RunningTask) and self._claimed[:2] == other._claimed[:2]
+
+    def __hash__(self) -> int:
+        return hash(self._claimed.id)
+
     def __str__(self) -> str:
         return str(self._claimed)
 

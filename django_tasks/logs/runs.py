@@ -148,11 +148,20 @@ def loop_interrupted(error: BaseException) -> None:
     )
 
 
-def took_too_long(task: RunningTask, seconds: float, limit: float) -> None:
-    text = "%s took %.3f s, more than its timeout of %g s"
-    say(logging.WARNING, text, task, seconds, limit)
+def took_too_long(task: RunningTask, seconds: float, limit: float, count: int = 1) -> None:
+    text = "%s%s took %.3f s, more than its timeout of %g s"
+    say(logging.WARNING, text, task, _and_others(count), seconds, limit)
 
 
-def still_running(task: Any, seconds: float, limit: float) -> None:
-    text = "%s has been running for %.0f s; its timeout is %g s"
-    say(logging.WARNING, text, task, seconds, limit)
+def batch_failed(task: RunningTask, count: int, error: BaseException) -> None:
+    text = "%s%s failed together (%s); they are run again in halves"
+    say(logging.INFO, text, task, _and_others(count), InShort(error))
+
+
+def _and_others(count: int) -> str:
+    return f" and {count - 1} more" if count > 1 else ""
+
+
+def still_running(task: Any, seconds: float, limit: float, count: int = 1) -> None:
+    text = "%s%s has been running for %.0f s; its timeout is %g s"
+    say(logging.WARNING, text, task, _and_others(count), seconds, limit)

@@ -89,17 +89,18 @@ def finish(
         return FinishResult(handed_over, lost, locked)
 
 
-def finish_inside(end: Ended, now: datetime, *, using: str) -> bool:
-    """Write the end of an ``atomic`` run inside its transaction, guarded by ownership.
+def finish_inside(ends: Sequence[Ended], now: datetime, *, using: str) -> set[int]:
+    """Write the ends of ``atomic`` runs inside their transaction, guarded by ownership.
 
-    True if the end was written; False if the row had been added again, cancelled or moved, and was
-    handed over instead: the run's effects stand either way. Raises ClaimLost, for the caller to
-    roll back, when the row is no longer ours: then somebody else runs the task.
+    Returns the ids of rows that had been added again, cancelled or moved, and were handed over
+    instead: the effects of a run stand either way. Raises ClaimLost, for the caller to roll back,
+    when a row is no longer ours: then somebody else runs the task.
     """
-    result = finish([end], now, using=using)
+    result = finish(ends, now, using=using)
     if result.lost:
-        raise ClaimLost(f"{end.claimed} was taken over while it ran")
-    return not result.handed_over
+        lost = ", ".join(str(end.claimed) for end in ends if end.claimed.id in result.lost)
+        raise ClaimLost(f"{lost} was taken over while it ran", result.lost)
+    return result.handed_over
 
 
 def hand_over_moved(dialect: Dialect, claims: Sequence[Claimed], now: datetime) -> set[int]:

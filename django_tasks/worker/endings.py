@@ -33,7 +33,6 @@ class Endings:
     def succeeded(self, end: RunEnd, duration: float) -> None:
         """Tell of a run whose handler has returned after ``duration`` seconds."""
         run, outcome = end
-        _warn_if_slow(run, duration)
         match outcome:
             case Done():
                 logs.succeeded(run.task, duration)
@@ -46,17 +45,28 @@ class Endings:
         """The end of a run that has failed with ``error`` after ``duration`` seconds."""
         if isinstance(error, OperationalError | InterfaceError | InternalError):
             drop_connections()
-        _warn_if_slow(run, duration)
-        end = self._after_failure(run, error)
-        match end[1]:
+        self.warn_if_slow(run, duration)
+        end = self.after_failure(run, error)
+        self.tell_of_failure(end, error, duration)
+        return end
+
+    def tell_of_failure(self, end: RunEnd, error: BaseException, duration: float) -> None:
+        """Tell of a run that has failed with ``error`` after ``duration`` seconds."""
+        run, outcome = end
+        match outcome:
             case Retry(when):
                 run.tell(signals.task_retried, seconds=duration, when=when, exception=error)
             case Fail() | Reschedule():
                 self._on_failure(run, error)
                 run.tell(signals.task_failed, seconds=duration, exception=error)
-        return end
 
-    def _after_failure(self, run: Run, error: BaseException) -> RunEnd:
+    def warn_if_slow(self, run: Run, duration: float, count: int = 1) -> None:
+        """Say that a run, or a batch of ``count``, took longer than its timeout."""
+        limit = run.timeout
+        if limit is not None and duration > limit:
+            logs.took_too_long(run.task, duration, limit, count)
+
+    def after_failure(self, run: Run, error: BaseException) -> RunEnd:
         """Try again, or was that the last attempt? A schedule goes on all the same."""
         attempt = run.claimed.attempts + 1
         is_left = attempt < run.policy.max_attempts
@@ -98,12 +108,6 @@ def moment_of(
     elif not isinstance(answer, datetime):
         raise TaskTypeError(field, answer, rule)
     return aware(field, answer)
-
-
-def _warn_if_slow(run: Run, duration: float) -> None:
-    limit = run.timeout
-    if limit is not None and duration > limit:
-        logs.took_too_long(run.task, duration, limit)
 
 
 def _delay(run: Run, attempt: int) -> timedelta:

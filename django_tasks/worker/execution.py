@@ -1,53 +1,45 @@
 """One run of one task: from a claim to its outcome. Nothing raises past it."""
 
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import replace
 from datetime import datetime, timedelta
 from functools import partial
-from inspect import iscoroutine
 from threading import Event
-from typing import Any
 
-from django.db import Error, transaction
+from django.db import Error
 
 from django_tasks import logs, signals
-from django_tasks.conf import options
-from django_tasks.exceptions import ClaimLost, TaskException, TaskTypeError
-from django_tasks.handlers.base import Stop, TaskHandler, history_of
+from django_tasks.exceptions import ClaimLost, TaskException
+from django_tasks.handlers.base import TaskHandler, history_of
 from django_tasks.handlers.recurrence import UnknownTrigger, allowance_of
 from django_tasks.handlers.registry import handler_for
 from django_tasks.handlers.running_task import RunningTask
 from django_tasks.host.clocks import ticks
-from django_tasks.store.claimed_rows import await_claim, is_cancelled, is_ours
+from django_tasks.store.claimed_rows import is_cancelled, is_ours
 from django_tasks.store.connection import drop_connections
-from django_tasks.store.errors import is_refusal
 from django_tasks.store.finish import Ended, finish_inside
-from django_tasks.store.transactions import write_transaction
 from django_tasks.values.claimed import Claimed
 from django_tasks.values.outcomes import (
-    DONE,
     Again,
     Fail,
     GiveBack,
     Lost,
-    Reschedule,
     Retry,
     Settled,
     Unsettled,
 )
 from django_tasks.values.runs import keeps, line_of
 from django_tasks.worker.apart.parent import NoProcess, NotRun, ProcessDied, run_apart
+from django_tasks.worker.atomic import NotBegun, Unanswered, atomically
+from django_tasks.worker.batches import Batches
+from django_tasks.worker.calls import Calls
 from django_tasks.worker.coroutines import EventLoop
-from django_tasks.worker.endings import Endings, moment_of
+from django_tasks.worker.endings import Endings
 from django_tasks.worker.error_text import error_text
+from django_tasks.worker.executor import Item
 from django_tasks.worker.history import line_since_claim
-from django_tasks.worker.misfires import (
-    UnreadableSchedule,
-    following,
-    in_time,
-    parked,
-    with_schedule,
-)
+from django_tasks.worker.misfires import UnreadableSchedule, in_time, parked, with_schedule
 from django_tasks.worker.refusals import FIRST_DELAY, MOST_REFUSALS, Refusals, delay_after
 from django_tasks.worker.run import Run, RunEnd, Standing
 from django_tasks.worker.suspects import is_suspect
@@ -55,18 +47,7 @@ from django_tasks.worker.suspects import is_suspect
 AFTER_DEFECT = timedelta(minutes=1)
 # Claims are sent a few milliseconds ahead. More than this is a clock that was set back.
 LONGEST_WAIT = 0.05
-ANSWERS = "must return None, a datetime, a timedelta or Stop"
 CRASHED = "The run ended its thread, by an exception that could not be handled."
-
-
-class NotBegun(Exception):
-    """The transaction of an ``atomic`` run could not begin; its handler was not called."""
-
-
-class Unanswered(Exception):
-    """The database refused the end of an ``atomic`` run, or did not answer: a deadlock, a failed
-    certification, a broken connection. The handler has done nothing wrong.
-    """
 
 
 class Runner:
@@ -76,20 +57,33 @@ class Runner:
         self._using = using
         self._standing = standing
         self._loop = loop
+        self._calls = Calls(standing, loop)
         self._endings = Endings(standing, loop)
         self._refusals = Refusals()
+        self._batches = Batches(
+            using, standing, self._calls, self._endings, self._refusals, singles=self
+        )
         # The last moment of a claim that is known to have come. A race costs one more look.
         self._due: datetime | None = None
 
-    def __call__(self, claimed: Claimed) -> Ended:
-        """Run a claim, unless this worker has lost its lease: then it is given back unstarted."""
+    def __call__(self, item: Item) -> Sequence[Ended]:
+        """Run claims, unless this worker has lost its lease: then they are given back unstarted."""
+        if len(item) == 1:
+            return (self._run_claim(item[0]),)
+        handler = handler_for(item[0].biz_code)
+        # One statement has claimed all of them, so they share their moment and their worker.
+        if handler is None or not self._is_due(item[0]) or not self.may_start(item[0]):
+            return [Ended(claimed, GiveBack()) for claimed in item]
+        return self._batches.run([self._begun(claimed, handler) for claimed in item])
+
+    def _run_claim(self, claimed: Claimed) -> Ended:
         handler = handler_for(claimed.biz_code)
-        if handler is None or not self._is_due(claimed) or not self._may_start(claimed):
+        if handler is None or not self._is_due(claimed) or not self.may_start(claimed):
             return Ended(claimed, GiveBack())
         if is_suspect(claimed):
             if ended := self._run_apart(claimed, handler):
                 return ended
-            if not self._may_start(claimed):  # to find out that there is no process takes a while
+            if not self.may_start(claimed):  # to find out that there is no process takes a while
                 return Ended(claimed, GiveBack())
         return self.run(claimed, handler)
 
@@ -97,19 +91,24 @@ class Runner:
         """Run a claim here."""
         run = self._begun(claimed, handler)
         try:
-            if claimed.schedule is not None:
-                run = with_schedule(run)
-            start = in_time(run, self._standing.clock)
+            start = self.start_of(run)
             end = self._run(start) if isinstance(start, Run) else start
-        except UnreadableSchedule as error:
-            end = parked(run, error)
-        except UnknownTrigger:
-            logs.unknown_trigger(claimed)
-            end = run, Again(self._standing.clock.now() + AFTER_DEFECT)
         except BaseException as error:  # noqa: BLE001 - a defect of ours must not end the thread
             logs.run_failed(claimed)
             end = run, self._after_defect(claimed, error_text(error))
-        return self._ended(end)
+        return self.ended(end)
+
+    def start_of(self, run: Run) -> Run | RunEnd:
+        """The run that is to start, for the last time of its schedule; its end if it is not to."""
+        try:
+            if run.claimed.schedule is not None:
+                run = with_schedule(run)
+            return in_time(run, self._standing.clock)
+        except UnreadableSchedule as error:
+            return parked(run, error)
+        except UnknownTrigger:
+            logs.unknown_trigger(run.claimed)
+            return run, Again(self._standing.clock.now() + AFTER_DEFECT)
 
     def crashed(self, claimed: Claimed) -> Ended:
         """The end of a run that let an exception through, or whose thread has died."""
@@ -147,7 +146,7 @@ class Runner:
         self._due = moment
         return True
 
-    def _may_start(self, claimed: Claimed) -> bool:
+    def may_start(self, claimed: Claimed) -> bool:
         """Tell if the claim is this worker's: not of a life before, nor past its lease.
 
         In this order. Race: the worker joins again between the two questions. It takes its new id
@@ -161,7 +160,7 @@ class Runner:
     def _run_apart(self, claimed: Claimed, handler: TaskHandler) -> Ended | None:
         """Run a suspect in a process of its own; None where there can be none."""
         worker, run = self._standing, self._begun(claimed, handler)
-        may_start = partial(self._may_start, claimed)
+        may_start = partial(self.may_start, claimed)
         try:
             return run_apart(claimed, worker.worker_id, worker.name, may_start, using=self._using)
         except NoProcess as error:
@@ -174,7 +173,7 @@ class Runner:
         except ProcessDied as error:
             with suppress(TaskException):
                 run = with_schedule(run) if claimed.schedule else run
-            return self._ended(self._after_death(run, error))
+            return self.ended(self._after_death(run, error))
 
     def _after_death(self, run: Run, death: ProcessDied) -> RunEnd:
         """The end of a run whose own process died: a failed attempt, or an end that is written.
@@ -187,7 +186,7 @@ class Runner:
                 logs.died_after_its_end(run.task, death)
                 return run, Settled()
         except Error as error:
-            return self._unsettled(run, error, duration)
+            return self.unsettled(run, error, duration)
         run, outcome = self._endings.failed(run, death, duration)
         if isinstance(outcome, Retry):
             outcome = replace(outcome, is_suspect=True)
@@ -197,9 +196,13 @@ class Runner:
 
     def _run(self, run: Run) -> RunEnd:
         run.tell(signals.task_started)
+        return self.tried(run)
+
+    def tried(self, run: Run) -> RunEnd:
+        """The end of a run that has been told of."""
         started = ticks()
         try:
-            end = self._atomically(run) if run.handler.atomic else self._perform(run)
+            end = self._atomically(run) if run.handler.atomic else self._calls.one(run)
         except ClaimLost:
             return run, Lost()
         except NotBegun:
@@ -207,69 +210,24 @@ class Runner:
             # and would refuse, a thousand times a second.
             return run, Again(self._standing.clock.now() + FIRST_DELAY)
         except Unanswered as error:
-            return self._unsettled(run, error.__cause__ or error, ticks() - started)
+            return self.unsettled(run, error.__cause__ or error, ticks() - started)
         except BaseException as error:  # noqa: BLE001 - whatever a handler raises is an outcome
             return self._endings.failed(run, error, ticks() - started)
+        self._endings.warn_if_slow(run, ticks() - started)
         self._endings.succeeded(end, ticks() - started)
         if not run.handler.atomic:
             return end
         self._refusals.forget(run.claimed.id)
         return end[0], Settled()
 
-    def _perform(self, run: Run) -> RunEnd:
-        """Call the handler and understand its answer."""
-        answer = run.handler.handle(run.task)
-        if iscoroutine(answer):  # not asked of the function: that is slower, and misses wrappers
-            if run.handler.atomic:
-                answer.close()  # its thread would not be in our transaction
-                raise TaskTypeError("handle()", answer, "must be no coroutine where atomic is set")
-            answer = self._loop.run(answer, run.timeout)
-        if (answer is None and run.recurrence is None) or _means_stop(answer):
-            return run, DONE
-        payload = run.task.changed_payload(options().payload_limit)
-        if answer is None:
-            return self._next_after_success(run, payload)
-        moment = moment_of("handle()", answer, self._standing.clock, ANSWERS)
-        return run, Reschedule(moment, payload)
-
-    def _next_after_success(self, run: Run, payload: str | None) -> RunEnd:
-        """The work is done: an error of the schedule must not have it done again."""
-        try:
-            return following(run, self._standing.clock, biz_ext=payload) or (run, DONE)
-        except Exception as error:
-            raise UnreadableSchedule(str(error)) from error
-
     def _atomically(self, run: Run) -> RunEnd:
-        """The handler and the end of its run in one transaction on the task's database.
+        perform = partial(self._calls.one, run)
+        return atomically([run], perform, self._write, using=self._using)
 
-        Race: the row is taken over, moved or cancelled meanwhile. The end is guarded inside the
-        transaction; ClaimLost rolls the handler's effects back.
-        """
-        end: RunEnd | None = None
-        steps: list[str] = []
-        try:
-            await_claim(run.claimed, using=self._using)
-            with write_transaction(self._using):
-                steps.append("begun")
-                # The first hook of the commit: if a later one raises, the end is written already.
-                transaction.on_commit(lambda: steps.append("committed"), using=self._using)
-                end = self._perform(run)
-                now = self._standing.clock.now()
-                finish_inside(self._ended(end), now, using=self._using)
-        except Exception as error:
-            if end is not None and "committed" in steps:
-                logs.commit_hook_failed(run.task)
-                return end
-            refused = is_refusal(error, using=self._using)
-            # A pool of connections, or a socket, may let through what is no error of the database.
-            if not steps and (refused or isinstance(error, OSError)):
-                raise NotBegun from error
-            if end is not None and refused:
-                raise Unanswered from error
-            raise
-        return end
+    def _write(self, end: RunEnd) -> None:
+        finish_inside([self.ended(end)], self._standing.clock.now(), using=self._using)
 
-    def _unsettled(self, run: Run, error: BaseException, duration: float) -> RunEnd:
+    def unsettled(self, run: Run, error: BaseException, duration: float) -> RunEnd:
         """The database has refused the end, or has not answered: again, and later each time.
 
         A refusal that is for good, such as a quota, is a failed attempt once it has come often.
@@ -285,7 +243,7 @@ class Runner:
         # A schedule that goes on all the same is no end that may be written twice.
         return run, Unsettled(bad if isinstance(bad, Retry | Fail) else Fail(bad.error))
 
-    def _ended(self, end: RunEnd) -> Ended:
+    def ended(self, end: RunEnd) -> Ended:
         """The end as the finisher takes it, with its line if the history is to keep one."""
         run, outcome = end
         missed = ", ".join(run.missed) if run.missed else ""
@@ -295,7 +253,3 @@ class Runner:
         started = run.started.utc
         line = line_of(run.claimed, outcome, started, now, worker=worker, missed=missed)
         return Ended(run.claimed, outcome, missed, line)
-
-
-def _means_stop(answer: Any) -> bool:
-    return answer is Stop or isinstance(answer, Stop)

@@ -4,6 +4,7 @@ from collections.abc import Callable
 from datetime import datetime
 from functools import partial
 
+from django_tasks.handlers.registry import terms_for
 from django_tasks.store import claim as store
 from django_tasks.store.claim import Claimer
 from django_tasks.store.connection import drop_connection
@@ -116,5 +117,5 @@ class LaneClaims:
             return take(most, careful=careful)
         # What waits in our buffer counts as running: no more than we could run ourselves. And
         # carefully: a wait for a row at the gate would hold up everybody.
-        most = min(most, self._config.threads)
+        most = min(most, self._config.threads * terms_for(lane.biz_code).batch)
         return self._gates.claim(lane, now, lambda free: take(min(free, most), careful=True))

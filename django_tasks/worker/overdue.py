@@ -1,7 +1,7 @@
 """Runs that take longer than their timeout: each is told of once, to the log and to its handler."""
 
 import asyncio
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Sequence
 from inspect import iscoroutine
 from threading import Thread
 from typing import Any
@@ -28,31 +28,39 @@ class Overdue:
 
     def warn(self, running: Collection[Running], reading: ClockReading) -> None:
         """Tell of the runs, each with the tick of its start, that are newly overdue."""
-        self._told &= {_key(claimed) for claimed, _ in running}
-        for claimed, started in running:
-            limit, seconds = allowance_of(claimed).timeout, ticks() - started
-            if limit is not None and seconds > limit and _key(claimed) not in self._told:
-                self._told.add(_key(claimed))
-                logs.still_running(claimed, seconds, limit)
-                task = RunningTask(claimed, self._using, Tick(reading, started), is_cancelled)
-                if handler := handler_for(claimed.biz_code):
-                    report(handler, task, seconds)
+        self._told &= {_key(item[0]) for item, _ in running}
+        for item, started in running:
+            first, seconds = item[0], ticks() - started
+            limit = allowance_of(first).timeout
+            if limit is not None and seconds > limit and _key(first) not in self._told:
+                self._told.add(_key(first))
+                logs.still_running(first, seconds, limit, len(item))
+                tick = Tick(reading, started)
+                tasks = [RunningTask(each, self._using, tick, is_cancelled) for each in item]
+                if handler := handler_for(first.biz_code):
+                    report(handler, tasks, seconds)
 
 
 def _key(claimed: Claimed) -> tuple[int, int]:
     return claimed.worker_id, claimed.id
 
 
-def report(handler: TaskHandler, task: RunningTask, seconds: float) -> None:
-    """Call ``on_stuck`` and the receivers in a thread of their own: the poller must not wait for
-    them, or it would miss its heartbeat with them.
+def report(handler: TaskHandler, tasks: Sequence[RunningTask], seconds: float) -> None:
+    """Call ``on_stuck`` and the receivers, for each task, in a thread of their own: the poller must
+    not wait for them, or it would miss its heartbeat with them.
     """
     if has_own(handler, "on_stuck") or signals.task_stuck.receivers:
-        arguments = (handler, task, seconds)
+        arguments = (handler, tasks, seconds)
         Thread(target=_tell, args=arguments, name="django_tasks-stuck", daemon=True).start()
 
 
-def _tell(handler: TaskHandler, task: RunningTask, seconds: float) -> None:
+def _tell(handler: TaskHandler, tasks: Sequence[RunningTask], seconds: float) -> None:
+    for task in tasks:
+        _tell_of(handler, task, seconds)
+    close_connections()
+
+
+def _tell_of(handler: TaskHandler, task: RunningTask, seconds: float) -> None:
     try:
         hook: Callable[..., Any] = handler.on_stuck  # it may be async
         if iscoroutine(answer := hook(task, seconds)):
@@ -60,4 +68,3 @@ def _tell(handler: TaskHandler, task: RunningTask, seconds: float) -> None:
     except BaseException:  # noqa: BLE001 - the hook's failure changes nothing
         logs.hook_failed("on_stuck", task)
     signals.tell(signals.task_stuck, type(handler), task=task, seconds=seconds, using=task.using)
-    close_connections()

@@ -139,7 +139,7 @@ class Poller:
 
     def running(self) -> list[Claimed]:
         """The claims that run."""
-        return [claimed for claimed, _ in self._executor.running()]
+        return [claimed for item, _ in self._executor.running() for claimed in item]
 
     def runs(self) -> int:
         """The number of runs that have ended, well or not."""

@@ -28,6 +28,10 @@ class Refusals:
             self._counts[row_id] = count
             return count
 
+    def has(self, row_id: int) -> bool:
+        """Tell if the last end of this row was refused."""
+        return row_id in self._counts
+
     def forget(self, row_id: int) -> None:
         if self._counts:
             with self._lock:

@@ -1,0 +1,157 @@
+"""Runs of several tasks of one code by one call of their handler.
+
+Each promise that holds for a run by itself holds for each of them: see ``execution``. A batch that
+fails is run again in halves, until those that make it fail are alone. So no task is charged with
+an attempt for another one.
+"""
+
+from collections.abc import Sequence
+from functools import partial
+from typing import NamedTuple, Protocol
+
+from django_tasks import logs, signals
+from django_tasks.exceptions import ClaimLost
+from django_tasks.host.clocks import ticks
+from django_tasks.store.errors import is_refusal
+from django_tasks.store.finish import Ended, finish_inside
+from django_tasks.values.claimed import Claimed
+from django_tasks.values.outcomes import DONE, Again, GiveBack, Lost, Settled
+from django_tasks.worker.atomic import NotBegun, Unanswered, atomically
+from django_tasks.worker.calls import Answer, Calls
+from django_tasks.worker.endings import Endings
+from django_tasks.worker.refusals import FIRST_DELAY, Refusals
+from django_tasks.worker.run import Run, RunEnd, Standing
+
+
+class Ending(NamedTuple):
+    """The end of one run of a batch, and the exception that its handler has answered for it."""
+
+    end: RunEnd
+    error: BaseException | None
+
+
+class Singles(Protocol):
+    """The side of a runner that runs one claim by itself."""
+
+    def start_of(self, run: Run) -> Run | RunEnd: ...
+
+    def tried(self, run: Run) -> RunEnd: ...
+
+    def ended(self, end: RunEnd) -> Ended: ...
+
+    def may_start(self, claimed: Claimed) -> bool: ...
+
+    def unsettled(self, run: Run, error: BaseException, duration: float) -> RunEnd: ...
+
+
+class Batches:
+    """Called by all executor threads at once."""
+
+    def __init__(
+        self,
+        using: str,
+        standing: Standing,
+        calls: Calls,
+        endings: Endings,
+        refusals: Refusals,
+        singles: Singles,
+    ) -> None:
+        self._using = using
+        self._standing = standing
+        self._calls = calls
+        self._endings = endings
+        self._refusals = refusals
+        self._singles = singles
+
+    def run(self, runs: Sequence[Run]) -> list[Ended]:
+        """Run those that are to start, together; the ends of all of them."""
+        starts = [self._singles.start_of(run) for run in runs]
+        ends = [start for start in starts if not isinstance(start, Run)]
+        begun = [start for start in starts if isinstance(start, Run)]
+        for run in begun:
+            run.tell(signals.task_started)
+        doubtful = [run for run in begun if self._refusals.has(run.claimed.id)]
+        for run in doubtful:
+            ends += self._tried([run])
+        ends += self._tried([run for run in begun if run not in doubtful])
+        return [self._singles.ended(end) for end in ends]
+
+    def _tried(self, runs: Sequence[Run]) -> list[RunEnd]:
+        """The ends of runs that have been told of."""
+        if not runs:
+            return []
+        if not self._singles.may_start(runs[0].claimed):
+            return [(run, GiveBack()) for run in runs]
+        if len(runs) == 1:
+            return [self._singles.tried(runs[0])]
+        started = ticks()
+        try:
+            endings = self._performed(runs)
+        except ClaimLost as lost:
+            return self._without(runs, lost) or self._halves(runs)
+        except NotBegun:
+            return [(run, Again(self._standing.clock.now() + FIRST_DELAY)) for run in runs]
+        except Unanswered as error:
+            return self._unsettled(runs, error.__cause__ or error, ticks() - started)
+        except BaseException as error:  # noqa: BLE001 - whatever a handler raises is an outcome
+            if isinstance(error, Exception) and is_refusal(error, using=self._using):
+                return self._unsettled(runs, error, ticks() - started)
+            logs.batch_failed(runs[0].task, len(runs), error)
+            return self._halves(runs)
+        return self._told(endings, ticks() - started)
+
+    def _performed(self, runs: Sequence[Run]) -> list[Ending]:
+        """Call the handler; of an ``atomic`` one, the ends are written with what it has done."""
+        perform = partial(self._called, runs)
+        if not runs[0].handler.atomic:
+            return perform()
+        return atomically(runs, perform, self._write, using=self._using)
+
+    def _called(self, runs: Sequence[Run]) -> list[Ending]:
+        """Call the handler. Nobody is told of the ends yet: they may be rolled back."""
+        return [self._ending(answer) for answer in self._calls.all(runs)]
+
+    def _ending(self, answer: Answer) -> Ending:
+        run, end, error = answer
+        if error is not None:
+            return Ending(self._endings.after_failure(run, error), error)
+        return Ending(end or (run, DONE), None)
+
+    def _write(self, endings: Sequence[Ending]) -> None:
+        ends = [self._singles.ended(ending.end) for ending in endings]
+        finish_inside(ends, self._standing.clock.now(), using=self._using)
+
+    def _told(self, endings: Sequence[Ending], duration: float) -> list[RunEnd]:
+        """The ends of a batch that has returned, once everybody has been told of each."""
+        run, _ = endings[0].end
+        self._endings.warn_if_slow(run, duration, len(endings))
+        return [self._told_of_one(*ending, duration) for ending in endings]
+
+    def _told_of_one(self, end: RunEnd, error: BaseException | None, duration: float) -> RunEnd:
+        if error is None:
+            self._endings.succeeded(end, duration)
+        else:
+            self._endings.tell_of_failure(end, error, duration)
+        run, _ = end
+        if not run.handler.atomic:
+            return end
+        self._refusals.forget(run.claimed.id)
+        return run, Settled()
+
+    def _without(self, runs: Sequence[Run], lost: ClaimLost) -> list[RunEnd]:
+        """The rest again, as all was rolled back; none if nothing was lost of these."""
+        left = [run for run in runs if run.claimed.id not in lost.ids]
+        if len(left) == len(runs):
+            return []
+        gone: list[RunEnd] = [(run, Lost()) for run in runs if run.claimed.id in lost.ids]
+        return gone + self._tried(left)
+
+    def _halves(self, runs: Sequence[Run]) -> list[RunEnd]:
+        middle = len(runs) // 2
+        return self._tried(runs[:middle]) + self._tried(runs[middle:])
+
+    def _unsettled(
+        self, runs: Sequence[Run], error: BaseException, duration: float
+    ) -> list[RunEnd]:
+        """The database has refused the batch, or has not answered: each later, and by itself."""
+        return [self._singles.unsettled(run, error, duration) for run in runs]

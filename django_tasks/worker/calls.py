@@ -1,0 +1,94 @@
+"""The call of a handler, for one run or for a batch of them, and the meaning of its answer."""
+
+from collections.abc import Mapping, Sequence
+from inspect import iscoroutine
+from typing import Any, NamedTuple
+
+from django_tasks.conf import options
+from django_tasks.exceptions import TaskTypeError
+from django_tasks.handlers.base import Stop
+from django_tasks.handlers.running_task import RunningTask
+from django_tasks.values.outcomes import DONE, Reschedule
+from django_tasks.worker.coroutines import EventLoop
+from django_tasks.worker.endings import moment_of
+from django_tasks.worker.misfires import UnreadableSchedule, following
+from django_tasks.worker.run import Run, RunEnd, Standing
+
+ANSWERS = "must return None, a datetime, a timedelta or Stop"
+ANSWERS_OF_BATCH = "must return None, or a mapping of its tasks to their answers"
+
+
+class Answer(NamedTuple):
+    """The end of one run of a batch, or the exception that its handler has answered for it."""
+
+    run: Run
+    end: RunEnd | None
+    error: BaseException | None = None
+
+
+class Calls:
+    """Called by all executor threads at once. Whatever the handler raises passes."""
+
+    def __init__(self, standing: Standing, loop: EventLoop) -> None:
+        self._clock = standing.clock
+        self._loop = loop
+
+    def one(self, run: Run) -> RunEnd:
+        """Call the handler with one task."""
+        if run.handler.batch is not None:
+            ((_, end, error),) = self.all([run])
+            if end is None:
+                raise error or AssertionError("no end and no error")
+            return end
+        answer = run.handler.handle(run.task)
+        if iscoroutine(answer):  # not asked of the function: that is slower, and misses wrappers
+            answer = self._awaited(run, "handle()", answer)
+        return self._end_of(run, "handle()", answer)
+
+    def all(self, runs: Sequence[Run]) -> list[Answer]:
+        """Call the handler with the tasks of a batch."""
+        name = "handle_batch()"
+        answer = runs[0].handler.handle_batch([run.task for run in runs])
+        if iscoroutine(answer):
+            answer = self._awaited(runs[0], name, answer)
+        answers = _by_task(name, answer, runs)
+        return [self._answer(run, name, answers.get(run.task)) for run in runs]
+
+    def _answer(self, run: Run, name: str, answer: Any) -> Answer:
+        if isinstance(answer, BaseException):
+            return Answer(run, None, answer)
+        return Answer(run, self._end_of(run, name, answer))
+
+    def _awaited(self, run: Run, name: str, answer: Any) -> Any:
+        if run.handler.atomic:
+            answer.close()  # its thread would not be in our transaction
+            raise TaskTypeError(name, answer, "must be no coroutine where atomic is set")
+        return self._loop.run(answer, run.timeout)
+
+    def _end_of(self, run: Run, name: str, answer: Any) -> RunEnd:
+        if (answer is None and run.recurrence is None) or _means_stop(answer):
+            return run, DONE
+        payload = run.task.changed_payload(options().payload_limit)
+        if answer is None:
+            return self._next_after_success(run, payload)
+        return run, Reschedule(moment_of(name, answer, self._clock, ANSWERS), payload)
+
+    def _next_after_success(self, run: Run, payload: str | None) -> RunEnd:
+        """The work is done: an error of the schedule must not have it done again."""
+        try:
+            return following(run, self._clock, biz_ext=payload) or (run, DONE)
+        except Exception as error:
+            raise UnreadableSchedule(str(error)) from error
+
+
+def _by_task(name: str, answer: Any, runs: Sequence[Run]) -> Mapping[RunningTask, Any]:
+    """The answers of a batch by task. Raises TaskTypeError for anything else."""
+    if answer is None:
+        return {}
+    if not isinstance(answer, Mapping) or not answer.keys() <= {run.task for run in runs}:
+        raise TaskTypeError(name, answer, ANSWERS_OF_BATCH)
+    return answer
+
+
+def _means_stop(answer: Any) -> bool:
+    return answer is Stop or isinstance(answer, Stop)
