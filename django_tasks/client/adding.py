@@ -108,7 +108,7 @@ aadd_tasks = sync_to_async(add_tasks)
 
 def _debounced(task: Task, patience: Patience, using: str) -> Task:
     moment = clock.now(using)
-    new = checked_task(task, using, when=moment + patience.wait)
+    new = checked_task(task, using, when=moment)  # the store says when, by its patience
     handler = handler_for(new.biz_code)
 
     def merged(waiting: str | None) -> str | None:

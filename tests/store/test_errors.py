@@ -105,6 +105,7 @@ def test_an_error_of_mysqls_driver_may_have_no_number(
         ("53100", OperationalError, WORLD),  # the disk is full
         ("57014", OperationalError, WORLD),  # statement_timeout
         ("57P01", OperationalError, WORLD),
+        ("58030", OperationalError, WORLD),  # of the server's disk
         (None, OperationalError, WORLD),
         ("40001", OperationalError, CONTENTION),
         ("40P01", OperationalError, CONTENTION),

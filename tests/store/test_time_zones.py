@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterator
 from datetime import datetime, timedelta
 from typing import Any
+from zoneinfo import ZoneInfo
 
 import pytest
 from django.db import connection, connections
@@ -26,6 +27,13 @@ FIRST = datetime(2026, 10, 25, 0, 30, tzinfo=UTC)
 SECOND = FIRST + timedelta(hours=1)
 BEHIND = datetime(2026, 10, 25, 2, tzinfo=UTC)
 THE_TASK = search.key(CODE, "1")
+
+
+def test_a_moment_that_a_driver_gives_in_another_zone_is_told_in_utc() -> None:
+    moment = FIRST.astimezone(ZoneInfo("Europe/Berlin"))
+    told = dialect_of("default").from_column(moment)
+    assert told == FIRST
+    assert told.tzinfo is UTC
 
 
 @pytest.fixture(params=["without USE_TZ", "with TIME_ZONE in DATABASES"])

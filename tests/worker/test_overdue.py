@@ -8,9 +8,13 @@ from typing import Any
 import pytest
 
 from django_tasks import signals
+from django_tasks.clock import ClockReading
 from django_tasks.handlers.base import TaskHandler, task_handler
 from django_tasks.worker import overdue
+from django_tasks.worker.executor import Running
+from tests.factories import NOW
 from tests.waiting import DEADLINE, eventually
+from tests.worker.parts import StillTicks
 
 TASK: Any = SimpleNamespace(using="default")
 
@@ -56,6 +60,23 @@ def test_where_nobody_listens_no_thread_is_started(monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr(overdue, "Thread", None)
     for handler in (slow, TaskHandler()):
         overdue.report(handler, TASK, 7.0)
+
+
+def test_a_run_that_takes_just_its_timeout_is_not_overdue(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    clock = StillTicks()
+    monkeypatch.setattr(overdue, "ticks", clock)
+    monkeypatch.setattr(overdue, "allowance_of", lambda claimed: SimpleNamespace(timeout=7.0))
+    watch, reading = overdue.Overdue("default"), ClockReading(NOW, clock())
+    claimed: Any = SimpleNamespace(worker_id=1, id=2, biz_code="nobody's")
+    running = [Running(claimed, clock())]
+    clock.now += 7
+    watch.warn(running, reading)
+    assert caplog.messages == []
+    clock.now += 1
+    watch.warn(running, reading)
+    assert len(caplog.messages) == 1
 
 
 def test_receivers_are_told_with_the_database() -> None:

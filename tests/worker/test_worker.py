@@ -12,6 +12,7 @@ from django_tasks.store.dialects.postgresql import PostgreSQL
 from django_tasks.worker import worker as module
 from django_tasks.worker.outage import FIRST_DELAY
 from django_tasks.worker.worker import CONTENTION_SECONDS, Worker
+from tests.waiting import DEADLINE
 from tests.worker.parts import USING, config
 
 POLL_INTERVAL = 7.0
@@ -115,3 +116,17 @@ def test_the_end_of_a_run_wakes_the_poller_once() -> None:
         worker._wake()
     assert woken.is_set()
     assert woken.count == 1
+
+
+def test_a_thread_that_dies_says_of_which_database_it_was(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def fail(*args: Any) -> None:
+        raise ZeroDivisionError("a defect")
+
+    monkeypatch.setattr(module, "take_connection", fail)
+    worker = Worker(config())
+    worker.start()
+    assert worker.join(DEADLINE)
+    assert worker.failed
+    assert f"The poller on {USING} has ended by an error" in caplog.text
