@@ -120,7 +120,8 @@ def test_a_decorated_function_may_have_its_own_on_failure():
 ATTRIBUTES = sorted(
     name
     for name in {*vars(TaskHandler), *TaskHandler.__annotations__}
-    if not name.startswith("_") and name not in ("biz_code", "get_biz_code", "handle")
+    if not name.startswith("_")
+    and name not in ("biz_code", "get_biz_code", "handle", "handle_batch")
 )
 
 

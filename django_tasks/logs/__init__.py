@@ -35,6 +35,7 @@ from django_tasks.logs.processes import (
 )
 from django_tasks.logs.runs import (
     backoff_failed,
+    batch_failed,
     commit_hook_failed,
     died_after_its_end,
     end_not_written,
@@ -88,6 +89,7 @@ __all__ = [
     "Reason",
     "abandoned",
     "backoff_failed",
+    "batch_failed",
     "child_ended",
     "claims_missing",
     "commit_hook_failed",

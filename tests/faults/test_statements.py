@@ -114,7 +114,7 @@ def with_business(outcome: Any) -> Callable[[Any], Any]:
     def act(claimed: Any) -> None:
         with write_transaction("default"):
             Group.objects.create(name=f"business {Group.objects.count()}")
-            finish_inside(Ended(claimed, outcome, line=a_line()), NOW, using="default")
+            finish_inside([Ended(claimed, outcome, line=a_line())], NOW, using="default")
 
     return act
 

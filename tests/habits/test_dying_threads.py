@@ -11,12 +11,12 @@ from django_tasks.store.finish import Ended
 from django_tasks.values.claimed import Claimed
 from django_tasks.values.outcomes import Done, Fail
 from django_tasks.worker import executor as module
-from django_tasks.worker.executor import Executor
+from django_tasks.worker.executor import Executor, Item
 from django_tasks.worker.heartbeat import Heartbeat
 from django_tasks.worker.notifier import Notifier
 from tests.habits.workers import Start, wait_for_beats
 from tests.waiting import eventually
-from tests.worker.test_executor import claims
+from tests.worker.test_executor import items
 
 DIED = Fail("its thread died")
 
@@ -39,11 +39,11 @@ class Run:
         self._raises = raises
         self.threads: list[threading.Thread] = []
 
-    def __call__(self, claimed: Claimed) -> Ended:
+    def __call__(self, item: Item) -> list[Ended]:
         self.threads.append(threading.current_thread())
-        if self._raises and claimed.id == 0:
+        if self._raises and item[0].id == 0:
             raise self._raises
-        return Ended(claimed, Done())
+        return [Ended(claimed, Done()) for claimed in item]
 
     def crashed(self, claimed: Claimed) -> Ended:
         return Ended(claimed, DIED)
@@ -95,7 +95,7 @@ def test_whatever_a_run_lets_through_becomes_its_end_and_the_thread_goes_on(
 ) -> None:
     run = Run(raises=error)
     hands = at_work(executor, run)
-    hands.submit(claims(2))
+    hands.submit(items(2))
     assert outcomes(hands, 2) == [DIED, Done()]
     assert len(set(run.threads)) == 1
     assert hands.is_idle()
@@ -110,7 +110,7 @@ def test_a_thread_that_died_is_replaced_and_its_run_ends(
     untidy, run = Untidy(), Run()
     monkeypatch.setattr(module, "own_connections", lambda: [untidy])
     hands = at_work(executor, run)
-    hands.submit(claims(2))
+    hands.submit(items(2))
     eventually(lambda: deaths and not hands._threads[0].is_alive(), "its thread is dead")
     assert hands.collect() == []
     hands.mend()

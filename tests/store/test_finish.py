@@ -392,7 +392,7 @@ def test_a_finish_that_is_repeated_leaves_the_same_workers_next_claim_alone(outc
 
 def inside(claimed, outcome):
     with transaction.atomic():
-        return finish_inside(Ended(claimed, outcome), NOW, using="default")
+        return not finish_inside([Ended(claimed, outcome)], NOW, using="default")
 
 
 def test_an_atomic_run_writes_its_own_end():
@@ -425,7 +425,7 @@ def test_an_atomic_run_that_lost_its_claim_says_so_and_is_rolled_back():
 
     def run():
         a_row("effect")
-        finish_inside(Ended(claimed, Done()), NOW, using="default")
+        finish_inside([Ended(claimed, Done())], NOW, using="default")
 
     with pytest.raises(ClaimLost, match="order/1"), transaction.atomic():
         run()

@@ -239,7 +239,7 @@ def finishing(do: Caller, texts: Texts) -> None:
         assert not do(finish.finish, half, NOW, careful=careful).lost
     table().delete()
     end = Ended(claimed(texts, "in"), Reschedule(later(9), texts.payload))
-    assert do(finish.finish_inside, end, NOW)
+    assert not do(finish.finish_inside, [end], NOW)
 
 
 def telling(do: Caller, texts: Texts) -> None:

@@ -116,11 +116,11 @@ def test_a_run_whose_task_was_added_again_or_cancelled_has_run() -> None:
 def test_the_line_of_an_atomic_run_is_part_of_its_transaction() -> None:
     (end,) = told(a_claim())
     with transaction.atomic():
-        finish_inside(end, NOW, using="default")
+        finish_inside([end], NOW, using="default")
         transaction.set_rollback(True)
     assert numbers() == []
     with transaction.atomic():
-        finish_inside(end, NOW, using="default")
+        finish_inside([end], NOW, using="default")
     assert numbers() == ["1"]
 
 
@@ -128,7 +128,7 @@ def test_an_atomic_run_that_lost_its_claim_leaves_none() -> None:
     (end,) = told(a_claim())
     table().update(claimed_by=8)
     with pytest.raises(ClaimLost), transaction.atomic():
-        finish_inside(end, NOW, using="default")
+        finish_inside([end], NOW, using="default")
     assert numbers() == []
 
 

@@ -4,6 +4,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from datetime import datetime, timedelta, timezone
+from itertools import chain
 from typing import Any, cast
 
 from django.dispatch import Signal
@@ -21,7 +22,7 @@ from django_tasks.values.outcomes import GiveBack
 from django_tasks.worker.config import WorkerConfig
 from django_tasks.worker.coroutines import EventLoop
 from django_tasks.worker.execution import Runner
-from django_tasks.worker.executor import Executor
+from django_tasks.worker.executor import Executor, Item
 from django_tasks.worker.membership import Membership
 from tests.factories import lanes
 
@@ -101,9 +102,10 @@ class Hands:
     def mend(self) -> None:
         """No thread of these dies."""
 
-    def submit(self, claims: Iterable[Claimed], *, first: bool = False) -> None:
+    def submit(self, items: Iterable[Item], *, first: bool = False) -> None:
+        claims = list(chain.from_iterable(items))
         if first:
-            self.waiting.extendleft(reversed(list(claims)))
+            self.waiting.extendleft(reversed(claims))
         else:
             self.waiting.extend(claims)
 
@@ -140,12 +142,23 @@ class Hands:
     def is_idle(self) -> bool:
         return not (self.waiting or self.at_work or self.ended)
 
-    def running(self) -> list[tuple[Claimed, float]]:
-        return [(claimed, ticks()) for claimed in self.at_work]
+    def running(self) -> list[tuple[Item, float]]:
+        return [((claimed,), ticks()) for claimed in self.at_work]
 
 
-def runner(membership: Membership, loop: EventLoop | None = None) -> Runner:
-    return Runner(USING, membership, loop or EventLoop())
+class One:
+    """A runner that is given one claim at a time."""
+
+    def __init__(self, runner: Runner) -> None:
+        self.runner = runner
+
+    def __call__(self, claimed: Claimed) -> Ended:
+        (ended,) = self.runner((claimed,))
+        return ended
+
+
+def runner(membership: Membership, loop: EventLoop | None = None) -> One:
+    return One(Runner(USING, membership, loop or EventLoop()))
 
 
 def worker_row(age: float = 0.0, lease: float = 30.0, **fields: Any) -> WorkerRow:

@@ -582,7 +582,7 @@ def test_a_run_that_crashed_leaves_its_line_in_the_history(
     suspect, run_it = claim._replace(rescues=2), runner(membership)
     with pytest.raises(RuntimeError):
         run_it(suspect)
-    end = run_it.crashed(suspect)
+    end = run_it.runner.crashed(suspect)
     assert isinstance(end.outcome, Fail)
     assert end.line is not None
     assert (end.line.outcome, end.line.worker) == ("failed", membership.name)

@@ -15,7 +15,7 @@ from django_tasks.store.finish import Ended
 from django_tasks.values.claimed import Claimed
 from django_tasks.values.outcomes import Done, GiveBack
 from django_tasks.worker import executor as module
-from django_tasks.worker.executor import Executor
+from django_tasks.worker.executor import Executor, Item
 from tests.waiting import DEADLINE, eventually
 from tests.worker.parts import StillTicks
 
@@ -28,8 +28,8 @@ def claim(number: int) -> Claimed:
     )
 
 
-def claims(count: int) -> list[Claimed]:
-    return [claim(number) for number in range(count)]
+def items(count: int) -> list[Item]:
+    return [(claim(number),) for number in range(count)]
 
 
 def done(claimed: Claimed) -> Ended:
@@ -42,8 +42,8 @@ class Runs:
     def __init__(self, run: Callable[[Claimed], Ended] = done) -> None:
         self._run = run
 
-    def __call__(self, claimed: Claimed) -> Ended:
-        return self._run(claimed)
+    def __call__(self, item: Item) -> list[Ended]:
+        return [self._run(claimed) for claimed in item]
 
     def crashed(self, claimed: Claimed) -> Ended:
         raise AssertionError(f"The run of {claimed} has crashed")
@@ -57,7 +57,9 @@ def collected(executor: Executor, ends: list[Ended]) -> int:
 
 @contextmanager
 def working(
-    threads: int, run: Callable[[Claimed], Ended] = done, wake: Callable[[], Any] = lambda: None
+    threads: int,
+    run: Callable[[Claimed], Ended] | Runs = done,
+    wake: Callable[[], Any] = lambda: None,
 ) -> Iterator[Executor]:
     executor = Executor(threads, run if isinstance(run, Runs) else Runs(run), wake)
     executor.start()
@@ -84,7 +86,7 @@ class Gate:
 
 def test_everything_submitted_runs_once_and_is_collected_once() -> None:
     with working(4) as executor:
-        executor.submit(claims(200))
+        executor.submit(items(200))
         ends: list[Ended] = []
         eventually(lambda: collected(executor, ends) >= 200, "200 ends")
         assert sorted(end.claimed.id for end in ends) == list(range(200))
@@ -103,7 +105,7 @@ def test_a_run_that_lets_an_exception_through_is_told_of_and_ends_as_crashed(
         raise OSError("Invalid argument")
 
     with working(1, Crashing(run)) as executor:
-        executor.submit(claims(1))
+        executor.submit(items(1))
         ends: list[Ended] = []
         eventually(lambda: collected(executor, ends) == 1, "the end of the run")
     assert [end.claimed.id for end in ends] == [0]
@@ -118,7 +120,7 @@ def test_one_thread_runs_claims_in_the_order_of_their_submission() -> None:
         return done(claimed)
 
     with working(1, run) as executor:
-        executor.submit(claims(50))
+        executor.submit(items(50))
         eventually(lambda: len(order) == 50, "50 runs")
     assert order == list(range(50))
 
@@ -132,7 +134,7 @@ def test_a_connection_that_complains_about_being_closed_costs_no_thread_and_no_e
 
     monkeypatch.setattr(module, "own_connections", lambda: [Broken()])
     with working(1) as executor:
-        executor.submit(claims(3))
+        executor.submit(items(3))
         ends: list[Ended] = []
         eventually(lambda: collected(executor, ends) >= 3, "three ends")
 
@@ -140,7 +142,7 @@ def test_a_connection_that_complains_about_being_closed_costs_no_thread_and_no_e
 def test_every_end_wakes_the_poller_after_it_can_be_collected() -> None:
     found: list[int] = []
     with working(1, wake=lambda: found.append(len(executor.collect()))) as executor:
-        executor.submit(claims(3))
+        executor.submit(items(3))
         eventually(lambda: len(found) == 3, "three calls")
     assert sum(found) == 3
     assert found[0] >= 1
@@ -149,12 +151,12 @@ def test_every_end_wakes_the_poller_after_it_can_be_collected() -> None:
 def test_a_task_never_waits_behind_a_slow_one_while_a_thread_is_free() -> None:
     gate = Gate()
     with working(2, lambda each: gate(each) if each.id == 0 else done(each)) as executor:
-        executor.submit([claim(0)])
+        executor.submit([(claim(0),)])
         eventually(lambda: gate.inside, "the slow one runs")
-        executor.submit(claims(20)[1:])
+        executor.submit(items(20)[1:])
         ends: list[Ended] = []
         eventually(lambda: collected(executor, ends) == 19, "19 quick ends")
-        assert [each.id for each, _ in executor.running()] == [0]
+        assert [each.id for (each,), _ in executor.running()] == [0]
         assert not executor.is_idle()
         gate.open.set()
 
@@ -162,7 +164,7 @@ def test_a_task_never_waits_behind_a_slow_one_while_a_thread_is_free() -> None:
 def test_what_no_thread_has_started_can_be_taken_back_and_runs_nowhere() -> None:
     gate = Gate()
     with working(2, gate) as executor:
-        executor.submit(claims(5))
+        executor.submit(items(5))
         eventually(lambda: len(gate.inside) == 2, "two run")
         assert executor.has_waiting()
         assert [each.id for each in executor.take_back()] == [2, 3, 4]
@@ -178,10 +180,10 @@ def test_running_tells_what_runs_and_since_when() -> None:
     gate = Gate()
     with working(3, gate) as executor:
         before = ticks()
-        executor.submit(claims(2))
+        executor.submit(items(2))
         eventually(lambda: len(gate.inside) == 2, "two run")
         running = executor.running()
-        assert sorted(each.id for each, _ in running) == [0, 1]
+        assert sorted(each.id for (each,), _ in running) == [0, 1]
         assert all(before <= since <= ticks() for _, since in running)
         gate.open.set()
         eventually(lambda: not executor.running(), "nothing runs")
@@ -202,7 +204,7 @@ def test_mending_leaves_threads_alone_that_live_or_are_not_started_or_are_to_end
 def test_in_place_of_a_poller_that_hangs_the_buffer_ends_as_given_back() -> None:
     gate = Gate()
     with working(1, gate) as executor:
-        executor.submit(claims(3))
+        executor.submit(items(3))
         eventually(lambda: gate.inside, "the first one runs")
         assert [each.id for each in executor.relieve()] == [1, 2]
         assert executor.relieve() == []
@@ -217,7 +219,7 @@ def test_in_place_of_a_poller_that_hangs_the_buffer_ends_as_given_back() -> None
 
 def test_claims_that_were_found_nowhere_are_no_longer_expected() -> None:
     executor = Executor(1, Runs(), lambda: None)
-    executor.submit(claims(2))
+    executor.submit(items(2))
     executor._buffer.clear()  # a defect loses them
     assert not executor.is_idle()
     executor.forget(2)
@@ -233,7 +235,7 @@ def test_closing_lets_what_was_submitted_end_first() -> None:
         return done(claimed)
 
     with working(1, run) as executor:
-        executor.submit(claims(100))
+        executor.submit(items(100))
     assert len(ran) == 100
 
 
@@ -265,7 +267,7 @@ def an_executor(threads: int, clock: StillTicks, seconds: float) -> Executor:
 
 
 def run_some(executor: Executor, count: int) -> None:
-    executor.submit(claims(count))
+    executor.submit(items(count))
     executor._run_all(0)
     assert len(executor.collect()) == count
 
@@ -277,9 +279,9 @@ def start_one(executor: Executor, clock: StillTicks) -> None:
 
 def test_what_goes_first_goes_before_all_that_waits_in_its_own_order(clock: StillTicks) -> None:
     executor = an_executor(1, clock, 0.0)
-    executor.submit([claim(1), claim(2)])
-    executor.submit([claim(3), claim(4)], first=True)
-    executor.submit([claim(5)])
+    executor.submit([(claim(1),), (claim(2),)])
+    executor.submit([(claim(3),), (claim(4),)], first=True)
+    executor.submit([(claim(5),)])
     executor._run_all(0)
     assert [end.claimed.id for end in executor.collect()] == [3, 4, 1, 2, 5]
 
@@ -292,7 +294,7 @@ def test_a_thread_that_was_woken_and_has_not_run_yet_is_woken_once(
     monkeypatch.setattr(executor._work, "notify", lambda: woken.append("one"))
     executor._sleeping = 1
     for _ in range(3):
-        executor.submit(claims(1))
+        executor.submit(items(1))
     assert woken == ["one"]
 
 
@@ -322,7 +324,7 @@ def test_one_slow_task_ends_the_belief_in_quick_ones(clock: StillTicks) -> None:
     executor = an_executor(4, clock, 0.001)
     for _ in range(6):
         run_some(executor, 4)
-    executor.submit(claims(1))
+    executor.submit(items(1))
     clock.now += 0.2
     executor._run_all(0)
     executor.collect()
@@ -332,7 +334,7 @@ def test_one_slow_task_ends_the_belief_in_quick_ones(clock: StillTicks) -> None:
 def test_a_run_that_is_still_under_way_counts_by_its_age(clock: StillTicks) -> None:
     executor = an_executor(2, clock, 0.001)
     run_some(executor, 10)
-    executor.submit(claims(1))
+    executor.submit(items(1))
     start_one(executor, clock)
     assert executor.room(500) == 2 + 4 - 1
     clock.now += 5
@@ -342,7 +344,7 @@ def test_a_run_that_is_still_under_way_counts_by_its_age(clock: StillTicks) -> N
 def test_ends_that_were_not_collected_yet_show_that_tasks_are_quick(clock: StillTicks) -> None:
     executor = an_executor(2, clock, 0.001)
     run_some(executor, 10)
-    executor.submit(claims(101))
+    executor.submit(items(101))
     last = executor._buffer.pop()
     executor._run_all(0)
     executor._buffer.append(last)
@@ -361,17 +363,17 @@ def test_time_with_nothing_to_do_says_nothing_about_the_pace(clock: StillTicks) 
 
 def test_what_is_in_hand_takes_up_room(clock: StillTicks) -> None:
     executor = an_executor(4, clock, 0.001)
-    executor.submit(claims(3))
+    executor.submit(items(3))
     assert executor.room(500) == 1
     start_one(executor, clock)
     assert executor.room(500) == 1
-    executor.submit(claims(3))
+    executor.submit(items(3))
     assert executor.room(500) == 0
 
 
 def test_a_buffer_that_no_thread_gets_to_is_stale_after_a_while(clock: StillTicks) -> None:
     executor = an_executor(1, clock, 0.001)
-    executor.submit(claims(2))
+    executor.submit(items(2))
     start_one(executor, clock)
     clock.now += module.STALE_SECONDS - 0.01
     assert not executor.is_stale()
@@ -390,5 +392,5 @@ def test_a_database_whose_driver_is_missing_hinders_no_thread(
     monkeypatch.setattr(connections, "create_connection", make)
     monkeypatch.setitem(connections.settings, "legacy", {"ENGINE": "nowhere"})
     with working(1) as executor:
-        executor.submit(claims(1))
+        executor.submit(items(1))
         eventually(executor.collect, "the task has run")

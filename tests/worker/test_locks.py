@@ -156,7 +156,7 @@ def test_a_locked_row_of_a_dead_worker_does_not_stop_the_heartbeat_of_its_rescue
     lease = 3.0
     settings = config(lease=lease)
     membership = joined(world, lease=lease)
-    executor = Executor(1, runner(membership), lambda: None)
+    executor = Executor(1, runner(membership).runner, lambda: None)
     poller = Poller(settings, membership, executor)
     for _ in range(4):
         world.ahead += 1

@@ -12,7 +12,7 @@ from django_tasks.models import Task
 from django_tasks.store.finish import Ended
 from django_tasks.values.claimed import Claimed
 from django_tasks.values.status import Status
-from django_tasks.worker.executor import Executor
+from django_tasks.worker.executor import Executor, Item
 from django_tasks.worker.heartbeat import Heartbeat, Report
 from django_tasks.worker.poller import Poller
 from tests.waiting import DEADLINE, eventually
@@ -99,10 +99,10 @@ class Hanging:
         self.poller = Poller(config(threads=1), self.membership, self.executor)
         self._run = runner(self.membership)
 
-    def __call__(self, claimed: Claimed) -> Ended:
+    def __call__(self, item: Item) -> list[Ended]:
         self.entered.set()
         assert self.let_go.wait(DEADLINE)
-        return self._run(claimed)
+        return [self._run(claimed) for claimed in item]
 
     def crashed(self, claimed: Claimed) -> Ended:
         raise AssertionError(f"{claimed} crashed")

@@ -34,7 +34,7 @@ def test_the_hook_of_a_class_is_called_in_a_thread_of_its_own() -> None:
         def on_stuck(self, task: Any, seconds: float) -> None:
             told.put((task, seconds, threading.current_thread()))
 
-    overdue.report(Slow(), TASK, 7.0)
+    overdue.report(Slow(), [TASK], 7.0)
     task, seconds, thread = told.get(timeout=DEADLINE)
     assert (task, seconds) == (TASK, 7.0)
     assert thread is not threading.current_thread()
@@ -48,7 +48,7 @@ def test_so_is_the_hook_of_a_function() -> None:
     @task_handler("slow", on_stuck=lambda task, seconds: told.put((task, seconds)))
     def slow(task: Any) -> None: ...
 
-    overdue.report(slow, TASK, 7.0)
+    overdue.report(slow, [TASK], 7.0)
     assert told.get(timeout=DEADLINE) == (TASK, 7.0)
     over()
 
@@ -59,7 +59,7 @@ def test_where_nobody_listens_no_thread_is_started(monkeypatch: pytest.MonkeyPat
 
     monkeypatch.setattr(overdue, "Thread", None)
     for handler in (slow, TaskHandler()):
-        overdue.report(handler, TASK, 7.0)
+        overdue.report(handler, [TASK], 7.0)
 
 
 def test_a_run_that_takes_just_its_timeout_is_not_overdue(
@@ -70,7 +70,7 @@ def test_a_run_that_takes_just_its_timeout_is_not_overdue(
     monkeypatch.setattr(overdue, "allowance_of", lambda claimed: SimpleNamespace(timeout=7.0))
     watch, reading = overdue.Overdue("default"), ClockReading(NOW, clock())
     claimed: Any = SimpleNamespace(worker_id=1, id=2, biz_code="nobody's")
-    running = [Running(claimed, clock())]
+    running = [Running((claimed,), clock())]
     clock.now += 7
     watch.warn(running, reading)
     assert caplog.messages == []
@@ -87,7 +87,7 @@ def test_receivers_are_told_with_the_database() -> None:
 
     signals.task_stuck.connect(receive)
     try:
-        overdue.report(TaskHandler(), TASK, 7.0)
+        overdue.report(TaskHandler(), [TASK], 7.0)
         facts = {"task": TASK, "seconds": 7.0, "using": "default"}
         assert told.get(timeout=DEADLINE) == (TaskHandler, facts)
     finally:

@@ -11,11 +11,10 @@ from django_tasks.store.finish import Ended, finish
 from django_tasks.values.outcomes import Settled
 from django_tasks.values.status import Status
 from django_tasks.worker import endings, execution
-from django_tasks.worker.execution import Runner
 from django_tasks.worker.refusals import LONGEST_DELAY, MOST_REFUSALS, Refusals
 from tests.factories import table
 from tests.worker.conftest import Register
-from tests.worker.parts import USING, added, ago, claimed, joined, runner, stored
+from tests.worker.parts import USING, One, added, ago, claimed, joined, runner, stored
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -48,7 +47,7 @@ class Task:
     def __init__(self) -> None:
         added()
         self._membership = joined()
-        self._run: Runner = runner(self._membership)
+        self._run: One = runner(self._membership)
 
     def once(self, how: Callable[[Once], Ended]) -> float:
         """One run, its end written; returns how many seconds later it is due again."""

@@ -1,0 +1,271 @@
+"""Runs of several tasks by one call of ``handle_batch``."""
+
+from collections.abc import Callable, Sequence
+from datetime import datetime, timedelta, timezone
+from typing import Any
+
+import pytest
+from django.db import OperationalError
+
+from django_tasks import signals
+from django_tasks.client.adding import add_task
+from django_tasks.client.control import cancel_task, pause_task
+from django_tasks.handlers.base import Stop, TaskHandler
+from django_tasks.models import Task
+from django_tasks.store.finish import finish
+from django_tasks.values.claimed import Claimed
+from django_tasks.values.outcomes import Fail, GiveBack, Lost, Reschedule, Settled
+from django_tasks.values.status import Status
+from django_tasks.worker.membership import Membership
+from tests.factories import a_task, table
+from tests.worker.parts import (
+    CODE,
+    USING,
+    added,
+    ahead,
+    claimed,
+    heard,
+    joined,
+    runner,
+    stored,
+)
+
+pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("in_one_transaction")]
+
+HOUR = timedelta(hours=1)
+
+
+class Job:
+    """A worker that runs what is due in one batch, and writes the ends."""
+
+    def __init__(self, handlers: Any, work: Callable[[list[Any]], Any], **attributes: Any) -> None:
+        self.calls: list[list[str]] = []
+        self.membership: Membership = joined()
+        self.runner = runner(self.membership).runner
+
+        def handle_batch(handler: TaskHandler, tasks: list[Any]) -> Any:
+            self.calls.append([task.biz_num for task in tasks])
+            return work(tasks)
+
+        attributes = {"biz_code": CODE, "batch": 500, "handle_batch": handle_batch} | attributes
+        handlers(type("Batch", (TaskHandler,), attributes))
+
+    def claims(self) -> tuple[Claimed, ...]:
+        return tuple(claimed(self.membership.worker_id, limit=100))
+
+    def run(self, claims: Sequence[Claimed] | None = None) -> dict[str, Any]:
+        """The outcomes by number."""
+        ends = self.runner(tuple(claims or self.claims()))
+        unwritten = [end for end in ends if not isinstance(end.outcome, Settled | Lost)]
+        finish(unwritten, datetime.now(timezone.utc), using=USING)
+        return {end.claimed.biz_num: end.outcome for end in ends}
+
+
+def some(count: int) -> list[str]:
+    numbers = [str(number) for number in range(count)]
+    for number in numbers:
+        added(number)
+    return numbers
+
+
+def left() -> list[str]:
+    return sorted(Task.objects.filter(biz_code=CODE).values_list("biz_num", flat=True))
+
+
+def effects() -> list[str]:
+    return sorted(Task.objects.filter(biz_code="effect").values_list("biz_num", flat=True))
+
+
+def leave(tasks: list[Any]) -> None:
+    """An effect of each task."""
+    for task in tasks:
+        add_task(a_task(task.biz_num, biz_code="effect"))
+
+
+atomic = pytest.mark.parametrize("atomic", [False, True], ids=["plain", "atomic"])
+
+
+@atomic
+def test_all_that_are_due_are_done_by_one_call(handlers: Any, atomic: bool) -> None:
+    numbers = some(5)
+    job = Job(handlers, leave, atomic=atomic)
+    with heard(signals.task_started) as started, heard(signals.task_succeeded) as succeeded:
+        job.run()
+    assert job.calls == [numbers]
+    assert effects() == numbers
+    assert left() == []
+    assert [str(each["task"]) for each in started] == [f"{CODE}/{number}" for number in numbers]
+    assert len(succeeded) == 5
+
+
+@atomic
+def test_a_lonely_task_comes_as_a_batch_of_one(handlers: Any, atomic: bool) -> None:
+    some(1)
+    job = Job(handlers, leave, atomic=atomic)
+    job.run()
+    assert job.calls == [["0"]]
+    assert left() == []
+
+
+@atomic
+def test_each_task_may_have_an_answer_of_its_own(handlers: Any, atomic: bool) -> None:
+    some(5)
+
+    def work(tasks: list[Any]) -> Any:
+        one, two, three, four, _ = tasks
+        return {one: HOUR, two: Stop, three: ValueError("bad"), four: None}
+
+    job = Job(handlers, work, atomic=atomic, max_attempts=2, backoff=60)
+    with heard(signals.task_retried) as retried, heard(signals.task_rescheduled) as moved:
+        job.run()
+    assert left() == ["0", "2"]
+    assert stored("0").when > ahead(3000)
+    assert (stored("2").attempts, stored("0").attempts) == (1, 0)
+    assert "bad" in stored("2").last_error
+    assert [each["when"] for each in retried] == [stored("2").when]
+    assert len(moved) == 1
+
+
+@atomic
+def test_an_answer_that_was_the_last_attempts_parks_its_task(handlers: Any, atomic: bool) -> None:
+    some(2)
+    job = Job(handlers, lambda tasks: {tasks[0]: ValueError("bad")}, atomic=atomic, max_attempts=1)
+    job.run()
+    assert left() == ["0"]
+    assert stored("0").status == Status.FAILED
+
+
+@atomic
+@pytest.mark.parametrize("answer", [5, "all", [], {"a stranger": None}, {5: HOUR}], ids=repr)
+def test_any_other_answer_fails_all_of_them_with_a_sentence(
+    handlers: Any, atomic: bool, answer: Any
+) -> None:
+    some(2)
+    Job(handlers, lambda tasks: answer, atomic=atomic, max_attempts=1).run()
+    for number in "01":
+        assert stored(number).status == Status.FAILED
+        assert "handle_batch() must return None, or a mapping" in stored(number).last_error
+
+
+@atomic
+@pytest.mark.parametrize("culprits", [{"0"}, {"6"}, {"2", "3"}, set("0123456")], ids=str)
+def test_only_what_fails_alone_is_charged_an_attempt(
+    handlers: Any, atomic: bool, culprits: set[str]
+) -> None:
+    numbers = some(7)
+
+    def work(tasks: list[Any]) -> None:
+        leave(tasks)
+        if culprits & {task.biz_num for task in tasks}:
+            raise ValueError("one of these")
+
+    job = Job(handlers, work, atomic=atomic, max_attempts=2, backoff=60)
+    with heard(signals.task_started) as started:
+        job.run()
+    assert left() == sorted(culprits)
+    assert all(stored(number).attempts == 1 for number in culprits)
+    assert len(started) == 7
+    if atomic:
+        assert effects() == sorted(set(numbers) - culprits)
+
+
+def test_a_batch_that_fails_whole_is_called_twice_as_often_as_it_has_tasks(handlers: Any) -> None:
+    some(8)
+
+    def work(tasks: list[Any]) -> None:
+        raise SystemExit
+
+    job = Job(handlers, work)
+    job.run()
+    assert len(job.calls) == 15
+
+
+@atomic
+def test_rows_that_somebody_has_changed_meanwhile_end_as_those_of_single_runs(
+    handlers: Any, atomic: bool
+) -> None:
+    some(4)
+
+    def work(tasks: list[Any]) -> None:
+        leave(tasks)
+        add_task(a_task("0", biz_code=CODE, when=ahead(60)))
+        cancel_task(CODE, "1")
+        pause_task(CODE, "2")
+
+    Job(handlers, work, atomic=atomic).run()
+    assert left() == ["0"]
+    assert stored("0").status == Status.PENDING
+    assert effects() == ["0", "1", "2", "3"]
+
+
+def test_an_atomic_batch_that_has_lost_a_row_is_rolled_back_and_run_without_it(
+    handlers: Any,
+) -> None:
+    some(4)
+    job = Job(handlers, leave, atomic=True)
+    claims = job.claims()
+    table().filter(biz_num="2").update(claimed_by=99)
+    outcomes = job.run(claims)
+    assert job.calls == [["0", "1", "2", "3"], ["0", "1", "3"]]
+    assert isinstance(outcomes["2"], Lost)
+    assert effects() == ["0", "1", "3"]
+    assert left() == ["2"]
+
+
+@atomic
+def test_a_refusal_of_the_database_is_nobodys_fault_and_each_comes_later_alone(
+    handlers: Any, atomic: bool
+) -> None:
+    some(3)
+    refused = [True]
+
+    def work(tasks: list[Any]) -> None:
+        if refused.pop():
+            raise OperationalError("server closed the connection unexpectedly")
+
+    job = Job(handlers, work, atomic=atomic)
+    job.run()
+    assert left() == ["0", "1", "2"]
+    assert not any(stored(number).attempts for number in "012")
+    refused += [False] * 3
+    table().update(when=ahead(-1))
+    job.run()
+    assert job.calls == [["0", "1", "2"], ["0"], ["1"], ["2"]]
+    assert left() == []
+
+
+def test_without_its_lease_nothing_of_a_batch_starts(handlers: Any) -> None:
+    some(3)
+    job = Job(handlers, leave)
+    claims = [claim._replace(worker_id=99) for claim in job.claims()]
+    assert all(isinstance(each, GiveBack) for each in job.run(claims).values())
+    assert job.calls == []
+
+
+def test_what_comes_too_late_does_not_start_and_the_others_do(handlers: Any) -> None:
+    added("late", when=ahead(-3600))
+    added("in time", when=ahead(-1))
+    job = Job(handlers, leave, misfire_grace_time=60, on_misfire="fail")
+    outcomes = job.run()
+    assert job.calls == [["in time"]]
+    assert isinstance(outcomes["late"], Fail)
+
+
+def test_a_batch_of_schedules_goes_on_as_each_of_them_says(handlers: Any) -> None:
+    added("hourly", schedule="every 1h")
+    added("once")
+    outcomes = Job(handlers, leave).run()
+    assert isinstance(outcomes["hourly"], Reschedule)
+    assert left() == ["hourly"]
+
+
+def test_the_payload_of_each_is_kept_with_its_next_time(handlers: Any) -> None:
+    some(2)
+
+    def work(tasks: list[Any]) -> Any:
+        for task in tasks:
+            task.biz_ext = {"seen": task.biz_num}
+        return dict.fromkeys(tasks, HOUR)
+
+    Job(handlers, work).run()
+    assert [stored(number).biz_ext for number in "01"] == [{"seen": "0"}, {"seen": "1"}]
