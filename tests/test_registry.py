@@ -198,6 +198,11 @@ def wrapped(function):
     return wrapper
 
 
+def a_batch(**attributes):
+    values = {"biz_code": "order", "batch": 5, "handle_batch": lambda self, tasks: None}
+    return type("Batch", (TaskHandler,), values | attributes)
+
+
 UNUSABLE = {
     "no code": a_handler(""),
     "code of another type": a_handler(5),
@@ -229,6 +234,16 @@ UNUSABLE = {
     "a rate of another type": a_handler(rate_limit=5),
     "attempts of another type": a_handler(max_attempts="5"),
     "async and atomic": a_handler(handle=coroutine, atomic=True),
+    "a batch of none": a_batch(batch=0),
+    "a batch of too many": a_batch(batch=501),
+    "a batch of another type": a_batch(batch="5"),
+    "handle_batch without a batch": a_batch(batch=None),
+    "a batch without handle_batch": a_handler(batch=5),
+    "both methods": a_handler(batch=5, handle_batch=lambda self, tasks: None),
+    "handle_batch without tasks": a_batch(handle_batch=lambda self: None),
+    "a function of a batch without tasks": task_handler("function", batch=5)(lambda: None),  # type: ignore[arg-type, misc]
+    "a batch that is a generator": a_batch(handle_batch=generator),
+    "a batch that is async and atomic": a_batch(handle_batch=coroutine, atomic=True),
     "constructor with arguments": Needy,
     "abstract": Abstract,
     "no handler": object,
@@ -254,6 +269,13 @@ def test_a_handler_that_cannot_work_is_refused(what):
     [
         ("handle without a task", "must take one task: write def handle(self, task)"),
         ("a function without a task", "must take one task: write def <lambda>(task)"),
+        ("no handle", "does not define handle()"),
+        ("a batch without handle_batch", "does not define handle_batch()"),
+        ("both methods", "defines handle() and handle_batch(): keep one"),
+        ("handle_batch without a batch", "give it a batch from 1 to 500"),
+        ("a batch of too many", "batch must be a whole number from 1 to 500: 501"),
+        ("handle_batch without tasks", "must take a list of tasks: write def handle_batch(self, t"),
+        ("a function of a batch without tasks", "must take a list of tasks: write def <lambda>("),
         ("a generator", "must return its answer, not yield it"),
         ("an async generator", "must return its answer, not yield it"),
     ],

@@ -114,7 +114,8 @@ class Claiming:
             if not self._gates.is_open(lane):
                 continue
             batch = terms_for(lane.biz_code).batch
-            portion = self._lane_claims.portion(lane, self._fitting(room - taken, batch))
+            fitting = min((room - taken) * batch, self._left())
+            portion = self._lane_claims.portion(lane, fitting)
             begun = self._membership.clock.monotonic()
             claims = self._lane_claims.claim(claimer, lane, now, portion, careful=careful)
             self._idling.note_claim(self._membership.clock.monotonic() - begun)
@@ -122,10 +123,6 @@ class Claiming:
             if len(claims) < portion and self._gates.is_open(lane):
                 self._lanes.use_up()
         return taken
-
-    def _fitting(self, room: int, batch: int) -> int:
-        """The number of tasks of a code that fit into ``room`` items, of one statement."""
-        return min(room * batch, max(room, self._config.batch_size), self._left())
 
     def _start(self, claims: list[Claimed], batch: int, *, first: bool) -> int:
         """Hand over what was claimed, perhaps a moment before it is due: its thread waits for that.

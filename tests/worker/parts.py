@@ -1,7 +1,7 @@
 """The parts of a worker, put together by hand and driven step by step."""
 
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import datetime, timedelta, timezone
 from itertools import chain
@@ -76,6 +76,7 @@ class Hands:
     def __init__(self, run: Callable[[Claimed], Ended], size: int = 2) -> None:
         self._run = run
         self.size = size
+        self.items: list[Item] = []
         self.waiting: deque[Claimed] = deque()
         self.at_work: list[Claimed] = []
         self.ended: list[Ended] = []
@@ -102,7 +103,8 @@ class Hands:
     def mend(self) -> None:
         """No thread of these dies."""
 
-    def submit(self, items: Iterable[Item], *, first: bool = False) -> None:
+    def submit(self, items: Sequence[Item], *, first: bool = False) -> None:
+        self.items += items
         claims = list(chain.from_iterable(items))
         if first:
             self.waiting.extendleft(reversed(claims))

@@ -10,11 +10,11 @@ from django.db import OperationalError
 from django_tasks import signals
 from django_tasks.client.adding import add_task
 from django_tasks.client.control import cancel_task, pause_task
-from django_tasks.handlers.base import Stop, TaskHandler
+from django_tasks.handlers.base import Stop, TaskHandler, task_handler
 from django_tasks.models import Task
 from django_tasks.store.finish import finish
 from django_tasks.values.claimed import Claimed
-from django_tasks.values.outcomes import Fail, GiveBack, Lost, Reschedule, Settled
+from django_tasks.values.outcomes import Done, Fail, GiveBack, Lost, Reschedule, Settled
 from django_tasks.values.status import Status
 from django_tasks.worker.membership import Membership
 from tests.factories import a_task, table
@@ -257,6 +257,24 @@ def test_a_batch_of_schedules_goes_on_as_each_of_them_says(handlers: Any) -> Non
     outcomes = Job(handlers, leave).run()
     assert isinstance(outcomes["hourly"], Reschedule)
     assert left() == ["hourly"]
+
+
+def test_a_function_may_take_a_batch(handlers: Any) -> None:
+    calls: list[int] = []
+
+    @task_handler(CODE, batch=10)
+    def work(tasks: Any) -> None:
+        calls.append(len(tasks))
+
+    some(3)
+    handlers(work)
+    membership = joined()
+    claims = tuple(claimed(membership.worker_id, limit=100))
+    ends = runner(membership).runner(claims)
+    assert [end.outcome for end in ends] == [Done()] * 3
+    assert calls == [3]
+    work([1])
+    assert calls == [3, 1]
 
 
 def test_the_payload_of_each_is_kept_with_its_next_time(handlers: Any) -> None:

@@ -9,6 +9,7 @@ from django.test.utils import CaptureQueriesContext
 
 from django_tasks.client.control import cancel_task
 from django_tasks.clock import Clock, ClockReading
+from django_tasks.handlers.base import TaskHandler
 from django_tasks.models import Task
 from django_tasks.store import claim as store
 from django_tasks.store import errors
@@ -99,6 +100,54 @@ def test_no_more_is_claimed_than_there_is_room_for(register: Register) -> None:
     assert len(claimer.keys()) == 7
     claimer.claim()
     assert len(claimer.keys()) == 7
+
+
+def batched(handlers: Any, **attributes: Any) -> None:
+    """Register a handler that takes batches of up to three."""
+    attributes = {"batch": 3, "handle_batch": lambda handler, tasks: None} | attributes
+    handlers(type("Batched", (TaskHandler,), {"biz_code": CODE, **attributes}))
+
+
+@pytest.mark.parametrize(
+    ("size", "wishes", "sizes"),
+    [
+        (2, {}, [3, 3]),
+        (9, {}, [3, 3, 1]),
+        (9, {"batch_size": 2}, [2]),
+        (1, {"batch_size": 2}, [2]),
+        (9, {"max_tasks": 4}, [3, 1]),
+    ],
+    ids=str,
+)
+def test_a_batch_takes_the_room_of_one_task(
+    handlers: Any, size: int, wishes: dict[str, Any], sizes: list[int]
+) -> None:
+    batched(handlers)
+    for number in range(7):
+        added(str(number))
+    claimer = Claimer(size=size, **wishes)
+    claimer.claim()
+    assert [len(item) for item in claimer.hands.items] == sizes
+
+
+def test_a_batch_takes_as_many_as_the_gate_leaves(handlers: Any) -> None:
+    batched(handlers, max_running=2)
+    for number in range(7):
+        added(str(number))
+    claimer = Claimer()
+    for _ in range(3):
+        claimer.claim()
+    assert [len(item) for item in claimer.hands.items] == [2]
+
+
+def test_a_suspect_is_a_batch_of_one(handlers: Any) -> None:
+    batched(handlers)
+    suspicious("s", "t")
+    claimer = Claimer()
+    claimer.claiming.look_for_suspects()
+    for _ in range(3):
+        claimer.claim()
+    assert [len(item) for item in claimer.hands.items] == [1]
 
 
 def test_without_room_it_asks_the_database_nothing(
