@@ -32,17 +32,15 @@ class Function(NamedTuple):
 def functions(root: Path, path: Path) -> list[Function]:
     """The mutants in a file below ``root``, and the originals."""
     source = path.read_text(encoding="utf-8")
+    lines = source.splitlines()
     module = ".".join(path.relative_to(root).with_suffix("").parts).removesuffix(".__init__")
-    return [
-        Function(
-            f"{module}.{node.name}",
-            node.lineno,
-            node.end_lineno or node.lineno,
-            (ast.get_source_segment(source, node) or "").replace(node.name, "", 1),
-        )
-        for node in ast.walk(ast.parse(source))
-        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and "__mutmut_" in node.name
-    ]
+    found = []
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and "__mutmut_" in node.name:
+            first, last = node.lineno, node.end_lineno or node.lineno
+            text = "\n".join(lines[first - 1 : last]).replace(node.name, "", 1)
+            found.append(Function(f"{module}.{node.name}", first, last, text))
+    return found
 
 
 def of_case_alone(root: Path) -> set[str]:
