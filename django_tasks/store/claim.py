@@ -21,7 +21,6 @@ from django_tasks.store.lanes import (
 )
 from django_tasks.store.statuses import OWNED_SQL
 from django_tasks.store.transactions import write_transaction
-from django_tasks.store.turns import turn
 from django_tasks.values.claimed import Claimed
 
 
@@ -186,9 +185,7 @@ def _claim_returning(
     # The plus keeps SQLite's planner on the ids: with an index on status it would walk all that is
     # pending for each claim, 115 ms with 200,000 rows.
     template = f"{_TAKE} WHERE id {among} AND +status = 0 RETURNING {_claimed_columns(dialect)}"
-    params = [*_take_params(dialect, claimer, due.now), *params, limit]
-    with turn(dialect.connection.alias):
-        found = dialect.fetch(template, params)
+    found = dialect.fetch(template, [*_take_params(dialect, claimer, due.now), *params, limit])
     return sorted(_claims(dialect, due.lane, found, claimer, due.now), key=place_of)
 
 

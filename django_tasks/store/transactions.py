@@ -10,7 +10,6 @@ from typing import Any, ParamSpec, TypeVar
 from django.db import DatabaseError, connections, transaction
 
 from django_tasks.store.dialects import dialect_of, judge_of
-from django_tasks.store.turns import turn
 
 FIRST_PAUSE = 0.001  # seconds; doubled ten times: up to a second in all
 
@@ -28,21 +27,16 @@ def write_transaction(using: str) -> Iterator[None]:
     connection: Any = connections[using]
     connection.ensure_connection()  # which reads the mode from the settings
     deferred = connection.vendor == "sqlite" and connection.transaction_mode != "IMMEDIATE"
-    if connection.in_atomic_block:
+    if not deferred or connection.in_atomic_block:
         with transaction.atomic(using=using):
             yield
         return
-    with turn(using):
-        if not deferred:
-            with transaction.atomic(using=using):
-                yield
-            return
-        mode, connection.transaction_mode = connection.transaction_mode, "IMMEDIATE"
-        try:
-            with transaction.atomic(using=using):
-                yield
-        finally:
-            connection.transaction_mode = mode
+    mode, connection.transaction_mode = connection.transaction_mode, "IMMEDIATE"
+    try:
+        with transaction.atomic(using=using):
+            yield
+    finally:
+        connection.transaction_mode = mode
 
 
 @contextmanager
