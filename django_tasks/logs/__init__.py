@@ -36,6 +36,7 @@ from django_tasks.logs.processes import (
 from django_tasks.logs.runs import (
     backoff_failed,
     batch_failed,
+    batch_not_settled,
     commit_hook_failed,
     died_after_its_end,
     end_not_written,
@@ -90,6 +91,7 @@ __all__ = [
     "abandoned",
     "backoff_failed",
     "batch_failed",
+    "batch_not_settled",
     "child_ended",
     "claims_missing",
     "commit_hook_failed",

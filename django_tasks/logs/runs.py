@@ -158,6 +158,11 @@ def batch_failed(task: RunningTask, count: int, error: BaseException) -> None:
     say(logging.INFO, text, task, _and_others(count), InShort(error))
 
 
+def batch_not_settled(task: RunningTask, count: int, error: BaseException) -> None:
+    text = "%s%s: the database did not take them, or they took too long (%s); each again by itself"
+    say(logging.WARNING, text, task, _and_others(count), InShort(error))
+
+
 def _and_others(count: int) -> str:
     return f" and {count - 1} more" if count > 1 else ""
 

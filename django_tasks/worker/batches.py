@@ -12,14 +12,15 @@ from typing import NamedTuple, Protocol
 from django_tasks import logs, signals
 from django_tasks.exceptions import ClaimLost
 from django_tasks.host.clocks import ticks
+from django_tasks.store.connection import drop_connections
 from django_tasks.store.errors import is_refusal
 from django_tasks.store.finish import Ended, finish_inside
 from django_tasks.values.claimed import Claimed
-from django_tasks.values.outcomes import DONE, Again, GiveBack, Lost, Settled
+from django_tasks.values.outcomes import DONE, Again, GiveBack, Lost, Settled, Unsettled
 from django_tasks.worker.atomic import NotBegun, Unanswered, atomically
 from django_tasks.worker.calls import Answer, Calls
 from django_tasks.worker.endings import Endings
-from django_tasks.worker.refusals import FIRST_DELAY, Refusals
+from django_tasks.worker.refusals import FIRST_DELAY, Refusals, delay_after
 from django_tasks.worker.run import Run, RunEnd, Standing
 
 
@@ -40,8 +41,6 @@ class Singles(Protocol):
     def ended(self, end: RunEnd) -> Ended: ...
 
     def may_start(self, claimed: Claimed) -> bool: ...
-
-    def unsettled(self, run: Run, error: BaseException, duration: float) -> RunEnd: ...
 
 
 class Batches:
@@ -70,10 +69,13 @@ class Batches:
         begun = [start for start in starts if isinstance(start, Run)]
         for run in begun:
             run.tell(signals.task_started)
-        doubtful = [run for run in begun if self._refusals.has(run.claimed.id)]
-        for run in doubtful:
-            ends += self._tried([run])
-        ends += self._tried([run for run in begun if run not in doubtful])
+        together: list[Run] = []
+        for run in begun:
+            if self._refusals.has(run.claimed.id):
+                ends += self._tried([run])
+            else:
+                together.append(run)
+        ends += self._tried(together)
         return [self._singles.ended(end) for end in ends]
 
     def _tried(self, runs: Sequence[Run]) -> list[RunEnd]:
@@ -92,10 +94,10 @@ class Batches:
         except NotBegun:
             return [(run, Again(self._standing.clock.now() + FIRST_DELAY)) for run in runs]
         except Unanswered as error:
-            return self._unsettled(runs, error.__cause__ or error, ticks() - started)
+            return self._unsettled(runs, error.__cause__ or error)
         except BaseException as error:  # noqa: BLE001 - whatever a handler raises is an outcome
-            if isinstance(error, Exception) and is_refusal(error, using=self._using):
-                return self._unsettled(runs, error, ticks() - started)
+            if self._would_come_again(error):
+                return self._unsettled(runs, error)
             logs.batch_failed(runs[0].task, len(runs), error)
             return self._halves(runs)
         return self._told(endings, ticks() - started)
@@ -150,8 +152,20 @@ class Batches:
         middle = len(runs) // 2
         return self._tried(runs[:middle]) + self._tried(runs[middle:])
 
-    def _unsettled(
-        self, runs: Sequence[Run], error: BaseException, duration: float
-    ) -> list[RunEnd]:
-        """The database has refused the batch, or has not answered: each later, and by itself."""
-        return [self._singles.unsettled(run, error, duration) for run in runs]
+    def _would_come_again(self, error: BaseException) -> bool:
+        """Tell if halves would likely fail in the same way, and take as long to do so.
+
+        A database that is down, or the timeout of the whole call: 500 tasks that each wait for it
+        would be a thousand calls of one thread.
+        """
+        if isinstance(error, TimeoutError):
+            return True
+        return isinstance(error, Exception) and is_refusal(error, using=self._using)
+
+    def _unsettled(self, runs: Sequence[Run], error: BaseException) -> list[RunEnd]:
+        """Each comes again later, by itself, and is charged nothing for this."""
+        drop_connections()
+        logs.batch_not_settled(runs[0].task, len(runs), error)
+        now = self._standing.clock.now()
+        delays = [delay_after(self._refusals.note(run.claimed.id)) for run in runs]
+        return [(run, Unsettled(Again(now + delay))) for run, delay in zip(runs, delays)]

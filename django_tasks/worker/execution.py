@@ -186,7 +186,7 @@ class Runner:
                 logs.died_after_its_end(run.task, death)
                 return run, Settled()
         except Error as error:
-            return self.unsettled(run, error, duration)
+            return self._unsettled(run, error, duration)
         run, outcome = self._endings.failed(run, death, duration)
         if isinstance(outcome, Retry):
             outcome = replace(outcome, is_suspect=True)
@@ -210,7 +210,7 @@ class Runner:
             # and would refuse, a thousand times a second.
             return run, Again(self._standing.clock.now() + FIRST_DELAY)
         except Unanswered as error:
-            return self.unsettled(run, error.__cause__ or error, ticks() - started)
+            return self._unsettled(run, error.__cause__ or error, ticks() - started)
         except BaseException as error:  # noqa: BLE001 - whatever a handler raises is an outcome
             return self._endings.failed(run, error, ticks() - started)
         self._endings.warn_if_slow(run, ticks() - started)
@@ -227,7 +227,7 @@ class Runner:
     def _write(self, end: RunEnd) -> None:
         finish_inside([self.ended(end)], self._standing.clock.now(), using=self._using)
 
-    def unsettled(self, run: Run, error: BaseException, duration: float) -> RunEnd:
+    def _unsettled(self, run: Run, error: BaseException, duration: float) -> RunEnd:
         """The database has refused the end, or has not answered: again, and later each time.
 
         A refusal that is for good, such as a quota, is a failed attempt once it has come often.

@@ -13,7 +13,7 @@ MOST_REFUSALS = 10
 class Refusals:
     """Counts of refusals in a row, by row. For all threads."""
 
-    CAPACITY = 1000
+    CAPACITY = 10_000
 
     def __init__(self) -> None:
         self._lock = Lock()

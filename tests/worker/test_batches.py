@@ -1,5 +1,6 @@
 """Runs of several tasks by one call of ``handle_batch``."""
 
+import asyncio
 from collections.abc import Callable, Sequence
 from datetime import datetime, timedelta, timezone
 from typing import Any
@@ -16,6 +17,7 @@ from django_tasks.store.finish import finish
 from django_tasks.values.claimed import Claimed
 from django_tasks.values.outcomes import Done, Fail, GiveBack, Lost, Reschedule, Settled
 from django_tasks.values.status import Status
+from django_tasks.worker.coroutines import EventLoop
 from django_tasks.worker.membership import Membership
 from tests.factories import a_task, table
 from tests.worker.parts import (
@@ -41,7 +43,8 @@ class Job:
     def __init__(self, handlers: Any, work: Callable[[list[Any]], Any], **attributes: Any) -> None:
         self.calls: list[list[str]] = []
         self.membership: Membership = joined()
-        self.runner = runner(self.membership).runner
+        self.loop = EventLoop()
+        self.runner = runner(self.membership, self.loop).runner
 
         def handle_batch(handler: TaskHandler, tasks: list[Any]) -> Any:
             self.calls.append([task.biz_num for task in tasks])
@@ -232,6 +235,23 @@ def test_a_refusal_of_the_database_is_nobodys_fault_and_each_comes_later_alone(
     job.run()
     assert job.calls == [["0", "1", "2"], ["0"], ["1"], ["2"]]
     assert left() == []
+
+
+def test_a_call_that_takes_too_long_is_not_repeated_in_halves(handlers: Any) -> None:
+    some(3)
+
+    async def work(tasks: list[Any]) -> None:
+        if len(tasks) > 1:
+            await asyncio.Event().wait()
+
+    job = Job(handlers, work, timeout=0.05)
+    job.run()
+    assert left() == ["0", "1", "2"]
+    table().update(when=ahead(-1))
+    job.run()
+    assert job.calls == [["0", "1", "2"], ["0"], ["1"], ["2"]]
+    assert left() == []
+    job.loop.close()
 
 
 def test_without_its_lease_nothing_of_a_batch_starts(handlers: Any) -> None:
