@@ -168,4 +168,6 @@ class Batches:
         logs.batch_not_settled(runs[0].task, len(runs), error)
         now = self._standing.clock.now()
         delays = [delay_after(self._refusals.note(run.claimed.id)) for run in runs]
-        return [(run, Unsettled(Again(now + delay))) for run, delay in zip(runs, delays)]
+        return [
+            (run, Unsettled(Again(now + delay))) for run, delay in zip(runs, delays, strict=True)
+        ]
