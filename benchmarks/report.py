@@ -77,6 +77,13 @@ TEXTS = {
         "The drain once more, as it is by default (the history keeps problems, and these tasks have"
         " none) and with a line for every run.",
     ),
+    "work": (
+        "Useful work",
+        "Each task cancels an order by one UPDATE: by itself in autocommit, by itself and"
+        " ``atomic``, or 500 of them by one call, ``atomic`` as well. The floor in batches is one"
+        " connection with two transactions for 500 tasks; one by one it is eight connections with"
+        " a transaction for each task.",
+    ),
     "claim": (
         "Claim time against table size",
         "The statements of a claim in a real worker, median. Flat is what is wanted.",

@@ -36,7 +36,7 @@ NEIGHBOURS = CHECKOUT / ".venv-benchmark-neighbours"
 PATIENCE_SECONDS = 7200
 
 # Where a slow contender gets fewer tasks; everything else goes by time.
-PACED = ("drain", "enqueue", "processes", "history")
+PACED = ("drain", "enqueue", "processes", "history", "work")
 
 
 class Turn(NamedTuple):

@@ -14,4 +14,5 @@ INSTALLED_APPS = ["django_tasks"]
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 USE_TZ = True
 
-TASK_HANDLERS = [f"benchmarks.handlers.{name}" for name in ("Noop", "Query", "Nap")]
+HANDLERS = ("Noop", "Plain", "Atomic", "Batch", "Query", "Nap")
+TASK_HANDLERS = [f"benchmarks.handlers.{name}" for name in HANDLERS]

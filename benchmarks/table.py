@@ -37,6 +37,7 @@ COLUMNS: dict[str, tuple[Column, ...]] = {
         Column("cpu_seconds", "CPU seconds a minute", up=False),
     ),
     "history": (_RATE, Column("cpu_us", "CPU a task, µs", up=False)),
+    "work": (_RATE, Column("cpu_us", "CPU a task, µs", up=False)),
     "processes": (_RATE,),
     "waste": (Column("wasted", "wasted share of what was read", up=False), _RATE),
     "handlers": (_RATE,),
@@ -63,7 +64,13 @@ TITLES = {
 }
 
 # Whom the others are compared with, and how that is written.
-PEERS = {"floor": "of the floor", "seed": "of the seed design", "alone": "of threads alone"}
+PEERS = {
+    "floor-batch": "of the floor in batches",
+    "floor-single": "of the floor one by one",
+    "floor": "of the floor",
+    "seed": "of the seed design",
+    "alone": "of threads alone",
+}
 
 
 class Who(NamedTuple):

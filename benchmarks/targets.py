@@ -66,6 +66,13 @@ def _against(measure: str, column: str, other: str) -> Reading:
     return read
 
 
+def _of_floor(ours: str, floor: str) -> Reading:
+    """The share of useful work in the rate of its floor, both in one process."""
+    return lambda results, database: results.share(
+        "work", Who(database, ours), Who(database, floor), "rate"
+    )
+
+
 def _growth(facts: str, least: str, most: str) -> Reading:
     """How many times as long a claim takes as in the small case."""
 
@@ -155,6 +162,24 @@ TARGETS = (
         "drain under a held snapshot, rate of the last quarter / of the first",
         _plain("held", "end_to_start"),
         {"mariadb": 0.8, "postgresql": 0.8},
+        up=True,
+    ),
+    Target(
+        "exactly-once batches, share of the floor in batches",
+        _of_floor("ours-batch", "floor-batch"),
+        {"sqlite": 0.4, "mariadb": 0.6, "postgresql": 0.6},
+        up=True,
+    ),
+    Target(
+        "atomic one by one, share of the floor one by one",
+        _of_floor("ours-atomic", "floor-single"),
+        _all(0.6),
+        up=True,
+    ),
+    Target(
+        "plain one by one, share of the floor one by one",
+        _of_floor("ours-plain", "floor-single"),
+        _all(0.6),
         up=True,
     ),
     Target("wasted share, 4 processes", _wasted, {"mariadb": 0.1}),

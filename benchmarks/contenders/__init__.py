@@ -25,6 +25,11 @@ def _neighbour(module: str, databases: tuple[str, ...], pace: float = 1.0, *besi
 CATALOGUE: dict[str, Entry] = {
     "ours": Entry("ours", SERVED, (*ANYBODY, *OWN)),
     "ours-history": Entry("ours_history", SERVED, ("history",)),
+    "ours-plain": Entry("ours_plain", SERVED, ("work",), pace=0.2),
+    "ours-atomic": Entry("ours_atomic", SERVED, ("work",), pace=0.2),
+    "ours-batch": Entry("ours_batch", SERVED, ("work",)),
+    "floor-single": Entry("floor_single", SERVED, ("work",), pace=0.2),
+    "floor-batch": Entry("floor_work", SERVED, ("work",)),
     "floor": Entry("floor", SERVED, ("drain", "enqueue", "processes", "long", "held")),
     "seed": Entry("seed", SERVED, ANYBODY, pace=0.05),
     "django-tasks-db": _neighbour("django_tasks_db", SERVED, 0.05),

@@ -19,6 +19,7 @@ MEASURES: dict[str, Callable[[Stage], dict[str, Any]]] = {
     "pickup": pickup,
     "idle": idle,
     "history": drain,
+    "work": drain,
     "claim": claim_time,
     "processes": drain,
     "waste": waste,

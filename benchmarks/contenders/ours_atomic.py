@@ -1,0 +1,5 @@
+"""django_tasks with tasks that cancel an order each: see ``ours_work``."""
+
+from benchmarks.contenders.ours_work import Atomic
+
+CONTENDER = Atomic
