@@ -50,6 +50,9 @@ def main() -> int:
             if monotonic() - started >= options.hours * 3600:
                 break
     say(f"\nSeed {seed}, {monotonic() - started:.0f} s, {table.versions()}\n\n{table.text()}")
+    # A continuous integration shows the last lines of a log first.
+    for line in table.broken(options.show):
+        say(line)
     if options.rst:
         options.rst.write_text(table.page(seed, _size(options)), encoding="utf-8")
     return int(table.is_broken or (options.demand and options.site != wanted))
@@ -122,8 +125,7 @@ def _play(
     except Exception as error:
         verdict = Verdict(accusations=[Accusation("not played", f"{error!r}")])
     row = Row(site.name, scenario.name, verdict, site.name not in scenario.unpromised, there)
-    texts = [f"  {what}: {text}" for what, text in verdict.accusations[: options.show]]
-    say("\n".join([f"{row} ({monotonic() - started:.0f} s)", *texts]))
+    say("\n".join([f"{row} ({monotonic() - started:.0f} s)", *row.accusations(options.show)]))
     if not options.keep:
         shutil.rmtree(place)
     return row

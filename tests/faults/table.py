@@ -155,6 +155,15 @@ class Row(NamedTuple):
             _percentiles(verdict.lateness, 0.5, 0.99, 1.0),
         ]
 
+    @property
+    def is_broken(self) -> bool:
+        """Tell if a zero that was promised is not one."""
+        return self.promised and bool(self.verdict.accusations)
+
+    def accusations(self, number: int) -> list[str]:
+        """The first promises that were broken, with the facts that show it."""
+        return [f"  {what}: {text}" for what, text in self.verdict.accusations[:number]]
+
     def __str__(self) -> str:
         site, fault, *numbers = self.cells()
         named = zip(HEADS[2:], numbers, strict=True)
@@ -179,7 +188,16 @@ class Table:
     @property
     def is_broken(self) -> bool:
         """Tell if a zero that was promised is not one."""
-        return any(row.promised and row.verdict.accusations for row in self._rows.values())
+        return any(row.is_broken for row in self._rows.values())
+
+    def broken(self, number: int) -> list[str]:
+        """Each row that is broken, with its first accusations."""
+        return [
+            line
+            for row in self._sorted()
+            if row.is_broken
+            for line in (str(row), *row.accusations(number))
+        ]
 
     def versions(self) -> str:
         servers = [f"{title} {version}" for title, version in self._versions.items()]

@@ -185,7 +185,7 @@ def test_a_session_of_a_worker_may_be_idle(elsewhere: Elsewhere) -> None:
 def test_the_session_that_listens_may_be_idle(elsewhere: Elsewhere) -> None:
     heard = Event()
     listener = postgres.Listener("default", lambda lot: True)
-    listening = elsewhere(listener.listen, heard.set)
+    listening = elsewhere(listener.listen, lambda overdue: heard.set())
     try:
         assert heard.wait(DEADLINE)
         never(listening.done, "its session was ended", seconds=1)

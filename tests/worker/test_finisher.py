@@ -591,7 +591,7 @@ def test_a_database_that_comes_and_goes_with_a_strange_error_fails_nobody(
 
 @pytest.mark.parametrize("error", [IntegrityError("t_task_run_pkey"), Strange("no privilege")])
 def test_a_line_that_the_history_does_not_take_fails_no_run(
-    monkeypatch: pytest.MonkeyPatch, error: Exception
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, error: Exception
 ) -> None:
     def refuse(ended: Sequence[Ended], *args: Any, **kwargs: Any) -> Any:
         if any(end.line for end in ended):
@@ -608,6 +608,7 @@ def test_a_line_that_the_history_does_not_take_fails_no_run(
     assert finisher.is_empty()
     assert [status(number) for number in range(8)] == [None] * 8
     assert finisher.counters == {"done": 8}
+    assert f"{type(error).__name__}: {error}" in caplog.text
 
 
 def test_an_end_that_had_to_be_failed_is_in_the_history_as_failed(
