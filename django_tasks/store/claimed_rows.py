@@ -6,7 +6,7 @@ from typing import NamedTuple
 from django_tasks.store.bounds import bounded_transaction
 from django_tasks.store.dialects import Dialect, dialect_of, placeholders
 from django_tasks.store.ownership import Fence
-from django_tasks.store.statuses import OWNED_SQL
+from django_tasks.store.statuses import OWNED_SQL, STATUS_OF_FOUND
 from django_tasks.values.claimed import Claimed
 from django_tasks.values.status import Status
 
@@ -72,7 +72,7 @@ def owned(dialect: Dialect, claims: Sequence[Claimed]) -> list[Owned]:
     ids = sorted(claim.id for claim in claims)
     template = (
         "SELECT id, version, claimed_by, status, claim_time FROM {task}"
-        f" WHERE id IN ({placeholders(len(ids))}) AND status IN {OWNED_SQL}"
+        f" WHERE id IN ({placeholders(len(ids))}) AND {STATUS_OF_FOUND} IN {OWNED_SQL}"
         f" ORDER BY id{dialect.lock}"
     )
     return [

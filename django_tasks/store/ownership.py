@@ -10,7 +10,7 @@ from typing import Any, NamedTuple, Protocol, TypeVar
 
 from django_tasks.store.batches import batches
 from django_tasks.store.dialects import Dialect, flatten, placeholders
-from django_tasks.store.statuses import CANCELLING_SQL, FINISHABLE_SQL
+from django_tasks.store.statuses import CANCELLING_SQL, FINISHABLE_SQL, STATUS_OF_FOUND
 from django_tasks.values.status import Status
 
 
@@ -134,9 +134,8 @@ def _removed_returning(
     dialect: Dialect, fences: Sequence[tuple[int, int, int]], statuses: str
 ) -> set[int]:
     condition, params = dialect.among(sorted(fences), "version", "claimed_by")
-    # The plus keeps PostgreSQL's planner on the ids: by status it would walk the dead entries of
-    # all that was owned before.
-    template = f"DELETE FROM {{task}} WHERE {condition} AND +status IN {statuses} RETURNING id"
+    condition += f" AND {STATUS_OF_FOUND} IN {statuses}"
+    template = f"DELETE FROM {{task}} WHERE {condition} RETURNING id"
     return {row[0] for row in dialect.fetch(template, params)}
 
 
@@ -158,7 +157,7 @@ UPDATE {{task}} AS t SET
     status = {_NEW_STATUS}, version = t.version + 1, claimed_by = NULL, claim_time = NULL,
     update_time = %s
 FROM n WHERE t.id = n.task_id AND t.version = n.task_version AND t.claimed_by = n.owner
-    AND t.status IN {FINISHABLE_SQL}
+    AND t.{STATUS_OF_FOUND} IN {FINISHABLE_SQL}
 RETURNING id"""
     return template, [*_values(dialect, rows), dialect.to_column(now)]
 
@@ -180,7 +179,7 @@ SET t.{{when}} = COALESCE(n.new_when, t.{{when}}),
     t.attempts = n.new_attempts, t.rescues = n.new_rescues, t.last_error = n.new_error,
     t.status = {_NEW_STATUS}, t.version = t.version + 1, t.claimed_by = NULL,
     t.claim_time = NULL, t.update_time = %s
-WHERE t.status IN {FINISHABLE_SQL}"""
+WHERE t.{STATUS_OF_FOUND} IN {FINISHABLE_SQL}"""
     return template, [*_values(dialect, rows), dialect.to_column(now)]
 
 
@@ -206,7 +205,7 @@ def _locked(dialect: Dialect, fences: Sequence[tuple[int, int, int]], statuses: 
     ids = sorted(fence[0] for fence in fences)
     template = (
         f"SELECT id, version, claimed_by FROM {{task}} WHERE id IN ({placeholders(len(ids))})"
-        f" AND status IN {statuses} ORDER BY id{dialect.lock}"
+        f" AND {STATUS_OF_FOUND} IN {statuses} ORDER BY id{dialect.lock}"
     )
     found = set(dialect.fetch(template, ids))
     return {fence[0] for fence in fences if fence in found}

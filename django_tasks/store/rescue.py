@@ -16,7 +16,7 @@ from django_tasks.store.claim import owned_ids
 from django_tasks.store.dialects import Dialect, dialect_of, flatten, placeholders
 from django_tasks.store.lanes import SUSPICIOUS_RESCUES
 from django_tasks.store.ownership import Fence, HandOver, give_up, unchanged
-from django_tasks.store.statuses import OWNED_SQL
+from django_tasks.store.statuses import OWNED_SQL, STATUS_OF_FOUND
 from django_tasks.store.transactions import write_transaction
 from django_tasks.values.runs import Line
 
@@ -143,16 +143,16 @@ def _owned_by(dialect: Dialect, owners: Sequence[int], condition: str = "") -> l
     Found by a plain read and locked by id: MariaDB would lock, and wait for, every row that a
     locking search passes on its way.
     """
-    owned = f"status IN {OWNED_SQL} AND claimed_by IN ({placeholders(len(owners))})"
-    find = f"SELECT id FROM {{task}} WHERE {owned} ORDER BY id LIMIT {ROWS_AT_ONCE}"
+    owned = f"IN {OWNED_SQL} AND claimed_by IN ({placeholders(len(owners))})"
+    find = f"SELECT id FROM {{task}} WHERE status {owned} ORDER BY id LIMIT {ROWS_AT_ONCE}"
     ids = flatten(dialect.fetch(find, list(owners)))
     if not ids:
         return []
     lock = (
         "SELECT id, version, claimed_by, status, attempts, rescues, last_error, biz_code, biz_num,"
         f" schedule, {{when}}, COALESCE(claim_time, {{when}}) FROM {{task}} AS t"
-        f" WHERE id IN ({placeholders(len(ids))}) AND {owned}{condition} ORDER BY id"
-        f"{dialect.lock_free_rows}"
+        f" WHERE id IN ({placeholders(len(ids))}) AND {STATUS_OF_FOUND} {owned}{condition}"
+        f" ORDER BY id{dialect.lock_free_rows}"
     )
     return [
         Orphan(*facts, *map(dialect.from_column, (when, claim_time)))
