@@ -72,21 +72,7 @@ def finish(
         if careful:
             locked = _locked_ids(dialect, [end.claimed.id for end in ended])
             ended = [end for end in ended if end.claimed.id not in locked]
-        done, rows = [], []
-        for claimed, outcome, _, _ in ended:
-            if type(outcome) is Done:
-                done.append(_fence_of(claimed))
-            else:
-                rows.append(_hand_over_of(claimed, outcome))
-        matched = remove(dialect, done) | hand_over(dialect, rows, now)
-        missed: list[Claimed] = []
-        if len(matched) < len(ended):
-            missed = [end.claimed for end in ended if end.claimed.id not in matched]
-        handed_over = hand_over_moved(dialect, missed, now)
-        lost = {claimed.id for claimed in missed} - handed_over
-        lines = [end.line for end in ended if end.line and end.claimed.id not in lost]
-        runs.write(dialect, lines)
-        return FinishResult(handed_over, lost, locked)
+        return _finish(dialect, ended, now)._replace(locked=locked)
 
 
 def finish_inside(ends: Sequence[Ended], now: datetime, *, using: str) -> set[int]:
@@ -96,11 +82,31 @@ def finish_inside(ends: Sequence[Ended], now: datetime, *, using: str) -> set[in
     instead: the effects of a run stand either way. Raises ClaimLost, for the caller to roll back,
     when a row is no longer ours: then somebody else runs the task.
     """
-    result = finish(ends, now, using=using)
+    # No savepoint, which is two round trips for each run: an error rolls back the handler, too.
+    result = _finish(dialect_of(using), ends, now)
     if result.lost:
         lost = ", ".join(str(end.claimed) for end in ends if end.claimed.id in result.lost)
         raise ClaimLost(f"{lost} was taken over while it ran", result.lost)
     return result.handed_over
+
+
+def _finish(dialect: Dialect, ended: Sequence[Ended], now: datetime) -> FinishResult:
+    """Write ends; must run inside a transaction."""
+    done, rows = [], []
+    for claimed, outcome, _, _ in ended:
+        if type(outcome) is Done:
+            done.append(_fence_of(claimed))
+        else:
+            rows.append(_hand_over_of(claimed, outcome))
+    matched = remove(dialect, done) | hand_over(dialect, rows, now)
+    missed: list[Claimed] = []
+    if len(matched) < len(ended):
+        missed = [end.claimed for end in ended if end.claimed.id not in matched]
+    handed_over = hand_over_moved(dialect, missed, now)
+    lost = {claimed.id for claimed in missed} - handed_over
+    lines = [end.line for end in ended if end.line and end.claimed.id not in lost]
+    runs.write(dialect, lines)
+    return FinishResult(handed_over, lost, set())
 
 
 def hand_over_moved(dialect: Dialect, claims: Sequence[Claimed], now: datetime) -> set[int]:

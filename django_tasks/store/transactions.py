@@ -2,7 +2,7 @@
 
 import functools
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from random import uniform
 from time import sleep
 from typing import Any, ParamSpec, TypeVar
@@ -26,17 +26,42 @@ def write_transaction(using: str) -> Iterator[None]:
     """
     connection: Any = connections[using]
     connection.ensure_connection()  # which reads the mode from the settings
-    deferred = connection.vendor == "sqlite" and connection.transaction_mode != "IMMEDIATE"
-    if not deferred or connection.in_atomic_block:
-        with transaction.atomic(using=using):
-            yield
-        return
-    mode, connection.transaction_mode = connection.transaction_mode, "IMMEDIATE"
+    with _beginning(connection), transaction.atomic(using=using):
+        yield
+
+
+def _beginning(connection: Any) -> AbstractContextManager[None]:
+    """The way in which a transaction of this connection is to begin."""
+    if connection.in_atomic_block:
+        return nullcontext()
+    if connection.vendor == "sqlite" and connection.transaction_mode != "IMMEDIATE":
+        return _set(connection, "transaction_mode", "IMMEDIATE")
+    if connection.vendor == "mysql":
+        # Django would send "SET autocommit" before and after: one round trip more. This is the hook
+        # by which it begins a transaction on SQLite.
+        return _set(
+            connection, "_start_transaction_under_autocommit", functools.partial(_begin, connection)
+        )
+    return nullcontext()
+
+
+@contextmanager
+def _set(connection: Any, name: str, value: Any) -> Iterator[None]:
+    """Give the connection an attribute, and restore what was there."""
+    before = vars(connection).get(name)
+    setattr(connection, name, value)
     try:
-        with transaction.atomic(using=using):
-            yield
+        yield
     finally:
-        connection.transaction_mode = mode
+        if before is None:
+            delattr(connection, name)
+        else:
+            setattr(connection, name, before)
+
+
+def _begin(connection: Any) -> None:
+    with connection.cursor() as cursor:
+        cursor.execute("BEGIN")
 
 
 @contextmanager

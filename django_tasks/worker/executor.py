@@ -16,12 +16,11 @@ from contextlib import suppress
 from itertools import chain
 from typing import NamedTuple, Protocol
 
-from django.db import Error
 from django.db.backends.base.base import BaseDatabaseWrapper
 
 from django_tasks import logs
 from django_tasks.host.clocks import ticks
-from django_tasks.store.connection import close_connections, own_connections
+from django_tasks.store.connection import close_connections, own_connections, tidy
 from django_tasks.store.finish import Ended
 from django_tasks.values.claimed import Claimed
 from django_tasks.values.outcomes import GiveBack
@@ -237,7 +236,7 @@ class Executor:
             except BaseException:  # noqa: BLE001 - else the rows would be held for ever
                 logs.run_failed(item[0])
                 ended = self._crashed(item)
-            _tidy(own)
+            tidy(own, is_busy=bool(self._buffer))
             # In this order: a claim that is in neither place would look lost.
             self._ended.append(ended)
             self._running[place] = None
@@ -277,14 +276,3 @@ class Executor:
 
 def _fences(claims: Iterable[Claimed]) -> Iterable[tuple[int, ...]]:
     return (claimed[:2] for claimed in claims)
-
-
-def _tidy(connections: Sequence[BaseDatabaseWrapper]) -> None:
-    """Close what is broken or too old, as Django does between two requests."""
-    try:
-        for connection in connections:
-            connection.close_if_unusable_or_obsolete()
-    except Error:
-        # A driver may complain when a broken connection is closed. It is closed all the same; the
-        # thread must not end over it, nor the end of the run be lost.
-        return
