@@ -89,20 +89,18 @@ def tidy(connections: Sequence[BaseDatabaseWrapper], *, is_busy: bool) -> None:
     """
     try:
         for connection in connections:
-            if is_busy and connection.close_at is not None:
-                _close_unless_young(connection)
-            else:
-                connection.close_if_unusable_or_obsolete()
+            _tidy_one(connection, BUSY_SECONDS if is_busy else 0.0)
     except Error:
         # A driver may complain when a broken connection is closed. It is closed all the same; the
         # thread must not end over it, nor the end of the run be lost.
         return
 
 
-def _close_unless_young(connection: BaseDatabaseWrapper) -> None:
-    """Close a connection that is broken, or obsolete for ``BUSY_SECONDS``."""
+def _tidy_one(connection: BaseDatabaseWrapper, grace: float) -> None:
+    """Close a connection that is broken, or has been too old for ``grace`` seconds."""
     close_at = connection.close_at
-    connection.close_at = close_at + BUSY_SECONDS
+    if close_at is not None:
+        connection.close_at = close_at + grace
     try:
         connection.close_if_unusable_or_obsolete()
     finally:

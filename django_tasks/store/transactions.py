@@ -48,15 +48,15 @@ def _beginning(connection: Any) -> AbstractContextManager[None]:
 @contextmanager
 def _set(connection: Any, name: str, value: Any) -> Iterator[None]:
     """Give the connection an attribute, and restore what was there."""
-    before = vars(connection).get(name)
+    had, before = name in vars(connection), vars(connection).get(name)
     setattr(connection, name, value)
     try:
         yield
     finally:
-        if before is None:
-            delattr(connection, name)
-        else:
+        if had:
             setattr(connection, name, before)
+        else:
+            delattr(connection, name)
 
 
 def _begin(connection: Any) -> None:

@@ -52,6 +52,8 @@ class Run:
 class Untidy:
     """A connection that ends its thread when it is looked at, once."""
 
+    close_at = None
+
     def __init__(self) -> None:
         self.raises = True
 

@@ -5,7 +5,8 @@ from typing import Any
 import pytest
 from django.db import connection
 
-from django_tasks.store.connection import _own_settings
+from django_tasks.host.clocks import ticks
+from django_tasks.store.connection import BUSY_SECONDS, _own_settings, tidy
 from django_tasks.store.dialects import Bounds
 from django_tasks.store.dialects.sqlite import SQLite
 
@@ -57,3 +58,35 @@ def test_a_session_of_sqlite_waits_for_its_turn_as_long_as_the_bound_says(
     monkeypatch.setattr(dialect, "fetch", sent.append)
     dialect.bound(BOUNDS)
     assert sent == ["PRAGMA busy_timeout = 5500"]
+
+
+class Kept:
+    """A connection as Django keeps it between requests: closed if it is older than ``close_at``."""
+
+    def __init__(self, close_at: float | None) -> None:
+        self.close_at = close_at
+        self.is_open = True
+
+    def close_if_unusable_or_obsolete(self) -> None:
+        if self.close_at is not None and ticks() >= self.close_at:
+            self.is_open = False
+
+
+@pytest.mark.parametrize(
+    ("age", "is_busy", "stays"),
+    [
+        (0.0, False, False),
+        (0.0, True, True),
+        (BUSY_SECONDS, True, False),
+        (None, True, True),
+        (None, False, True),
+        (-60.0, False, True),
+    ],
+)
+def test_a_busy_thread_keeps_its_connection_a_second_longer(
+    age: float | None, is_busy: bool, stays: bool
+) -> None:
+    close_at = None if age is None else ticks() - age
+    kept: Any = Kept(close_at)
+    tidy([kept], is_busy=is_busy)
+    assert (kept.is_open, kept.close_at) == (stays, close_at)

@@ -213,3 +213,33 @@ def test_inside_a_callers_transaction_it_is_a_part_of_it():
     with pytest.raises(ZeroDivisionError), transaction.atomic():
         run()
     assert not there_is("mine")
+
+
+@pytest.mark.django_db(transaction=True)
+def test_no_statement_beside_begin_starts_a_transaction(monkeypatch):
+    """PostgreSQL's driver sends BEGIN by itself when autocommit is off; MariaDB's does not."""
+    modes: list[bool] = []
+    own: Any = connections["default"]
+    to_set = own._set_autocommit
+
+    def note(on: bool) -> None:
+        modes.append(on)
+        to_set(on)
+
+    monkeypatch.setattr(own, "_set_autocommit", note)
+    with CaptureQueriesContext(connection) as queries:
+        write()
+    begin, commit = (query["sql"] for query in queries)
+    assert begin.startswith("BEGIN")
+    assert commit == "COMMIT"
+    assert (False in modes) == (connection.vendor == "postgresql")
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_transaction_leaves_the_connection_as_it_was():
+    before = dict(vars(connections["default"]))
+    with pytest.raises(ZeroDivisionError), write_transaction("default"):
+        raise ZeroDivisionError
+    after = vars(connections["default"])
+    assert before.keys() == after.keys()
+    assert after["autocommit"]

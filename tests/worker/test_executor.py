@@ -129,6 +129,8 @@ def test_a_connection_that_complains_about_being_closed_costs_no_thread_and_no_e
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     class Broken:
+        close_at = None
+
         def close_if_unusable_or_obsolete(self) -> None:
             raise OperationalError("gone away")
 
