@@ -10,6 +10,7 @@ from threading import Event
 from django.db import Error
 
 from django_tasks import logs, signals
+from django_tasks.clock import Tick
 from django_tasks.exceptions import ClaimLost, TaskException
 from django_tasks.handlers.base import TaskHandler, history_of
 from django_tasks.handlers.recurrence import UnknownTrigger, allowance_of
@@ -74,7 +75,8 @@ class Runner:
         # One statement has claimed all of them, so they share their moment and their worker.
         if handler is None or not self._is_due(item[0]) or not self.may_start(item[0]):
             return [Ended(claimed, GiveBack()) for claimed in item]
-        return self._batches.run([self._begun(claimed, handler) for claimed in item])
+        started = self._standing.clock.tick()
+        return self._batches.run([self._begun(claimed, handler, started) for claimed in item])
 
     def _run_claim(self, claimed: Claimed) -> Ended:
         handler = handler_for(claimed.biz_code)
@@ -89,7 +91,7 @@ class Runner:
 
     def run(self, claimed: Claimed, handler: TaskHandler) -> Ended:
         """Run a claim here."""
-        run = self._begun(claimed, handler)
+        run = self._begun(claimed, handler, self._standing.clock.tick())
         try:
             start = self.start_of(run)
             end = self._run(start) if isinstance(start, Run) else start
@@ -117,8 +119,7 @@ class Runner:
         line = line_since_claim(claimed, outcome, now, worker=worker)
         return Ended(claimed, outcome, line=line)
 
-    def _begun(self, claimed: Claimed, handler: TaskHandler) -> Run:
-        started = self._standing.clock.tick()
+    def _begun(self, claimed: Claimed, handler: TaskHandler, started: Tick) -> Run:
         task = RunningTask(claimed, self._using, started, is_cancelled)
         return Run(claimed, handler, task, started, self._using)
 
@@ -159,7 +160,8 @@ class Runner:
 
     def _run_apart(self, claimed: Claimed, handler: TaskHandler) -> Ended | None:
         """Run a suspect in a process of its own; None where there can be none."""
-        worker, run = self._standing, self._begun(claimed, handler)
+        worker = self._standing
+        run = self._begun(claimed, handler, worker.clock.tick())
         may_start = partial(self.may_start, claimed)
         try:
             return run_apart(claimed, worker.worker_id, worker.name, may_start, using=self._using)
