@@ -96,8 +96,7 @@ class Runner:
             start = self.start_of(run)
             end = self._run(start) if isinstance(start, Run) else start
         except BaseException as error:  # noqa: BLE001 - a defect of ours must not end the thread
-            logs.run_failed(claimed)
-            end = run, self._after_defect(claimed, error_text(error))
+            end = self._defect(run, error)
         return self.ended(end)
 
     def start_of(self, run: Run) -> Run | RunEnd:
@@ -111,6 +110,8 @@ class Runner:
         except UnknownTrigger:
             logs.unknown_trigger(run.claimed)
             return run, Again(self._standing.clock.now() + AFTER_DEFECT)
+        except Exception as error:  # noqa: BLE001 - one task's defect is not the batch's
+            return self._defect(run, error)
 
     def crashed(self, claimed: Claimed) -> Ended:
         """The end of a run that let an exception through, or whose thread has died."""
@@ -122,6 +123,11 @@ class Runner:
     def _begun(self, claimed: Claimed, handler: TaskHandler, started: Tick) -> Run:
         task = RunningTask(claimed, self._using, started, is_cancelled)
         return Run(claimed, handler, task, started, self._using)
+
+    def _defect(self, run: Run, error: BaseException) -> RunEnd:
+        """The end of a run that something of ours has stopped."""
+        logs.run_failed(run.claimed)
+        return run, self._after_defect(run.claimed, error_text(error))
 
     def _after_defect(self, claimed: Claimed, text: str) -> Retry | Fail:
         if claimed.attempts + 1 >= allowance_of(claimed).max_attempts:

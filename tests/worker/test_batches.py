@@ -11,14 +11,17 @@ from django.db import OperationalError
 from django_tasks import signals
 from django_tasks.client.adding import add_task
 from django_tasks.client.control import cancel_task, pause_task
+from django_tasks.clock import Clock
 from django_tasks.handlers.base import Stop, TaskHandler, task_handler
 from django_tasks.models import Task
 from django_tasks.store.finish import finish
 from django_tasks.values.claimed import Claimed
-from django_tasks.values.outcomes import Done, Fail, GiveBack, Lost, Reschedule, Settled
+from django_tasks.values.outcomes import Done, Fail, GiveBack, Lost, Reschedule, Retry, Settled
 from django_tasks.values.status import Status
+from django_tasks.worker import execution, misfires
 from django_tasks.worker.coroutines import EventLoop
 from django_tasks.worker.membership import Membership
+from django_tasks.worker.run import Run, RunEnd
 from tests.factories import a_task, table
 from tests.worker.parts import (
     CODE,
@@ -269,6 +272,25 @@ def test_what_comes_too_late_does_not_start_and_the_others_do(handlers: Any) -> 
     outcomes = job.run()
     assert job.calls == [["in time"]]
     assert isinstance(outcomes["late"], Fail)
+
+
+def test_a_defect_before_one_of_them_starts_is_its_own(
+    handlers: Any, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    some(3)
+    plain = misfires.in_time
+
+    def failing(run: Run, clock: Clock) -> Run | RunEnd:
+        if run.claimed.biz_num == "1":
+            raise ZeroDivisionError
+        return plain(run, clock)
+
+    monkeypatch.setattr(execution, "in_time", failing)
+    job = Job(handlers, leave)
+    outcomes = job.run()
+    assert isinstance(outcomes.pop("1"), Retry)
+    assert outcomes == {"0": Done(), "2": Done()}
+    assert f"The run of {CODE}/1 failed outside its handler" in caplog.text
 
 
 def test_a_batch_of_schedules_goes_on_as_each_of_them_says(handlers: Any) -> None:
