@@ -26,7 +26,7 @@ from tests.faults.verdicts import Accusation, Verdict
 # Slack for the times that two processes note around one event.
 JITTER = 0.005
 # Business of these is written with the end of the run, or by a statement of its own.
-ATOMIC = ("atomic", "atomic_again")
+ATOMIC = ("atomic", "atomic_again", "atomic_batch")
 EFFECTFUL = "effectful"
 # Its tasks have a schedule; it says Stop in the run with this number.
 BEAT = "beat"

@@ -24,14 +24,15 @@ class Trouble(Exception):
 
 
 class Journalling(TaskHandler):
-    """Writes the journal around ``work``, which subclasses define."""
+    """Writes the journal around its work, which subclasses define."""
 
     seconds = 0.001
     # So many that nothing FAILs because its worker was killed again and again.
     max_attempts = 1000
     backoff = 0.05
 
-    def handle(self, task: RunningTask) -> Any:
+    def note_start(self, task: RunningTask) -> str:
+        """Journal the start of a run; returns its name."""
         run = journal.unique()
         journal.write(
             "start",
@@ -48,13 +49,7 @@ class Journalling(TaskHandler):
             scheduled=task.scheduled_time.timestamp(),
             atomic=self.atomic,
         )
-        try:
-            answer = self.work(task)
-        except BaseException as error:
-            journal.write("end", run=run, how=type(error).__name__)
-            raise
-        journal.write("end", run=run, how="done")
-        return answer
+        return run
 
     def on_failure(self, task: RunningTask, exc: BaseException) -> None:
         slowness.hook("on_failure")
@@ -62,18 +57,32 @@ class Journalling(TaskHandler):
     def on_stuck(self, task: RunningTask, seconds: float) -> None:
         slowness.hook("on_stuck")
 
-    def work(self, task: RunningTask) -> Any:
-        self.take_time(task)
-
     def take_time(self, task: RunningTask) -> None:
         _never.wait(task.biz_ext.get("seconds", random() * 2 * self.seconds))
 
 
-class Plain(Journalling):
+class Single(Journalling):
+    """Does its work for one task at a time."""
+
+    def handle(self, task: RunningTask) -> Any:
+        run = self.note_start(task)
+        try:
+            answer = self.work(task)
+        except BaseException as error:
+            note_end(run, error)
+            raise
+        note_end(run)
+        return answer
+
+    def work(self, task: RunningTask) -> Any:
+        self.take_time(task)
+
+
+class Plain(Single):
     biz_code = "plain"
 
 
-class Slow(Journalling):
+class Slow(Single):
     """Takes longer than it should, now and then, and may need other processes."""
 
     biz_code = "slow"
@@ -86,7 +95,7 @@ class Slow(Journalling):
             forks.compute(str(task))
 
 
-class Atomic(Journalling):
+class Atomic(Single):
     biz_code = "atomic"
     atomic = True
 
@@ -95,7 +104,7 @@ class Atomic(Journalling):
         self.take_time(task)
 
 
-class Effectful(Journalling):
+class Effectful(Single):
     """Its effect may happen twice, as documented; never less than once."""
 
     biz_code = "effectful"
@@ -105,7 +114,7 @@ class Effectful(Journalling):
         do_business(task)
 
 
-class Again(Journalling):
+class Again(Single):
     """Runs ``HOPS`` times more, each with a payload of its own making."""
 
     biz_code = "again"
@@ -115,7 +124,7 @@ class Again(Journalling):
         return next_hop(task)
 
 
-class Beat(Journalling):
+class Beat(Single):
     """As ``Again``, but its task has a schedule that says when: it is there until it says Stop."""
 
     biz_code = "beat"
@@ -133,7 +142,7 @@ class AtomicAgain(Atomic):
         return next_hop(task)
 
 
-class Flaky(Journalling):
+class Flaky(Single):
     """Fails at the first attempt, and is fine at the second."""
 
     biz_code = "flaky"
@@ -144,7 +153,7 @@ class Flaky(Journalling):
             raise Trouble("the first attempt always fails")
 
 
-class Brittle(Journalling):
+class Brittle(Single):
     """FAILED after one attempt; fine after a requeue, which makes the version an even one."""
 
     biz_code = "brittle"
@@ -154,6 +163,53 @@ class Brittle(Journalling):
         self.take_time(task)
         if task.version % 2:
             raise Trouble("claimed under an odd version")
+
+
+class Batched(Journalling):
+    """Answers for some of its tasks that they have failed, at the first attempt."""
+
+    biz_code = "batched"
+    batch = 50
+
+    def handle_batch(self, tasks: list[RunningTask]) -> dict[RunningTask, Trouble]:
+        runs = {task: self.note_start(task) for task in tasks}
+        try:
+            failed = self.work_on(tasks)
+        except BaseException as error:
+            for run in runs.values():
+                note_end(run, error)
+            raise
+        for task, run in runs.items():
+            note_end(run, failed.get(task))
+        return failed
+
+    def work_on(self, tasks: list[RunningTask]) -> dict[RunningTask, Trouble]:
+        self.take_time(tasks[0])
+        return {task: Trouble("at the first attempt") for task in tasks if is_unlucky(task)}
+
+
+class AtomicBatch(Batched):
+    """Raises for the sake of one of its tasks: all that it did for the others is rolled back."""
+
+    biz_code = "atomic_batch"
+    atomic = True
+
+    def work_on(self, tasks: list[RunningTask]) -> dict[RunningTask, Trouble]:
+        for task in tasks:
+            do_business(task)
+        self.take_time(tasks[0])
+        if any(map(is_unlucky, tasks)):
+            raise Trouble("at the first attempt of one of them")
+        return {}
+
+
+def is_unlucky(task: RunningTask) -> bool:
+    """Tell if this attempt is to fail: the first of every tenth task."""
+    return task.attempts == 0 and sum(task.biz_ext["nonce"].encode()) % 10 == 0
+
+
+def note_end(run: str, error: BaseException | None = None) -> None:
+    journal.write("end", run=run, how=type(error).__name__ if error else "done")
 
 
 def do_business(task: RunningTask) -> None:

@@ -38,6 +38,8 @@ _HANDLERS = (
     "Brittle",
     "Slow",
     "AtomicAgain",
+    "Batched",
+    "AtomicBatch",
 )
 # A worker of the release before does not know these codes.
 _UNKNOWN = os.environ.get("FAULTS_UNKNOWN", "").split(",")
