@@ -1,0 +1,9 @@
+"""The settings of the simulated cluster: those of the fault suite, on the simulated database."""
+
+from tests.faults.settings import *  # noqa: F403
+from tests.faults.settings import DJANGO_TASKS
+
+DATABASES = {
+    "default": {"ENGINE": "tests.explore.backend", "NAME": "simulated", "OPTIONS": {"timeout": 5}},
+}
+LEASE = DJANGO_TASKS["LEASE"]
