@@ -29,7 +29,7 @@ dst: ## schedules around every change of clocks of all zones, 2000 to 2037, in s
 	@exec $(VENV)/bin/python -m tests.schedules.daylight $(ARGS)
 
 explore: ## a cluster in a box: SEEDS=1000 schedules of ten workers in simulated time, ten minutes
-	@scripts/setup test
+	@scripts/setup lint
 	@exec $(VENV)/bin/python -m tests.explore --seeds $(SEEDS) $(ARGS)
 
 faults: ## faults against real servers on all databases and clusters, ten minutes (ARGS="--seed 7")

@@ -24,6 +24,8 @@ class Host:
         self.wall = 0.0
         self.is_dead = False
         self.frozen_until = 0.0
+        # How many times as long its statements take as those of others.
+        self.slowness = 1.0
         # Until when the network between this host and the database is cut.
         self.cut_until = 0.0
         # Whether faults may strike here at all.

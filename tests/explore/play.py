@@ -103,9 +103,9 @@ class Play:
         while stage.scheduler.now < self._turbulent and not choices.are_over:
             if choices.chance(0.4):
                 self._disasters.strike()
-            self._weather.is_stormy = True
+            self._weather.begin_storm(self._cluster.hosts)
             sleep(choices.scale(0.5, LEASE))
-            self._weather.is_stormy = False
+            self._weather.end_storm(self._cluster.hosts)
             sleep(choices.scale(1.0, LEASE))
 
     def _watch(self) -> None:
@@ -121,7 +121,7 @@ class Play:
         while stage.scheduler.now < self._turbulent and not stage.choices.are_over:
             sleep(1.0)
         self._turbulent = stage.scheduler.now
-        self._weather.is_stormy = False
+        self._weather.end_storm(self._cluster.hosts)
         deadline = stage.scheduler.now + SETTLED * LEASE
         while not self._is_settled() and stage.scheduler.now < deadline:
             sleep(LOOK_SECONDS)

@@ -6,4 +6,6 @@ from tests.faults.settings import DJANGO_TASKS
 DATABASES = {
     "default": {"ENGINE": "tests.explore.backend", "NAME": "simulated", "OPTIONS": {"timeout": 5}},
 }
+USE_TZ = True
+TIME_ZONE = "UTC"
 LEASE = DJANGO_TASKS["LEASE"]

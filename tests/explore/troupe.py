@@ -14,6 +14,7 @@ import sys
 import traceback
 from collections.abc import Iterable, Iterator
 from dataclasses import asdict
+from importlib import import_module
 from math import inf
 from time import monotonic
 from typing import Any, NamedTuple
@@ -115,6 +116,8 @@ def _prepared() -> sqlite3.Connection:
     django.setup()
     raw = _tables()
     replaced.after_setup()
+    for name in ("tests.explore.planted", "tests.explore.play"):
+        import_module(name)  # once, and not in each fork
     logger = logging.getLogger("django_tasks")
     logger.setLevel(logging.WARNING)
     logger.addHandler(_Log())

@@ -5,15 +5,16 @@ refused, their answers are lost, they hang, deadlock, or their process is frozen
 seed also chooses the climate: which of these there are at all.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 from tests.explore import stage
 from tests.explore.database import BUSY, IO_ERROR, Session, error
-from tests.explore.hosts import Host
+from tests.explore.hosts import Host, current
 
 KINDS = ("refused", "lost", "hung", "deadlock", "frozen", "killed")
 # The most of each in one play: a cluster that never gets anywhere shows little.
 MOST = {"refused": 60, "lost": 60, "hung": 12, "deadlock": 60, "frozen": 8, "killed": 8}
+SLOWNESS = (2.0, 100.0)
 # Where the network between a host and its database is cut, nothing comes back, not even an error.
 CUT_SECONDS = 3.0
 
@@ -35,14 +36,14 @@ class Weather:
 
     def before_connecting(self, session: Session) -> None:
         """Let the time pass that a connection takes; it may be refused."""
-        self._travel()
+        self._travel(session)
         if session.host.cut_until > stage.scheduler.now:
             stage.scheduler.sleep(min(CUT_SECONDS, session.patience))
             raise error("disk I/O error: no route", IO_ERROR)
 
     def on_the_way(self, session: Session, sql: str) -> None:
         """A statement is under way, and has not been carried out."""
-        self._travel()
+        self._travel(session)
         self._cross(session)
         match self._strike(session):
             case "refused":
@@ -60,7 +61,7 @@ class Weather:
 
     def on_the_way_back(self, session: Session, sql: str) -> None:
         """A statement was carried out, and nobody knows."""
-        self._travel()
+        self._travel(session)
         self._cross(session)
         match self._strike(session):
             case "lost" | "refused":
@@ -72,12 +73,27 @@ class Weather:
             case "killed":
                 self._kill(session.host)
 
-    def _travel(self) -> None:
+    def begin_storm(self, hosts: Iterable[Host]) -> None:
+        """Faults strike from now on, and some hosts are much slower than others: what they do is
+        seldom done in between otherwise.
+        """
+        self.is_stormy = True
+        for host in hosts:
+            host.slowness = stage.choices.scale(*SLOWNESS) if stage.choices.chance(0.3) else 1.0
+
+    def end_storm(self, hosts: Iterable[Host]) -> None:
+        self.is_stormy = False
+        for host in hosts:
+            host.slowness = 1.0
+
+    def _travel(self, session: Session) -> None:
         choices = stage.choices
         if choices.chance(self._slow_share):
             seconds = choices.scale(0.01, 1.0)
         else:
             seconds = self._quickest * choices.between(1.0, 10.0)
+            if not session.in_transaction:  # everybody would wait for it
+                seconds *= session.host.slowness
         stage.scheduler.sleep(seconds)
 
     def _cross(self, session: Session) -> None:
@@ -109,7 +125,9 @@ class Weather:
         seconds = stage.choices.scale(0.2, 2 * self.lease)
         patience = min(seconds, session.patience)
         victims = self._victims(session.host)
-        stage.journal.fault_until("hung", stage.scheduler.now + patience, victims)
+        # Whatever else a worker waits for is no excuse for a heartbeat that does not come.
+        if not victims or "heartbeat" in current().name:
+            stage.journal.fault_until("hung", stage.scheduler.now + patience, victims)
         stage.scheduler.sleep(patience)
         if patience < seconds:
             self._lose(session)
