@@ -42,7 +42,7 @@ class SimulatedClient(Client):
         return utc_now() + timedelta(seconds=seconds)
 
     def _task(self, key: Key, **payload: Any) -> Any:
-        longest = self._random.choices((0.5, 10.0, 2.5 * self._lease), (80, 16, 4))[0]
+        longest = self._random.choices((0.5, 10.0, 2.5 * self._lease), (70, 20, 10))[0]
         if key[0] in ATOMIC:
             longest = 0.1  # nobody else can write while its transaction is open
         return super()._task(key, **{"seconds": self._random.uniform(0.0, longest), **payload})

@@ -83,7 +83,7 @@ class Cluster:
         """SIGKILL: whatever it was about to do does not happen any more."""
         if host.is_dead or host not in self.hosts:
             return
-        stage.journal.fault_until("SIGKILL", stage.scheduler.now, [host.pid])
+        stage.journal.fault("SIGKILL", stage.scheduler.now, [host.pid])
         host.is_dead = True
         stage.database.lose_sessions(host.pid)
         self._gone(host, int(host.name[1:].split("-")[0]))
@@ -93,7 +93,7 @@ class Cluster:
 
     def stop(self, host: Host) -> None:
         """SIGTERM."""
-        stage.journal.fault_until("SIGTERM", stage.scheduler.now, [host.pid])
+        stage.journal.fault("SIGTERM", stage.scheduler.now, [host.pid])
         self._stops[host.pid].set()
 
     def stop_all(self) -> None:

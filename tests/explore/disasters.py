@@ -32,6 +32,7 @@ class Disasters:
     def strike(self) -> None:
         """Choose one, and let it come."""
         kind = stage.choices.pick(self._kinds)
+        stage.journal.met[kind.__name__.replace("_", " ")] += 1
         stage.journal.tell(f"DISASTER {kind.__name__}")
         kind()
 
@@ -49,7 +50,7 @@ class Disasters:
                 if session.in_transaction:
                     database.lose(session)
                 session.is_read_only = True
-            stage.journal.fault_until("switchover", stage.scheduler.now)
+            stage.journal.fault("switchover", stage.scheduler.now)
         else:
             self._away("switchover", choices.scale(0.05, 10.0))
 
@@ -57,7 +58,7 @@ class Disasters:
         database = stage.database
         database.down_until = max(database.down_until, stage.scheduler.now + seconds)
         database.lose_sessions()
-        stage.journal.fault_until(name, database.down_until)
+        stage.journal.fault(name, database.down_until)
 
     def standstill(self) -> None:
         """Several hosts stand still, each for its own time: they wake up one after the other."""
@@ -72,7 +73,7 @@ class Disasters:
         if hosts := self._hosts():
             host = stage.choices.pick(hosts)
             host.cut_until = stage.scheduler.now + stage.choices.scale(1.0, 2 * self._lease)
-            stage.journal.fault_until("cut", host.cut_until, [host.pid])
+            stage.journal.fault("cut", host.cut_until, [host.pid])
 
     def database_clock(self) -> None:
         """Somebody sets the database's clock."""

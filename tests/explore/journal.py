@@ -2,6 +2,7 @@
 
 import hashlib
 import itertools
+from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
@@ -9,12 +10,17 @@ from tests.explore import stage
 from tests.explore.database import Answer
 from tests.explore.hosts import current
 
+# Records that are counted, and how they are called.
+EVENTS = {"rescue": "rows rescued", "lost": "ends refused"}
+
 
 class Journal:
     """Takes the place of the fault suite's journal: records stay in memory, times are simulated."""
 
     def __init__(self, is_traced: bool = False) -> None:
         self.records: list[dict[str, Any]] = []
+        # How often what was met: a play in which nothing happens proves nothing.
+        self.met: Counter[str] = Counter()
         self.log: list[str] = []
         self.trace: list[str] | None = [] if is_traced else None
         self.steps = 0
@@ -26,6 +32,8 @@ class Journal:
         actor = stage.scheduler.current
         pid = actor.host.pid if actor else 0
         self.records.append({"kind": kind, "at": stage.scheduler.now, "pid": pid, **facts})
+        if kind in EVENTS:
+            self.met[EVENTS[kind]] += facts.get("count", 1)
         if self.trace is not None and kind not in ("held", "beat"):
             self.tell(f"{kind} {facts}")
 
@@ -43,14 +51,8 @@ class Journal:
             count = answer.count if answer else ""
             self.tell(f"{' '.join(sql.split())[:150]} {str(params)[:200]} -> {count} {rows}")
 
-    def fault(
-        self, name: str, since: float, pids: Sequence[int] = (), *, away: bool = False
-    ) -> None:
-        """Note what was done to processes from ``since`` until now, or until a later time."""
-        self.write("fault", name=name, pids=list(pids), away=away, **{"from": since})
-
-    def fault_until(self, name: str, until: float, pids: Sequence[int] = ()) -> None:
-        """Note a fault that begins now and whose end is known."""
+    def fault(self, name: str, until: float, pids: Sequence[int] = ()) -> None:
+        """Note a fault that begins now, and whose end is known; without ``pids`` all suffer."""
         away = not pids
         record = {"kind": "fault", "name": name, "pids": list(pids), "away": away, "pid": 0}
         self.records.append({**record, "from": stage.scheduler.now, "at": until})

@@ -45,6 +45,7 @@ class Result:
     tasks: int = 0
     runs: int = 0
     digest: str = ""
+    met: dict[str, int] = field(default_factory=dict)
     trace: list[str] = field(default_factory=list)
 
 
@@ -91,6 +92,7 @@ class Play:
             verdict.tasks,
             verdict.runs,
             self._journal.digest(),
+            dict(self._journal.met),
             self._journal.trace or [],
         )
 
@@ -101,7 +103,7 @@ class Play:
         choices = stage.choices
         sleep(choices.scale(0.1, LEASE))
         while stage.scheduler.now < self._turbulent and not choices.are_over:
-            if choices.chance(0.4):
+            if choices.chance(0.7):
                 self._disasters.strike()
             self._weather.begin_storm(self._cluster.hosts)
             sleep(choices.scale(0.5, LEASE))

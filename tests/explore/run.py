@@ -73,12 +73,19 @@ class Tally:
     def __init__(self) -> None:
         self.seeds = self.steps = self.defects = 0
         self.hours = 0.0
+        self.met: Counter[str] = Counter()
 
     def add(self, result: dict[str, Any]) -> None:
         self.seeds += 1
         self.steps += result["steps"]
         self.hours += result["worker_hours"]
         self.defects += bool(result["accusations"])
+        self.met.update({"tasks": result["tasks"], "runs": result["runs"]})
+        self.met.update(result["met"])
+
+    def sights(self) -> str:
+        """What there was on the way, the most frequent first."""
+        return ", ".join(f"{count:,} {what}" for what, count in self.met.most_common())
 
     def __str__(self) -> str:
         return (
@@ -90,7 +97,7 @@ class Tally:
 def explore(troupe: Troupe, options: argparse.Namespace) -> int:
     """Play new seeds, and the kept ones; tell of each that fails."""
     tally, failed, began = Tally(), [], monotonic()
-    seeds = itertools.chain(kept() if options.kept else (), _new(options, began))
+    seeds = itertools.chain(kept() if options.kept else (), _new(options))
     parts = (Part(seed, options.planted) for seed in seeds)
     for part, result in troupe.play(parts, options.jobs):
         tally.add(result)
@@ -99,11 +106,13 @@ def explore(troupe: Troupe, options: argparse.Namespace) -> int:
             failed.append((part, result))
     for part, result in failed[: 0 if options.no_shrink else MOST_SHOWN]:
         shrink(troupe, part, result)
+    say(f"met: {tally.sights()}")
     say(f"{tally} ({monotonic() - began:.0f} s)")
     return int(tally.defects > 0)
 
 
-def _new(options: argparse.Namespace, began: float) -> Iterator[int]:
+def _new(options: argparse.Namespace) -> Iterator[int]:
+    began = monotonic()
     first = random.randrange(1 << 40) if options.first is None else options.first
     count = options.seeds or (1000 if options.seconds == inf else 1 << 40)
     for seed in range(first, first + count):

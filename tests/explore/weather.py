@@ -113,6 +113,7 @@ class Weather:
         if kind in ("frozen", "killed") and not host.is_worker:
             return ""
         self._left[kind] -= 1
+        stage.journal.met[f"statements {kind}"] += 1
         stage.journal.tell(f"STRIKE {kind}")
         return kind
 
@@ -127,20 +128,20 @@ class Weather:
         victims = self._victims(session.host)
         # Whatever else a worker waits for is no excuse for a heartbeat that does not come.
         if not victims or "heartbeat" in current().name:
-            stage.journal.fault_until("hung", stage.scheduler.now + patience, victims)
+            stage.journal.fault("hung", stage.scheduler.now + patience, victims)
         stage.scheduler.sleep(patience)
         if patience < seconds:
             self._lose(session)
 
     def _freeze(self, host: Host) -> None:
         """The whole process stands still: its heartbeats, its runs, and this statement."""
-        self.freeze(host, stage.choices.scale(0.5, 3 * self.lease))
+        self.freeze(host, stage.choices.scale(0.1 * self.lease, 3 * self.lease))
         stage.scheduler.sleep(0.0)
 
     def freeze(self, host: Host, seconds: float) -> None:
         """Have a process stand still."""
         host.frozen_until = max(host.frozen_until, stage.scheduler.now + seconds)
-        stage.journal.fault_until("SIGSTOP", host.frozen_until, self._victims(host))
+        stage.journal.fault("SIGSTOP", host.frozen_until, self._victims(host))
 
     def _victims(self, host: Host) -> list[int]:
         """The processes that a host harms which does not go on: all, if a transaction of it stays
