@@ -29,8 +29,8 @@ QUIET = (2.0, 20.0)
 # The cluster must be done with everything so many leases after the last fault.
 SETTLED = 40.0
 LOOK_SECONDS = LEASE / 6
-# A play takes some ten thousands. With more, somebody asks again and again without a pause.
-MOST_TURNS = 500_000
+# A play takes some ten thousands, seldom a hundred. With more, somebody asks again and again without a pause.
+MOST_TURNS = 300_000
 
 
 @dataclass

@@ -2,7 +2,7 @@
 
     python -m tests.explore [--seeds N | --seconds S] [--kept] [--jobs N]
     python -m tests.explore --seed N [--prefix D] [--planted NAME] [--trace FILE]
-    python -m tests.explore --hunt NAME [--seeds N]
+    python -m tests.explore --hunt NAME|all [--seeds N]
 
 The first form plays new seeds, and with --kept first those that have found something once. The
 second plays one again. The third plants a defect and looks for a seed that shows it. The exit code
@@ -12,20 +12,17 @@ is 1 if something was found that must not be; when hunting, if nothing was.
 import argparse
 import itertools
 import random
-import sys
-from collections import Counter
 from collections.abc import Iterator
 from math import inf
 from pathlib import Path
 from time import monotonic
-from typing import Any
 
+from tests.explore.hunting import hunt
 from tests.explore.kept import kept
-from tests.explore.shrink import shortest
+from tests.explore.telling import MOST_SHOWN, Tally, say, shrink, tell
 from tests.explore.troupe import Part, Troupe
 
-MOST_SHOWN = 5
-LONG = 1200
+SEEDS = 1000
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -46,52 +43,17 @@ def parsed(arguments: list[str] | None) -> argparse.Namespace:
     )
     add = parser.add_argument
     add("--seeds", type=int, default=0, help="so many new seeds")
-    add("--seconds", type=float, default=inf, help="begin no seed after so many seconds")
+    add("--seconds", type=float, default=inf, help="begin no new seed after so many seconds")
     add("--first", type=int, help="the first of the new seeds; otherwise one by chance")
     add("--kept", action="store_true", help="the kept seeds as well, and first")
     add("--jobs", type=int, default=2, help="processes that play at once")
     add("--seed", type=int, help="play this one again")
     add("--prefix", type=int, help="only so many of its decisions, then no more surprises")
-    add("--planted", default="", help="with this defect planted")
-    add("--trace", type=Path, help="write every step to this file")
+    add("--planted", default="", metavar="NAME", help="with this defect planted")
+    add("--trace", type=Path, metavar="FILE", help="write every step to this file")
     add("--no-shrink", action="store_true", help="look for no shorter schedules")
-    add("--hunt", default="", help="plant this defect and look for a seed that shows it")
+    add("--hunt", default="", metavar="NAME", help="look for a seed that shows this defect")
     return parser.parse_args(arguments)
-
-
-def say(text: str) -> None:
-    sys.stdout.write(text + "\n")
-    sys.stdout.flush()
-
-
-# New seeds
-
-
-class Tally:
-    """What many plays have come to."""
-
-    def __init__(self) -> None:
-        self.seeds = self.steps = self.defects = 0
-        self.hours = 0.0
-        self.met: Counter[str] = Counter()
-
-    def add(self, result: dict[str, Any]) -> None:
-        self.seeds += 1
-        self.steps += result["steps"]
-        self.hours += result["worker_hours"]
-        self.defects += bool(result["accusations"])
-        self.met.update({"tasks": result["tasks"], "runs": result["runs"]})
-        self.met.update(result["met"])
-
-    def sights(self) -> str:
-        """What there was on the way, the most frequent first."""
-        return ", ".join(f"{count:,} {what}" for what, count in self.met.most_common())
-
-    def __str__(self) -> str:
-        return (
-            f"explored {self.seeds:,} seeds: {self.hours:,.0f} worker-hours, {self.steps:,} steps,"
-            f" {self.defects} defects"
-        )
 
 
 def explore(troupe: Troupe, options: argparse.Namespace) -> int:
@@ -112,51 +74,18 @@ def explore(troupe: Troupe, options: argparse.Namespace) -> int:
 
 
 def _new(options: argparse.Namespace) -> Iterator[int]:
+    """New seeds, as many as are wanted, or for as long."""
     began = monotonic()
     first = random.randrange(1 << 40) if options.first is None else options.first
-    count = options.seeds or (1000 if options.seconds == inf else 1 << 40)
-    for seed in range(first, first + count):
+    without_end = options.seconds < inf and not options.seeds
+    for seed in itertools.count(first) if without_end else range(first, first + _count(options)):
         if monotonic() - began > options.seconds:
             return
         yield seed
 
 
-def tell(part: Part, result: dict[str, Any]) -> None:
-    """What the checker says of a play, and how to play it again."""
-    counts = Counter(what for what, _ in result["accusations"])
-    say(f"seed {part.seed}: {dict(counts)}; {result['steps']:,} steps")
-    for what, text in result["accusations"][:MOST_SHOWN]:
-        say(f"    {what}: {_short(text)}")
-    say(f"    {command(part)}")
-
-
-def command(part: Part) -> str:
-    """The command that plays a part again."""
-    words = [f"make explore ARGS='--seed {part.seed}"]
-    words += [f"--prefix {part.limit}"] if part.limit < inf else []
-    words += [f"--planted {part.planted}"] if part.planted else []
-    return " ".join(words) + "'"
-
-
-def shrink(troupe: Troupe, part: Part, result: dict[str, Any]) -> int:
-    """Find and tell the shortest prefix that still fails in one of the ways of the whole."""
-    kinds = kinds_of(result)
-
-    def fails(limit: int) -> bool:
-        return bool(kinds & kinds_of(troupe.one(part._replace(limit=limit))))
-
-    limit = shortest(result["decisions"], fails)
-    whole = result["decisions"]
-    say(f"seed {part.seed}: {limit:,} of {whole:,} decisions are enough")
-    say(f"    {command(part._replace(limit=limit))}")
-    return limit
-
-
-def kinds_of(result: dict[str, Any]) -> set[str]:
-    return {what for what, _ in result["accusations"]}
-
-
-# One seed
+def _count(options: argparse.Namespace) -> int:
+    return options.seeds or SEEDS
 
 
 def again(troupe: Troupe, options: argparse.Namespace) -> int:
@@ -173,32 +102,3 @@ def again(troupe: Troupe, options: argparse.Namespace) -> int:
     say(f"digest {result['digest']}, {result['decisions']:,} decisions")
     say(str(tally))
     return int(tally.defects > 0)
-
-
-# A defect that was planted
-
-
-def hunt(troupe: Troupe, options: argparse.Namespace) -> int:
-    """Look for a seed that shows a planted defect."""
-    began, hours = monotonic(), 0.0
-    count = options.seeds or 100
-    first = 1 if options.first is None else options.first
-    parts = (Part(seed, options.hunt) for seed in range(first, first + count))
-    for played, (part, result) in enumerate(troupe.play(parts, options.jobs), 1):
-        hours += result["worker_hours"]
-        if result["accusations"]:
-            tell(part, result)
-            say(
-                f"found {options.hunt}: seed {part.seed}, after {played} seeds,"
-                f" {hours:.1f} worker-hours, {monotonic() - began:.1f} s"
-            )
-            if not options.no_shrink:
-                shrink(troupe, part, result)
-            return 0
-    say(f"{options.hunt} was not found in {count} seeds, {hours:.0f} worker-hours")
-    return 1
-
-
-def _short(text: str) -> str:
-    """Of a long text, such as a traceback, the end says most."""
-    return text if len(text) < LONG else f"{text[:200]} ... {text[-LONG:]}"
