@@ -6,9 +6,11 @@ from typing import Any
 from tests.explore import stage
 from tests.explore.hosts import utc_now
 from tests.explore.threads import sleep
+from tests.faults import client
 from tests.faults.checker import ATOMIC
-from tests.faults.client import CODES, Client, Key, Options
+from tests.faults.client import Client, Key, Options
 
+CODES = (*client.CODES, "limited", "rated")
 HOT_KEYS = 12
 # The shortest pause of a client between two calls, and the longest ones of hasty and slow clients.
 SHORTEST_PAUSE = 0.01
@@ -45,4 +47,6 @@ class SimulatedClient(Client):
         longest = self._random.choices((0.5, 10.0, 2.5 * self._lease), (70, 20, 10))[0]
         if key[0] in ATOMIC:
             longest = 0.1  # nobody else can write while its transaction is open
+        if key[0] == "limited":
+            longest = min(longest, 10.0)  # the others of them wait
         return super()._task(key, **{"seconds": self._random.uniform(0.0, longest), **payload})

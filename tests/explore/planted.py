@@ -7,13 +7,13 @@ or by reading; they are planted again as they were in effect.
 from collections.abc import Callable
 from typing import Any
 
-from django_tasks.store import rescue, workers
+from django_tasks.store import gates, rescue, workers
 from django_tasks.store.dialects import dialect_of, flatten
 from django_tasks.store.statuses import OWNED_SQL
 from django_tasks.worker import heartbeat, rescuer, worker
 from django_tasks.worker.heartbeat import Heartbeat
 from django_tasks.worker.poller import Poller
-from tests.explore.threads import sleep
+from tests.explore.threads import Local, sleep
 from tests.faults import broken
 
 GUARDS = ("add_without_version", "finish_by_id", "no_hand_over", "rescue_at_once")
@@ -63,6 +63,20 @@ def no_strays() -> None:
     _replace(Poller, "_give_back_strays", lambda self: None)
 
 
+def gate_counts_too_early() -> None:
+    """The rows of a limited code are counted before the gate's row is had, and not again: others
+    have passed meanwhile.
+    """
+    intact, counted = gates._running, Local()
+
+    def running(dialect: Any, biz_code: str, limit: Any) -> int:
+        if not dialect.connection.in_atomic_block:
+            counted.rows = intact(dialect, biz_code, limit)
+        return int(counted.rows)
+
+    _replace(gates, "_running", running)
+
+
 def _replace(owner: Any, name: str, planted: Any) -> None:
     assert hasattr(owner, name), name
     setattr(owner, name, planted)
@@ -77,6 +91,7 @@ PLANTED: dict[str, Callable[[], None]] = {
             heartbeat_waits_for_the_poller,
             living_before_owners,
             no_strays,
+            gate_counts_too_early,
         )
     },
 }

@@ -12,6 +12,7 @@ from tests.explore.clients import SimulatedClient
 from tests.explore.cluster import DRIFT, Cluster
 from tests.explore.database import Database
 from tests.explore.disasters import Disasters
+from tests.explore.handlers import MOST_RUNNING, Limited
 from tests.explore.hosts import BEGINNING
 from tests.explore.journal import Journal
 from tests.explore.scheduler import Actor, Scheduler
@@ -29,7 +30,8 @@ QUIET = (2.0, 20.0)
 # The cluster must be done with everything so many leases after the last fault.
 SETTLED = 40.0
 LOOK_SECONDS = LEASE / 6
-# A play takes some ten thousands, seldom a hundred. With more, somebody asks again and again without a pause.
+# A play takes some ten thousands, seldom a hundred. With more, somebody asks again and again
+# without a pause.
 MOST_TURNS = 300_000
 
 
@@ -112,10 +114,14 @@ class Play:
 
     def _watch(self) -> None:
         """Look at the rows that are held, again and again."""
-        sql = "SELECT id, claimed_by FROM t_task WHERE claimed_by IS NOT NULL"
+        sql = "SELECT id, claimed_by, biz_code FROM t_task WHERE claimed_by IS NOT NULL"
         while not self._is_over:
             if (rows := self._database.look(sql)) is not None:
-                self._journal.write("held", rows=rows)
+                self._journal.write("held", rows=[row[:2] for row in rows])
+                limited = sum(code == Limited.biz_code for *_, code in rows)
+                if limited > MOST_RUNNING:
+                    text = f"{limited} rows of {Limited.biz_code} are owned: {rows}"
+                    self._journal.write("complaint", text=text)
             sleep(LOOK_SECONDS)
 
     def _steward(self) -> None:

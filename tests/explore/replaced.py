@@ -19,6 +19,7 @@ PACKAGES = ("django_tasks", "tests.faults")
 PLAYED = (
     *("django_tasks.api", "django_tasks.worker.worker", "tests.faults.broken"),
     *("tests.faults.client", "tests.faults.handlers", "tests.faults.steward"),
+    "tests.explore.handlers",
 )
 
 
