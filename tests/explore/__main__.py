@@ -8,6 +8,5 @@ from tests.explore.run import main
 if os.environ.get("PYTHONHASHSEED") != "0":
     # The order of a set of texts depends on it, and with that the order of statements.
     os.environ["PYTHONHASHSEED"] = "0"
-    command = [sys.executable, "-m", "tests.explore", *sys.argv[1:]]
-    os.execv(sys.executable, command)  # noqa: S606
+    os.execv(sys.executable, sys.orig_argv)  # noqa: S606
 sys.exit(main())

@@ -33,7 +33,7 @@ class Returning(SQLite):
 
 
 class Optimistic(Returning):
-    """Read, then change what has not moved: MariaDB and MySQL. A conflict is worth another try."""
+    """Read, then change what has not moved: MariaDB. A conflict is worth another try."""
 
     returns_updates = False
     contention_retries = 10
@@ -47,7 +47,9 @@ class OptimisticThroughout(Optimistic):
 
 def keep_manners(connection: BaseDatabaseWrapper) -> None:
     """Have a connection speak the dialect of the present play."""
-    kind = Optimistic if stage.is_optimistic else Returning
+    kind: type[Returning] = Returning
+    if stage.is_optimistic:
+        kind = OptimisticThroughout if stage.is_mysql else Optimistic
     setattr(connection, choice.KEPT, kind(connection))
 
 

@@ -60,7 +60,7 @@ class Play:
         stage.choices = choices = Choices(seed, limit)
         stage.scheduler = Scheduler(_died)
         stage.journal = self._journal = Journal(traced)
-        stage.is_optimistic = choices.chance(0.5)
+        stage.is_optimistic, stage.is_mysql = choices.chance(0.5), choices.chance(0.3)
         stage.database = self._database = Database(raw)
         self._cluster = cluster = Cluster(LEASE)
         stage.weather = self._weather = Weather(LEASE, cluster.kill)

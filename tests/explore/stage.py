@@ -21,3 +21,5 @@ journal: "Journal"
 weather: "Weather"
 # Whether claims are made as on MariaDB and MySQL: read, then change what has not moved since.
 is_optimistic = False
+# Whether rows are also read before they are deleted, as on MySQL.
+is_mysql = False
