@@ -38,6 +38,10 @@ class Host:
         """The host's monotonic clock: it began at some time, and runs a little fast or slow."""
         return self._boot + now * self._rate
 
+    def simulated(self, ticks: float) -> float:
+        """The simulated time at which this host's clock shows ``ticks``."""
+        return (ticks - self._boot) / self._rate
+
 
 # What is kept while it is nobody's turn: the product has hooks for the child of a fork.
 NOBODY: dict[Any, dict[Any, Any]] = {}

@@ -114,10 +114,12 @@ def _replace_globals() -> None:
 
 
 def _replace_journal() -> None:
+    from tests.explore import judgements
     from tests.faults import journal
 
     _set(journal, "write", lambda kind, **facts: stage.journal.write(kind, **facts))
     _set(journal, "unique", lambda: stage.journal.unique())
+    judgements.install()
 
 
 def _set(owner: Any, name: str, value: Any) -> None:
