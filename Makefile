@@ -1,10 +1,11 @@
 # The work is done by the programs in scripts/; this file only gives it short names.
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-matrix dst faults soak benchmark benchmark-quick simulate lint servers stop clean
+.PHONY: help demo test test-matrix dst explore faults soak benchmark benchmark-quick simulate lint servers stop clean
 
 VENV ?= .venv
 HOURS ?= 2
+SEEDS ?= 1000
 BENCHMARK_VENV ?= .venv-benchmark
 RESULTS ?= benchmarks/results/$(shell date +%F).json
 
@@ -26,6 +27,10 @@ test-matrix: ## the same, and the tests with the other versions of Python and Dj
 dst: ## schedules around every change of clocks of all zones, 2000 to 2037, in some minutes
 	@scripts/setup lint
 	@exec $(VENV)/bin/python -m tests.schedules.daylight $(ARGS)
+
+explore: ## a cluster in a box: SEEDS=1000 schedules of ten workers in simulated time, ten minutes
+	@scripts/setup lint
+	@exec $(VENV)/bin/python -m tests.explore --seeds $(SEEDS) $(ARGS)
 
 faults: ## faults against real servers on all databases and clusters, ten minutes (ARGS="--seed 7")
 	@scripts/setup faults

@@ -1,8 +1,10 @@
-"""The sessions of ``make test``: checks, tests by database and by Python, faults, mutants.
+"""The sessions of ``make test``: checks, tests by database and by Python, a cluster in simulated
+time, faults, mutants.
 
     nox                        the checks
     nox -s "tests(mariadb)"    the tests on one database; further words after -- go to pytest
     nox -s matrix-3.12         the tests with another Python, and the Django that goes with it
+    nox -s explore             a minute of a cluster in simulated time
     nox -s faults              a third of the faults
     nox -s mutants             a hundred changes of the core, which the tests must notice
 
@@ -35,6 +37,7 @@ MATRIX = {"3.10": "5.2", "3.12": "6.0", "3.13": "6.1"}
 # These need no database, or are about none, or bring their own: the session of SQLite runs them.
 WITHOUT_DATABASE = (
     "tests/doors/test_admin_security.py",
+    "tests/explore",
     "tests/schedules",
     "tests/test_benchmarks.py",
     "tests/test_demo.py",
@@ -46,6 +49,7 @@ WITHOUT_DATABASE = (
 # The main line alone runs the tests of tools, and those that start real processes for minutes.
 MAIN_LINE_ONLY = (
     *(place for place in WITHOUT_DATABASE if place.startswith("tests/test_")),
+    "tests/explore",
     "tests/faults",
     "tests/habits/test_web_servers.py",
     "tests/integration",
@@ -100,6 +104,13 @@ def matrix(session: nox.Session) -> None:
     for database in there("MATRIX_DATABASES"):
         name = f"{database}_{version.replace('.', '_')}"
         _pytest(session, database, name, session.posargs or _without(MAIN_LINE_ONLY))
+
+
+@nox.session(venv_backend="none", allow_parallel=True)
+def explore(session: nox.Session) -> None:
+    """Play a cluster in simulated time: the kept seeds, and new ones for a minute."""
+    arguments = session.posargs or ["--kept", "--seconds", "60", "--jobs", "1"]
+    _run(session, "python", "-m", "tests.explore", *arguments)
 
 
 @nox.session(venv_backend="none")

@@ -1,4 +1,5 @@
-"""Run the checks, the tests on SQLite, MariaDB and PostgreSQL, and a third of the faults.
+"""Run the checks, the tests on SQLite, MariaDB and PostgreSQL, a cluster in simulated time, and a
+third of the faults.
 
     make test [ARGS="PYTEST ARGUMENT..."]
 
@@ -69,7 +70,7 @@ def _nox(arguments: list[str]) -> int:
     """Run the sessions; with arguments for pytest, the tests alone after the checks."""
     sessions = ["checks", "tests", *(["matrix"] if _matrix_is_wanted() else [])]
     if not arguments:
-        sessions.append("faults")
+        sessions += ["explore", "faults"]
     command = [sys.executable, "-m", "nox", "--sessions", *sessions, "--", *arguments]
     process = subprocess.Popen(
         command,

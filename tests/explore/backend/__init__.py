@@ -1,0 +1,1 @@
+"""Django's view of the simulated database."""

@@ -1,0 +1,132 @@
+"""Puts simulated clocks, threads and connections into the modules of the product and the suite.
+
+They reach these through names of their own modules, so the names are changed, and nothing else of
+Python is. ``before_setup`` comes before the product is imported: some defaults of its functions are
+clocks.
+"""
+
+import random
+import sys
+import threading
+import time
+from importlib import import_module
+from types import ModuleType, SimpleNamespace
+from typing import Any
+
+from tests.explore import hosts, stage, threads
+
+PACKAGES = ("django_tasks", "tests.faults")
+PLAYED = (
+    *("django_tasks.api", "django_tasks.worker.worker", "tests.faults.broken"),
+    *("tests.faults.client", "tests.faults.handlers", "tests.faults.steward"),
+    "tests.explore.handlers",
+)
+
+
+def _now() -> float:
+    return stage.scheduler.now
+
+
+THREADING = SimpleNamespace(
+    Thread=threads.Thread,
+    Event=threads.Event,
+    Condition=threads.Condition,
+    Lock=threads.Lock,
+    local=threads.Local,
+    current_thread=threads.current_thread,
+)
+_LOCK = type(threading.Lock())
+_NEW: tuple[tuple[Any, Any], ...] = (
+    (threading, THREADING),
+    (threading.Thread, threads.Thread),
+    (threading.Event, threads.Event),
+    (threading.Condition, threads.Condition),
+    (threading.Lock, threads.Lock),
+    (time.sleep, threads.sleep),
+    (time.monotonic, _now),
+    (time.time, _now),
+)
+
+
+def before_setup() -> None:
+    """Replace the host's clocks where they are defined."""
+    from django.utils import timezone
+
+    from django_tasks.host import clocks
+
+    _set(clocks, "ticks", hosts.ticks)
+    _set(clocks, "utc_now", hosts.utc_now)
+    _set(timezone, "now", hosts.utc_now)
+
+
+def after_setup() -> None:
+    """Replace the rest where it is used."""
+    _import_all()
+    for name, module in sorted(sys.modules.items()):
+        if name.startswith(PACKAGES):
+            _replace_in(module)
+    _replace_globals()
+    _replace_journal()
+
+
+def _import_all() -> None:
+    """Import what is played; a module that comes later would have real threads."""
+    for name in PLAYED:
+        import_module(name)
+
+
+def _replace_in(module: ModuleType) -> None:
+    for name, value in list(vars(module).items()):
+        for old, new in _NEW:
+            if value is old:
+                setattr(module, name, new)
+        if type(value) is threading.Event:
+            setattr(module, name, threads.Event())
+        if type(value) is _LOCK:
+            setattr(module, name, threads.Lock())
+
+
+def _replace_globals() -> None:
+    """What a module keeps for its process, each simulated process keeps for itself."""
+    from django.db import connections
+
+    from django_tasks.logs import lines
+    from django_tasks.store import clock, ownership, workers
+    from django_tasks.wakeup import doorbell, local, wake
+    from django_tasks.worker import config, heartbeat, pruner, worker
+    from tests.explore import doors, manners
+
+    _set(connections, "_connections", threads.Local())
+    _set(lines, "_outlet", threads.Local(post=None))
+    _set(clock, "_readings", hosts.PerHost("readings"))
+    _set(wake, "_doors", hosts.PerHost("doors"))
+    _set(local, "_listeners", hosts.PerHost("listeners"))
+    process = SimpleNamespace(getpid=hosts.getpid)
+    _set(config, "os", process)
+    _set(workers, "os", process)
+    _set(config, "secrets", SimpleNamespace(token_hex=lambda size: "0" * size))
+    _set(worker, "ListenerThread", doors.Listener)
+    _set(doorbell, "_send", doors.send)
+    _set(heartbeat, "has_one_writer", lambda using: not stage.is_optimistic)
+    _set(ownership, "_hand_over_joined", manners.hand_over_joined)
+    # The fault suite's is a second, the product's ten minutes: no play takes so long.
+    _set(pruner, "INTERVAL", 60.0)
+
+
+def _replace_journal() -> None:
+    from tests.explore import judgements
+    from tests.faults import journal
+
+    _set(journal, "write", lambda kind, **facts: stage.journal.write(kind, **facts))
+    _set(journal, "unique", lambda: stage.journal.unique())
+    judgements.install()
+
+
+def _set(owner: Any, name: str, value: Any) -> None:
+    assert hasattr(owner, name), name
+    setattr(owner, name, value)
+
+
+def seed_everything(seed: int) -> None:
+    """The product's own chance: its jitter and its lots."""
+    random.seed(seed)

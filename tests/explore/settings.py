@@ -1,0 +1,16 @@
+"""The settings of the simulated cluster: those of the fault suite, on the simulated database."""
+
+from tests.faults.settings import *  # noqa: F403
+from tests.faults.settings import DJANGO_TASKS, TASK_HANDLERS
+
+DATABASES = {
+    "default": {"ENGINE": "tests.explore.backend", "NAME": "simulated", "OPTIONS": {"timeout": 5}},
+}
+USE_TZ = True
+TIME_ZONE = "UTC"
+TASK_HANDLERS = [
+    *TASK_HANDLERS,
+    "tests.explore.handlers.Limited",
+    "tests.explore.handlers.Rated",
+]
+LEASE = DJANGO_TASKS["LEASE"]

@@ -1,0 +1,25 @@
+"""What the present play consists of. One process plays one seed, so there is one of each.
+
+The product's modules reach their clocks, threads and connections through globals; so do their
+simulated counterparts.
+"""
+
+from typing import TYPE_CHECKING
+
+from tests.explore.choices import Choices
+from tests.explore.scheduler import Scheduler
+
+if TYPE_CHECKING:
+    from tests.explore.database import Database
+    from tests.explore.journal import Journal
+    from tests.explore.weather import Weather
+
+scheduler: Scheduler
+choices: Choices
+database: "Database"
+journal: "Journal"
+weather: "Weather"
+# Whether claims are made as on MariaDB and MySQL: read, then change what has not moved since.
+is_optimistic = False
+# Whether rows are also read before they are deleted, as on MySQL.
+is_mysql = False

@@ -1,0 +1,81 @@
+"""The command plays seeds in a process of its own: there, the product's clocks are simulated."""
+
+import os
+import re
+import subprocess
+import sys
+
+import pytest
+
+from devtools import CHECKOUT
+
+# Of the environment of the tests, what says how the product is to be set up.
+FOREIGN = ("DATABASE_URL", "DJANGO_SETTINGS_MODULE", "USE_TZ", "TIME_ZONE", "PYTHONHASHSEED")
+
+
+def explored(*arguments, **environment):
+    """The exit code, and what was printed."""
+    kept = {name: value for name, value in os.environ.items() if name not in FOREIGN}
+    done = subprocess.run(
+        [sys.executable, "-W", "error", "-m", "tests.explore", *arguments],
+        cwd=CHECKOUT,
+        env=kept | environment,
+        capture_output=True,
+        text=True,
+        timeout=300,
+    )
+    assert not done.stderr
+    return done.returncode, done.stdout
+
+
+def digest(text):
+    (line,) = re.findall(r"digest \w+, [\d,]+ decisions", text)
+    return line
+
+
+def test_a_seed_is_the_same_schedule_always_and_everywhere(tmp_path):
+    trace = tmp_path / "trace"
+    code, text = explored("--seed", "1", PYTHONHASHSEED="7")
+    assert code == 0, text
+    assert digest(text) == digest(explored("--seed", "1", "--trace", str(trace))[1])
+    assert digest(text) != digest(explored("--seed", "2")[1])
+    assert "SELECT simulated_now()" in trace.read_text(encoding="utf-8")
+
+
+def test_the_last_line_says_what_was_explored():
+    code, text = explored("--seeds", "2", "--first", "1", "--jobs", "1")
+    assert code == 0
+    last = text.splitlines()[-1]
+    assert re.fullmatch(
+        r"explored 2 seeds: \d+ worker-hours, [\d,]+ steps, 0 defects \(\d+ s\)", last
+    )
+
+
+# Some take minutes to be found: see docs/explore.rst.
+@pytest.mark.parametrize(
+    ("planted", "accusation"),
+    [
+        ("add_without_version", "lost"),
+        ("finish_by_id", "duplicate"),
+        ("no_hand_over", "unreleased"),
+        ("rescue_at_once", "hasty"),
+        ("no_strays", "stuck"),
+    ],
+)
+def test_a_guard_that_is_missing_is_found(planted, accusation):
+    code, text = explored("--hunt", planted, "--seeds", "40", "--no-shrink")
+    assert code == 0, text
+    assert f"found {planted}: seed" in text
+    assert accusation in text
+
+
+def test_a_failing_seed_tells_how_to_play_it_again_and_the_shortest_prefix_that_fails():
+    code, text = explored("--hunt", "no_hand_over", "--jobs", "1")
+    assert code == 0, text
+    again = re.findall(r"make explore ARGS='(.*)'", text)
+    assert len(again) == 2, text
+    for arguments in again:
+        code, text = explored(*arguments.split())
+        assert code == 1, text
+        assert "unreleased" in text
+    assert "--prefix" in again[1]
