@@ -1,18 +1,18 @@
 """Handlers with limits, beside those of the fault suite."""
 
-from tests.faults.handlers import Journalling
+from tests.faults.handlers import Single
 
 MOST_RUNNING = 2
 
 
-class Limited(Journalling):
+class Limited(Single):
     """No more than two of its rows are ever owned, by all workers together."""
 
     biz_code = "limited"
     max_running = MOST_RUNNING
 
 
-class Rated(Journalling):
+class Rated(Single):
     """One start a second, by all workers together."""
 
     biz_code = "rated"
