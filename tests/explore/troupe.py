@@ -9,6 +9,7 @@ import json
 import logging
 import os
 import select
+import signal
 import sqlite3
 import sys
 import traceback
@@ -75,6 +76,8 @@ class Troupe:
         if pid := os.fork():
             os.close(writing)
             return pid, reading
+        # Ctrl-C reaches the whole group. It is no fault of a play, and would look like one.
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
         try:
             text = json.dumps(_played(self._raw, part), default=str)
         except BaseException:
