@@ -51,22 +51,18 @@ def test_the_last_line_says_what_was_explored():
     )
 
 
-# Some take minutes to be found: see docs/explore.rst.
+# Some take minutes to be found: see docs/explore.rst. Which promise is broken first is the
+# schedule's, and each change of the product makes it another one.
 @pytest.mark.parametrize(
-    ("planted", "accusation"),
-    [
-        ("add_without_version", "lost"),
-        ("finish_by_id", "duplicate"),
-        ("no_hand_over", "unreleased"),
-        ("rescue_at_once", "hasty"),
-        ("no_strays", "stuck"),
-    ],
+    "planted",
+    ["add_without_version", "finish_by_id", "no_hand_over", "rescue_at_once", "no_strays"],
 )
-def test_a_guard_that_is_missing_is_found(planted, accusation):
+def test_a_guard_that_is_missing_is_found_and_nothing_is_said_with_it(planted):
     code, text = explored("--hunt", planted, "--seeds", "40", "--no-shrink")
     assert code == 0, text
-    assert f"found {planted}: seed" in text
-    assert accusation in text
+    (seed,) = re.findall(rf"found {planted}: seed (\d+)", text)
+    code, text = explored("--seed", seed)
+    assert code == 0, text
 
 
 def test_a_failing_seed_tells_how_to_play_it_again_and_the_shortest_prefix_that_fails():
@@ -77,5 +73,4 @@ def test_a_failing_seed_tells_how_to_play_it_again_and_the_shortest_prefix_that_
     for arguments in again:
         code, text = explored(*arguments.split())
         assert code == 1, text
-        assert "unreleased" in text
     assert "--prefix" in again[1]
