@@ -1,4 +1,4 @@
-"""What our workers run."""
+"""The handlers that our workers run."""
 
 from time import sleep
 

@@ -1,4 +1,4 @@
-"""What is measured, of whom, and how much of it."""
+"""The plan of a run: measures, contenders, and their sizes."""
 
 from typing import NamedTuple
 
@@ -6,7 +6,7 @@ from benchmarks.contenders import CATALOGUE, PLACES
 
 
 class Size(NamedTuple):
-    """How much smaller than the full size everything is; who and what is left out."""
+    """A share of the full size, and the contenders and measures that are left out."""
 
     rounds: int = 5
     tasks: float = 1.0  # share of their number

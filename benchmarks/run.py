@@ -92,7 +92,7 @@ def _say(line: str) -> None:
 
 
 def _resumed(options: argparse.Namespace, record: dict[str, Any]) -> set[Turn]:
-    """What was done before the last run was interrupted; it goes into this one's record."""
+    """Read the turns of an interrupted run, which go into the record of this one."""
     if not (options.resume and options.json and options.json.exists()):
         return set()
     record |= json.loads(options.json.read_text(encoding="utf-8"))

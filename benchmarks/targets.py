@@ -1,4 +1,4 @@
-"""What we want to reach, and whether this run did."""
+"""The targets, and the verdict of a run on each."""
 
 from collections.abc import Callable, Iterator
 from typing import NamedTuple
@@ -74,7 +74,7 @@ def _of_floor(ours: str, floor: str) -> Reading:
 
 
 def _growth(facts: str, least: str, most: str) -> Reading:
-    """How many times as long a claim takes as in the small case."""
+    """The time of a claim as a multiple of the small case."""
 
     def read(results: Results, database: str) -> float | None:
         turns = results.turns("claim", Who(database, "ours"))

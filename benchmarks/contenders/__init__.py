@@ -1,4 +1,4 @@
-"""Who is measured. Each lives in a file of its own, and knows none of the others."""
+"""The contenders. Each lives in a file of its own, and knows none of the others."""
 
 from typing import NamedTuple
 
@@ -9,7 +9,7 @@ OWN = ("history", "claim", "processes", "waste", "handlers", "blocking", "long",
 
 
 class Entry(NamedTuple):
-    """Where a contender lives, in which environment it runs, and what can be asked of it."""
+    """A contender: its module, its environment, and the measures that it can be asked for."""
 
     module: str
     databases: tuple[str, ...]

@@ -1,4 +1,4 @@
-"""What is measured, the same way for every contender."""
+"""The measures, the same for every contender."""
 
 from collections.abc import Callable
 from typing import Any

@@ -1,4 +1,4 @@
-"""What happened in a play: the records that the checker reads, and a digest of every step."""
+"""The journal of a play: the records that the checker reads, and a digest of every step."""
 
 import hashlib
 import itertools

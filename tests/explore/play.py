@@ -37,7 +37,7 @@ MOST_TURNS = 300_000
 
 @dataclass
 class Result:
-    """What came of one play."""
+    """The result of one play."""
 
     seed: int
     accusations: list[Accusation] = field(default_factory=list)

@@ -87,7 +87,7 @@ def _replace_in(module: ModuleType) -> None:
 
 
 def _replace_globals() -> None:
-    """What a module keeps for its process, each simulated process keeps for itself."""
+    """Give each simulated process a copy of the state that modules keep for theirs."""
     from django.db import connections
 
     from django_tasks.logs import lines

@@ -1,4 +1,4 @@
-"""What the present play consists of. One process plays one seed, so there is one of each.
+"""The parts of the present play. One process plays one seed, so there is one of each.
 
 The product's modules reach their clocks, threads and connections through globals; so do their
 simulated counterparts.

@@ -1,4 +1,4 @@
-"""What the command prints: of one play, of many, and how to play one again."""
+"""The lines that the command prints: of one play, of many, and how to play one again."""
 
 import sys
 from collections import Counter
@@ -20,7 +20,7 @@ def say(text: str) -> None:
 
 
 class Tally:
-    """What many plays have come to."""
+    """The sums over many plays."""
 
     def __init__(self) -> None:
         self.seeds = self.steps = self.defects = 0
@@ -36,7 +36,7 @@ class Tally:
         self.met.update(result["met"])
 
     def sights(self) -> str:
-        """What there was on the way, the most frequent first."""
+        """The events of all plays, the most frequent first."""
         return ", ".join(f"{count:,} {what}" for what, count in self.met.most_common())
 
     def __str__(self) -> str:

@@ -30,7 +30,7 @@ LEASE = 30.0
 
 
 class Part(NamedTuple):
-    """What is to be played: a seed, without a guard perhaps, and not to its end perhaps."""
+    """A seed to play, perhaps without a guard, perhaps not to its end."""
 
     seed: int
     planted: str = ""

@@ -52,12 +52,8 @@ class Weather:
                 if session.in_transaction:
                     session.give_up()
                 raise error("database is locked: a deadlock", BUSY)
-            case "hung":
-                self._hang(session)
-            case "frozen":
-                self._freeze(session.host)
-            case "killed":
-                self._kill(session.host)
+            case struck:
+                self._befall(session, struck)
 
     def on_the_way_back(self, session: Session, sql: str) -> None:
         """A statement was carried out, and nobody knows."""
@@ -66,12 +62,8 @@ class Weather:
         match self._strike(session):
             case "lost" | "refused":
                 self._lose(session)
-            case "hung":
-                self._hang(session)
-            case "frozen":
-                self._freeze(session.host)
-            case "killed":
-                self._kill(session.host)
+            case struck:
+                self._befall(session, struck)
 
     def begin_storm(self, hosts: Iterable[Host]) -> None:
         """Faults strike from now on, and some hosts are much slower than others: what they do is
@@ -116,6 +108,16 @@ class Weather:
         stage.journal.met[f"statements {kind}"] += 1
         stage.journal.tell(f"STRIKE {kind}")
         return kind
+
+    def _befall(self, session: Session, struck: str) -> None:
+        """Let happen what is the same on both ways."""
+        match struck:
+            case "hung":
+                self._hang(session)
+            case "frozen":
+                self._freeze(session.host)
+            case "killed":
+                self._kill(session.host)
 
     def _lose(self, session: Session) -> None:
         stage.database.lose(session)

@@ -1,4 +1,4 @@
-"""Where scenarios are played: single servers, clusters, and files on small disks."""
+"""The sites where scenarios are played: single servers, clusters, and files on small disks."""
 
 import os
 import re
@@ -201,7 +201,7 @@ def why_missing(name: str) -> str:
 
 
 def version_of(site: Site) -> str:
-    """What the server, or SQLite's library, says of itself."""
+    """The version by which the server, or SQLite's library, names itself."""
     name = {"sqlite": "sqlite_version()"}.get(site.vendor, "version()")
     version = _run(site.urls[0], _FETCH, f"SELECT {name}").strip()
     # "3.40.1", "10.11.19-MariaDB-0+deb12u1", "PostgreSQL 15.18 (Debian ...)"

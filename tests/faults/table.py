@@ -122,7 +122,7 @@ The results
 
 
 class Row(NamedTuple):
-    """What came of one fault at one site; ``promised`` is false where zeros are not.
+    """The verdict on one fault at one site; ``promised`` is false where zeros are not.
 
     ``habits`` were in force, the last time that it was played.
     """
@@ -135,7 +135,7 @@ class Row(NamedTuple):
 
     @property
     def place(self) -> tuple[int, int]:
-        """Where it stands in the table."""
+        """Its place in the table."""
         return list(SITES).index(self.site), list(SCENARIOS).index(self.fault)
 
     def cells(self) -> list[str]:
