@@ -114,12 +114,11 @@ def _replace_globals() -> None:
 
 
 def _replace_journal() -> None:
-    from tests.explore import judgements
-    from tests.faults import journal
+    from tests.faults import journal, watching
 
     _set(journal, "write", lambda kind, **facts: stage.journal.write(kind, **facts))
     _set(journal, "unique", lambda: stage.journal.unique())
-    judgements.install()
+    _set(watching, "moment", lambda ticks: hosts.current().host.simulated(ticks))
 
 
 def _set(owner: Any, name: str, value: Any) -> None:

@@ -17,6 +17,9 @@ from django_tasks.worker.membership import Membership
 from django_tasks.worker.rescuer import Rescuer
 from tests.faults import journal
 
+# The name under which a rescuer keeps when it has judged last, and under which id.
+JUDGED = "_faults_judged"
+
 
 def install() -> None:
     """Watch the workers of this process."""
@@ -24,6 +27,7 @@ def install() -> None:
     _wrap(execution, "run_apart", _watched_apart)
     _wrap(Membership, "beat", _watched_beat)
     _wrap(Membership, "join", _watched_join)
+    _wrap(Rescuer, "look", _watched_look)
     _wrap(Rescuer, "rescue_some", _watched_rescue)
     signals.task_lost.connect(_lost, dispatch_uid="tests.faults")
     signals.task_rescued.connect(_rescued, dispatch_uid="tests.faults")
@@ -102,11 +106,36 @@ def _watched_join(join: Any) -> Any:
     return watched
 
 
+def _watched_look(look: Any) -> Any:
+    """Note when a worker judges the others, and under which id.
+
+    A worker that stands still in the middle of a rescue has a gap in its heartbeats when the rows
+    are free, or another id. It had neither when it judged. What it goes on with is fenced: the dead
+    worker's row has gone, and that is asked again in the transaction which frees the rows.
+    """
+
+    def watched(rescuer: Any, *, thorough: bool) -> None:
+        membership = rescuer._membership
+        view = membership.view
+        if view.look is not None and membership.may_rescue():
+            judged = {"at": moment(view.look.answered), "worker": membership.worker_id}
+            setattr(rescuer, JUDGED, judged)
+        look(rescuer, thorough=thorough)
+
+    return watched
+
+
+def moment(ticks: float) -> float:
+    """The journal's time of what a worker's monotonic clock shows: here both are one clock."""
+    return ticks
+
+
 def _watched_rescue(rescue_some: Any) -> Any:
     def watched(rescuer: Any) -> int:
         freed: int = rescue_some(rescuer)
         if freed:
-            journal.write("rescue", worker=rescuer._membership.worker_id, count=freed)
+            unjudged = {"worker": rescuer._membership.worker_id}
+            journal.write("rescue", count=freed, **getattr(rescuer, JUDGED, unjudged))
         return freed
 
     return watched
