@@ -5,7 +5,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from devtools.interruption import undisturbed
-from devtools.messages import Problem
+from devtools.messages import Problem, say
+from devtools.servers.catalogue import SINGLE
 from devtools.servers.command import is_running, servers
 from devtools.servers.places import RUNTIME
 from devtools.setup.venv import left_out
@@ -63,4 +64,12 @@ def private(database: str) -> Iterator[str]:
     finally:
         if not was_running:
             with undisturbed():  # a second Ctrl-C must leave no server behind
+                _tell_if_dead(database)
                 servers("stop", database)
+
+
+def _tell_if_dead(database: str) -> None:
+    """Tell the last words of a server that was started and runs no more: they are removed."""
+    server = SINGLE[database]
+    if server.note() and server.process() is None:
+        say(f"{server.title} has died: {server.end_of_log()}")

@@ -1,7 +1,6 @@
 """The processes of a scenario: workers, and stewards that ask the database."""
 
 import json
-import os
 import signal
 import subprocess
 import sys
@@ -11,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from devtools import CHECKOUT
+from tests.leader import Leader
 
 SHARED_MEMORY = Path("/dev/shm")  # noqa: S108
 
@@ -72,13 +72,22 @@ class Steward:
         self._log.close()
 
 
-class Worker:
+class Worker(Leader):
     """One ``starttask`` in a process group of its own."""
 
-    def __init__(self, process: "subprocess.Popen[bytes]", arguments: tuple[str, ...]) -> None:
-        self._process = process
+    def __init__(
+        self, arguments: tuple[str, ...], environment: Mapping[str, str], log: Path
+    ) -> None:
+        with log.open("ab") as output:
+            super().__init__(
+                [sys.executable, "manage.py", "starttask", *arguments],
+                cwd=CHECKOUT,
+                env=environment,
+                stdout=output,
+                stderr=output,
+                stdin=subprocess.DEVNULL,
+            )
         self.arguments = arguments
-        self.pid = process.pid
         self.was_told_to_end = False
 
     def pids(self) -> list[int]:
@@ -92,27 +101,14 @@ class Worker:
             return [int(pid) for pid in path.read_text().split()]
         return []
 
-    def signal(self, number: signal.Signals, pid: int | None = None) -> None:
-        """Signal it, or one of its children."""
-        if pid is None and number in (signal.SIGTERM, signal.SIGKILL):
+    def send(self, number: signal.Signals) -> None:
+        if number in (signal.SIGTERM, signal.SIGKILL):
             self.was_told_to_end = True
-        with suppress(ProcessLookupError):
-            os.kill(pid or self.pid, number)
-
-    def is_alive(self) -> bool:
-        return self._process.poll() is None
-
-    def wait(self, seconds: float) -> int | None:
-        """Its exit code, or None if it still runs."""
-        with suppress(subprocess.TimeoutExpired):
-            return self._process.wait(seconds)
-        return None
+        super().send(number)
 
     def destroy(self) -> None:
         """Leave nothing of it and its children."""
-        with suppress(ProcessLookupError):
-            os.killpg(self.pid, signal.SIGKILL)
-        self._process.wait()
+        self.end()
         # A process that is killed leaves those of its false clock.
         for name in (f"faketime_shm_{self.pid}", f"sem.faketime_sem_{self.pid}"):
             (SHARED_MEMORY / name).unlink(missing_ok=True)

@@ -51,7 +51,7 @@ def scenario(name: str, **facts: Any) -> Callable[[Callable[[World], None]], Any
 
 def alive(world: World) -> list[Worker]:
     """The workers that still run."""
-    return [worker for worker in world.workers if worker.is_alive()]
+    return [worker for worker in world.workers if worker.is_running()]
 
 
 def why_not(scenario: Scenario, site: str) -> str:

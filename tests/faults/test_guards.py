@@ -48,9 +48,9 @@ def finished_by_a_zombie(world: World, broken: str) -> None:
     (run,) = records(world, "start")
     (frozen,) = (worker for worker in workers if worker.pid == run["pid"])
     since = monotonic()
-    frozen.signal(signal.SIGSTOP)
+    frozen.send(signal.SIGSTOP)
     started(world, 2)
-    frozen.signal(signal.SIGCONT)
+    frozen.send(signal.SIGCONT)
     world.fault("SIGSTOP", since, [frozen.pid])
 
 
@@ -64,15 +64,15 @@ def everybody_silent(world: World, broken: str) -> None:
     started(world, 2)
     judge, judged = workers
     since = monotonic()
-    judged.signal(signal.SIGSTOP)
+    judged.send(signal.SIGSTOP)
     # The other one has seen its last heartbeat, and can count from there.
     beats(world, judge, 2)
-    judge.signal(signal.SIGSTOP)
+    judge.send(signal.SIGSTOP)
     world.pause(LEASE * 1.3)
-    judge.signal(signal.SIGCONT)
+    judge.send(signal.SIGCONT)
     # The first may show the other's silence; what comes of it is done before the second.
     beats(world, judge, 2)
-    judged.signal(signal.SIGCONT)
+    judged.send(signal.SIGCONT)
     world.fault("SIGSTOP", since, [worker.pid for worker in workers])
 
 

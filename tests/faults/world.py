@@ -110,17 +110,7 @@ class World:
         environment = self.environment(DATABASE_URL=url, **more)
         if false_clock:
             environment |= self._false_clock()
-        with (self.directory / "workers.log").open("ab") as log:
-            process = subprocess.Popen(
-                [sys.executable, "manage.py", "starttask", *arguments],
-                cwd=CHECKOUT,
-                env=environment,
-                stdout=log,
-                stderr=log,
-                stdin=subprocess.DEVNULL,
-                start_new_session=True,
-            )
-        worker = Worker(process, arguments)
+        worker = Worker(arguments, environment, self.directory / "workers.log")
         self.workers.append(worker)
         if proxied:
             self.proxied.append(worker)
@@ -232,7 +222,7 @@ class World:
         """Resume everything and wait until all ``tasks`` are done and the dead are gone."""
         deadline = monotonic() + SETTLE_SECONDS + tasks / SLOWEST_PACE
         while monotonic() < deadline:
-            alive = [worker for worker in self.workers if worker.is_alive()]
+            alive = [worker for worker in self.workers if worker.is_running()]
             # Counted each time: a supervisor may be about to replace a child that was killed.
             pids = [pid for worker in alive for pid in worker.pids()]
             if self._asked("settle") == 0 and self._asked("workers") == len(pids):
@@ -251,11 +241,11 @@ class World:
         self.deserters = [
             worker.pid
             for worker in self.workers
-            if not worker.is_alive() and not worker.was_told_to_end
+            if not worker.is_running() and not worker.was_told_to_end
         ]
         journal.write("stopping")
         for worker in self.workers:
-            worker.signal(signal.SIGTERM)
+            worker.send(signal.SIGTERM)
         self.exit_codes = [worker.wait(30) for worker in self.workers]
         journal.marker("over").touch()
 

@@ -7,14 +7,15 @@ import subprocess
 import sys
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from http.client import HTTPConnection
 from pathlib import Path
 
 import pytest
 
 from devtools.setup.venv import left_out
-from tests.integration.process import ROOT, group
+from tests.integration.process import ROOT
+from tests.leader import Leader, group
 from tests.vendor import leave_out
 from tests.waiting import DEADLINE, eventually
 
@@ -41,7 +42,7 @@ def free_port() -> int:
         return int(probe.getsockname()[1])
 
 
-class Site:
+class Site(Leader):
     """A server in a session of its own, with the site behind it."""
 
     def __init__(
@@ -51,7 +52,7 @@ class Site:
         self._log = folder / "log"
         self._notes = folder / "notes"
         with open(self._log, "wb") as output:
-            self._process = subprocess.Popen(
+            super().__init__(
                 command,
                 cwd=ROOT,
                 env={
@@ -64,9 +65,7 @@ class Site:
                 stdin=subprocess.DEVNULL,
                 stdout=output,
                 stderr=output,
-                start_new_session=True,
             )
-        self.pid = self._process.pid
 
     def log(self) -> str:
         return self._log.read_text(encoding="utf-8", errors="replace")
@@ -84,7 +83,7 @@ class Site:
 
     def wait_until_it_listens(self) -> None:
         def listens() -> bool:
-            assert self._process.poll() is None, f"It has ended:\n{self.log()}"
+            assert self.is_running(), f"It has ended:\n{self.log()}"
             with socket.socket() as line:
                 return line.connect_ex(("127.0.0.1", self._port)) == 0
 
@@ -100,21 +99,17 @@ class Site:
 
     def stop(self) -> int:
         """Tell it to stop, and wait for the end of all its processes; returns the exit code."""
-        self._process.send_signal(signal.SIGTERM)
+        self.send(signal.SIGTERM)
         return self.ended()
 
     def ended(self) -> int:
         eventually(
-            lambda: self._process.poll() is not None and not group(self.pid),
+            lambda: not self.is_running() and not group(self.pid),
             "the server has ended, and all its processes with it",
             log=self.log,
         )
-        return self._process.returncode
-
-    def kill(self) -> None:
-        with suppress(ProcessLookupError):
-            os.killpg(self.pid, signal.SIGKILL)
-        self._process.wait()
+        assert self.code is not None
+        return self.code
 
 
 @contextmanager
@@ -126,4 +121,4 @@ def served(command: list[str], folder: Path, **environment: str) -> Iterator[Sit
     try:
         yield site
     finally:
-        site.kill()
+        site.end()

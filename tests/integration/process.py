@@ -6,10 +6,10 @@ import signal
 import subprocess
 import sys
 from collections.abc import Mapping
-from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+from tests.leader import Leader, group
 from tests.waiting import DEADLINE, eventually
 
 ROOT = Path(__file__).resolve().parent.parent.parent
@@ -17,7 +17,7 @@ ROOT = Path(__file__).resolve().parent.parent.parent
 LISTENS = (" polls ", "trying again until it is back")
 
 
-class StartTask:
+class StartTask(Leader):
     """One ``manage.py starttask`` in a session of its own; ``end`` kills it and its children."""
 
     def __init__(
@@ -31,16 +31,14 @@ class StartTask:
         self._log = log
         self._flags = flags
         with open(log, "wb") as output:
-            self._process = subprocess.Popen(
+            super().__init__(
                 [sys.executable, *command, *flags],
                 cwd=cwd,
                 env={**os.environ, **environment},
                 stdin=subprocess.DEVNULL,
                 stdout=output,
                 stderr=output,
-                start_new_session=True,
             )
-        self.pid = self._process.pid
 
     def log(self) -> str:
         return self._log.read_text(encoding="utf-8", errors="replace")
@@ -60,20 +58,6 @@ class StartTask:
             return False
         raise AssertionError(f"It ended ({self.code}) without saying {words!r}:\n{self.log()}")
 
-    def send(self, number: signal.Signals) -> None:
-        self._process.send_signal(number)
-
-    def send_all(self, number: signal.Signals) -> None:
-        """As the terminal does for Ctrl-C."""
-        os.killpg(self.pid, number)
-
-    def is_running(self) -> bool:
-        return self._process.poll() is None
-
-    @property
-    def code(self) -> int | None:
-        return self._process.poll()
-
     def ended(self, deadline: float = DEADLINE) -> int:
         """Wait for the end; returns the exit code."""
         eventually(
@@ -82,9 +66,8 @@ class StartTask:
             deadline=deadline,
             log=self.log,
         )
-        code = self._process.returncode
-        assert code is not None
-        return code
+        assert self.code is not None
+        return self.code
 
     def stop(self) -> int:
         """SIGTERM as soon as it listens to that, and wait; returns the exit code."""
@@ -96,45 +79,9 @@ class StartTask:
         self.send(signal.SIGTERM)
         return self.ended()
 
-    def kill(self) -> None:
-        """SIGKILL for this process alone."""
-        self._process.kill()
-        self._process.wait()
-
     def children(self) -> list[int]:
         """The process ids of its group, but for its own, that are alive."""
         return sorted(set(group(self.pid)) - {self.pid})
-
-    def end(self) -> None:
-        """End all processes of this session, in whatever state they are."""
-        with suppress(ProcessLookupError):
-            os.killpg(self.pid, signal.SIGKILL)
-        self._process.wait()
-        eventually(lambda: not group(self.pid), f"the group of {self.pid} is gone")
-
-
-def group(leader: int) -> list[int]:
-    """Living processes (zombies are none) of a process group."""
-    found = []
-    for entry in os.listdir("/proc"):
-        if entry.isdigit():
-            state, process_group = _state_and_group(entry)
-            if process_group == leader and state not in "ZX":
-                found.append(int(entry))
-    return found
-
-
-def is_alive(pid: int) -> bool:
-    return _state_and_group(str(pid))[0] not in "ZX"
-
-
-def _state_and_group(pid: str) -> tuple[str, int]:
-    try:
-        text = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace")
-    except (FileNotFoundError, ProcessLookupError):
-        return "X", -1
-    state, _, process_group, *_ = text.rpartition(")")[2].split()
-    return state, int(process_group)
 
 
 class Journal:

@@ -8,8 +8,9 @@ import pytest
 
 from django_tasks.models import WorkerRow
 from tests.integration.conftest import Start
-from tests.integration.process import Journal, is_alive
+from tests.integration.process import Journal
 from tests.integration.tasks import add, count, row, rows, workers
+from tests.leader import is_alive
 from tests.waiting import eventually, never
 
 LEASE = ("--lease", "1")

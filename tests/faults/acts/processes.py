@@ -1,6 +1,8 @@
 """Faults of worker processes: they die, freeze and are replaced."""
 
+import os
 import signal
+from contextlib import suppress
 from time import monotonic
 
 from tests.faults.scenarios import SERVERS, alive, scenario
@@ -20,7 +22,7 @@ def kill_worker(world: World) -> None:
     victim = world.random.choice(alive(world))
     since = monotonic()
     pids = victim.pids()
-    victim.signal(signal.SIGKILL)
+    victim.send(signal.SIGKILL)
     victim.wait(10)
     world.fault("SIGKILL worker", since, pids)
     world.start_worker(*victim.arguments)
@@ -36,7 +38,8 @@ def kill_supervisor(world: World) -> None:
     victim = world.random.choice(alive(world))
     child = eventually(victim.children, "it has children", log=world.log)[0]
     since = monotonic()
-    victim.signal(signal.SIGKILL, child)
+    with suppress(ProcessLookupError):
+        os.kill(child, signal.SIGKILL)
     world.fault("SIGKILL child", since, [child])
     world.pause(world.lease)
 
@@ -46,9 +49,9 @@ def freeze(world: World) -> None:
     """A worker stops for 1.8 leases and then goes on as if nothing had been."""
     victim = world.random.choice(alive(world))
     since = monotonic()
-    victim.signal(signal.SIGSTOP)
+    victim.send(signal.SIGSTOP)
     world.pause(world.lease * 1.8)
-    victim.signal(signal.SIGCONT)
+    victim.send(signal.SIGCONT)
     # On SQLite it may have been stopped with the only lock in its hand.
     world.fault("SIGSTOP", since, [victim.pid], away=world.vendor == "sqlite")
 
@@ -61,6 +64,6 @@ def roll(world: World) -> None:
     # As a deployment does: one that is ended before it has begun was never there.
     world.wait_for_workers(len(alive(world)))
     since = monotonic()
-    old.signal(signal.SIGTERM)
+    old.send(signal.SIGTERM)
     old.wait(30)
     world.fault("SIGTERM", since, [old.pid])
