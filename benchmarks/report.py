@@ -114,6 +114,13 @@ TEXTS = {
         "The same while another session has a transaction open from before: a dump, a report, a"
         " forgotten session. Nothing that was deleted since can be cleaned up then.",
     ),
+    "busy": (
+        "Lateness in a busy hour",
+        "Tasks that fall due at a steady 5,000 a second, all of them added meanwhile; one in ten"
+        " comes again, one in a hundred fails and is tried again, twenty schedules fire each"
+        " second. Before it a backlog of as many was run. First without, then under a snapshot"
+        " that is older than that backlog.",
+    ),
 }
 
 

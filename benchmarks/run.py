@@ -30,8 +30,6 @@ from benchmarks.plan import PLAN, SIZES, Item, Size
 from benchmarks.table import text
 
 CHECKOUT = Path(__file__).resolve().parents[1]
-NEIGHBOURS = CHECKOUT / ".venv-benchmark-neighbours"
-
 
 PATIENCE_SECONDS = 7200
 
@@ -177,12 +175,18 @@ def _ask(command: list[str], place: Path) -> dict[str, Any]:
 
 def _home(contender: str, scratch: Path) -> tuple[str, Path]:
     """With which Python a contender runs, and where."""
-    if not CATALOGUE[contender].neighbour:
+    home = CATALOGUE[contender].home
+    if not home:
         return sys.executable, CHECKOUT
     # Some neighbours need a package that has the same import name as ours: the checkout must not
     # be on their path, only the benchmarks.
     (scratch / "benchmarks").symlink_to(CHECKOUT / "benchmarks")
-    return str(NEIGHBOURS / "bin" / "python"), scratch
+    return str(environment(home) / "bin" / "python"), scratch
+
+
+def environment(home: str) -> Path:
+    """The environment of the neighbours that live there."""
+    return CHECKOUT / f".venv-benchmark-{home}"
 
 
 def _facts(urls: dict[str, str], options: argparse.Namespace) -> dict[str, Any]:

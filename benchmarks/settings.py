@@ -14,5 +14,5 @@ INSTALLED_APPS = ["django_tasks"]
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 USE_TZ = True
 
-HANDLERS = ("Noop", "Plain", "Atomic", "Batch", "Query", "Nap")
+HANDLERS = ("Noop", "Plain", "Atomic", "Batch", "Query", "Nap", "Busy", "Beat")
 TASK_HANDLERS = [f"benchmarks.handlers.{name}" for name in HANDLERS]

@@ -47,6 +47,12 @@ COLUMNS: dict[str, tuple[Column, ...]] = {
         Column("end_to_start", "rate of the last quarter / of the first"),
         Column("wal_mb", "MB of SQLite's log at the end", up=False),
     ),
+    "busy": (
+        *_LATE,
+        Column("held_p50", "p50 under a snapshot, ms", up=False),
+        Column("held_p99", "p99 under a snapshot, ms", up=False),
+        Column("held_to_free", "p99 under it / without", up=False),
+    ),
     "long": (
         _RATE,
         Column("end_to_start", "rate at the end / at the start"),

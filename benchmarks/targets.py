@@ -165,6 +165,11 @@ TARGETS = (
         up=True,
     ),
     Target(
+        "busy hour, lateness p99 under a held snapshot / without",
+        _plain("busy", "held_to_free"),
+        _all(2),
+    ),
+    Target(
         "exactly-once batches, share of the floor in batches",
         _of_floor("ours-batch", "floor-batch"),
         {"sqlite": 0.4, "mariadb": 0.6, "postgresql": 0.6},

@@ -5,7 +5,7 @@ from typing import NamedTuple
 SERVED = ("sqlite", "mariadb", "postgresql")
 PLACES = (*SERVED, "redis")
 ANYBODY = ("drain", "enqueue", "lateness", "pickup", "idle")
-OWN = ("history", "claim", "processes", "waste", "handlers", "blocking", "long", "held")
+OWN = ("history", "claim", "processes", "waste", "handlers", "blocking", "long", "held", "busy")
 
 
 class Entry(NamedTuple):
@@ -14,12 +14,14 @@ class Entry(NamedTuple):
     module: str
     databases: tuple[str, ...]
     measures: tuple[str, ...]
-    neighbour: bool = False
+    home: str = ""  # the requirements of its environment, for a neighbour
     pace: float = 1.0  # it gets this share of the tasks: the slow would take hours
 
 
-def _neighbour(module: str, databases: tuple[str, ...], pace: float = 1.0, *besides: str) -> Entry:
-    return Entry(module, databases, (*ANYBODY, *besides), True, pace)
+def _neighbour(
+    module: str, databases: tuple[str, ...], pace: float, *besides: str, home: str = "neighbours"
+) -> Entry:
+    return Entry(module, databases, (*ANYBODY, *besides), home, pace)
 
 
 CATALOGUE: dict[str, Entry] = {
@@ -34,12 +36,14 @@ CATALOGUE: dict[str, Entry] = {
     "seed": Entry("seed", SERVED, ANYBODY, pace=0.05),
     "django-tasks-db": _neighbour("django_tasks_db", SERVED, 0.05),
     "django-q2": _neighbour("django_q2", SERVED, 0.05),
-    "django-ox": _neighbour("django_ox", SERVED, 0.05),
+    "django-ox": _neighbour("django_ox", SERVED, 0.05, home="neighbours-django-6"),
+    "dj-queue": _neighbour("dj_queue", SERVED, 0.05, home="neighbours-django-6"),
     "apscheduler": _neighbour("apscheduler", SERVED, 0.05),
     "huey": _neighbour("huey", ("sqlite",), 0.5),
     "procrastinate": _neighbour("procrastinate", ("postgresql",), 0.05),
     "pgqueuer": _neighbour("pgqueuer", ("postgresql",), 1.0, "held"),
     "graphile-worker": _neighbour("graphile_worker", ("postgresql",), 1.0, "held"),
+    "awa": _neighbour("awa", ("postgresql",), 1.0, "held"),
     "celery": _neighbour("celery", ("redis",), 0.2),
     "alone": Entry("alone", SERVED, ("handlers",)),
 }

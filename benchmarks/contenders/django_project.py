@@ -31,5 +31,14 @@ Q_CLUSTER = {
 _BACKENDS = {
     "django_tasks_db": "django_tasks_db.DatabaseBackend",
     "django_ox": "django_ox.backend.OxBackend",
+    "dj_queue": "dj_queue.backend.DjQueueBackend",
 }
-TASKS: dict[str, Any] = {"default": {"BACKEND": _BACKENDS[_WHO]}} if _WHO in _BACKENDS else {}
+_OPTIONS: dict[str, dict[str, Any]] = {
+    "dj_queue": {
+        "workers": [{"queues": "*", "threads": 4, "processes": 2}],
+        "preserve_finished_jobs": False,
+    },
+}
+TASKS: dict[str, Any] = {}
+if _WHO in _BACKENDS:
+    TASKS["default"] = {"BACKEND": _BACKENDS[_WHO], "OPTIONS": _OPTIONS.get(_WHO, {})}

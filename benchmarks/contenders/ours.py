@@ -24,6 +24,7 @@ class Ours(Contender):
     # What tasks are added, and how starttask is called, where a measure asks for more.
     code = "noop"
     priority: Any = None
+    payload: Any = None
     flags: tuple[str, ...] = ()
 
     def prepare(self) -> None:
@@ -35,7 +36,7 @@ class Ours(Contender):
 
     def make(self, numbers: Iterable[int], due: float) -> Sequence[Any]:
         when = as_datetime(due)
-        return [self._task(number, when) for number in numbers]
+        return [self._task(number, when, self.payload) for number in numbers]
 
     def _task(self, number: int, when: datetime, payload: Any = None) -> Any:
         from django_tasks.api import Task

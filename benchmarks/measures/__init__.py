@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from typing import Any
 
+from benchmarks.measures.busy import busy
 from benchmarks.measures.claiming import claim_time
 from benchmarks.measures.cost import held, idle, long
 from benchmarks.measures.latency import blocking, lateness, pickup
@@ -27,4 +28,5 @@ MEASURES: dict[str, Callable[[Stage], dict[str, Any]]] = {
     "blocking": blocking,
     "long": long,
     "held": held,
+    "busy": busy,
 }

@@ -2,14 +2,14 @@
 
 import os
 import re
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import closing, contextmanager
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from time import monotonic, sleep, time
 from typing import Any
 
 from benchmarks import statements
 from benchmarks.address import connect, parse, redis_command
+from benchmarks.measures.snapshots import snapshot
 from benchmarks.measures.stage import Stage
 from benchmarks.processes import wait_until
 
@@ -132,7 +132,7 @@ def held(stage: Stage) -> dict[str, Any]:
     contender.prepare()
     contender.add_many(contender.make(range(stage.tasks), time() - 10 * DAY))
     stage.settle()
-    with _snapshot(contender.url), stage.workers() as workers:
+    with snapshot(contender.url), stage.workers() as workers:
         journal.wait(stage.tasks, PATIENCE_SECONDS, workers.look)
         wait_until(contender.is_empty, PATIENCE_SECONDS)
         log = Path(parse(contender.url).name + "-wal")
@@ -144,25 +144,6 @@ def held(stage: Stage) -> dict[str, Any]:
         "end_to_start": _rate(starts[-quarter:]) / _rate(starts[:quarter]),
         **facts,
     }
-
-
-# A transaction of the kind that dumps use, and its first statement, which takes the snapshot.
-_SNAPSHOTS = {
-    "sqlite": ("BEGIN", "SELECT COUNT(*) FROM sqlite_master"),
-    "postgresql": ("BEGIN ISOLATION LEVEL REPEATABLE READ", "SELECT 1"),
-    "mariadb": (
-        "SET SESSION TRANSACTION ISOLATION LEVEL REPEATABLE READ",
-        "START TRANSACTION WITH CONSISTENT SNAPSHOT",
-    ),
-}
-
-
-@contextmanager
-def _snapshot(url: str) -> Iterator[None]:
-    with closing(connect(url)) as connection, closing(connection.cursor()) as cursor:
-        for statement in _SNAPSHOTS[parse(url).vendor]:
-            cursor.execute(statement)
-        yield
 
 
 def _rate(starts: Sequence[float]) -> float:

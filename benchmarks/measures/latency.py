@@ -30,7 +30,7 @@ def lateness(stage: Stage) -> dict[str, Any]:
     starts = journal.times()[1:]
     # A task that was added after its time would be measured for something else.
     late = [start - moment for start, moment in zip(starts, due, strict=True) if moment > ready]
-    return _summary(late)
+    return summary(late)
 
 
 def pickup(stage: Stage) -> dict[str, Any]:
@@ -46,7 +46,7 @@ def pickup(stage: Stage) -> dict[str, Any]:
             contender.add(number, added[-1])
         journal.wait(stage.tasks + 1, PATIENCE_SECONDS, workers.look)
     starts = journal.times()[1:]
-    return _summary([start - moment for start, moment in zip(starts, added, strict=True)])
+    return summary([start - moment for start, moment in zip(starts, added, strict=True)])
 
 
 def _await_readiness(stage: Stage, journal: Journal, workers: Workers) -> None:
@@ -80,14 +80,14 @@ def blocking(stage: Stage) -> dict[str, Any]:
             _add_nap(stage, number, 0.001)
         journal.wait(stage.tasks + 13, PATIENCE_SECONDS, workers.look)
     starts = journal.times()[13:]
-    return _summary([start - moment for start, moment in zip(starts, added, strict=True)])
+    return summary([start - moment for start, moment in zip(starts, added, strict=True)])
 
 
 def _add_nap(stage: Stage, number: int, seconds: float) -> None:
     stage.contender.add(number, time(), seconds)  # type: ignore[call-arg]  # only ours can
 
 
-def _summary(seconds: Sequence[float]) -> dict[str, Any]:
+def summary(seconds: Sequence[float]) -> dict[str, Any]:
     """Milliseconds: the percentiles, and a hundred of them for a picture."""
     ordered = sorted(1000 * each for each in seconds)
 
