@@ -23,6 +23,7 @@ def main() -> None:
     stage = Stage(contender, options.scratch, options.tasks, options.processes, options.seconds)
     result = MEASURES[options.measure](stage)
     facts = {"settings": contender.settings, "versions": contender.versions()}
+    facts |= {"caveat": contender.caveat} if contender.caveat else {}
     sys.stdout.write(json.dumps({**result, **facts}) + "\n")
 
 

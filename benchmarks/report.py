@@ -272,8 +272,10 @@ def _configurations(results: Results) -> Iterator[str]:
         ]
         if turns:
             versions = ", ".join(f"{what} {which}" for what, which in turns[0]["versions"].items())
-            rows.append([name, turns[0]["settings"], versions or "-"])
-    yield table(["contender", "configuration", "versions"], rows)
+            caveat = turns[0].get("caveat", "-")
+            rows.append([name, turns[0]["settings"], versions or "-", caveat])
+    promise = "what it does not promise, in its own words"
+    yield table(["contender", "configuration", "versions", promise], rows)
 
 
 def _left_out(results: Results) -> Iterator[str]:

@@ -27,6 +27,10 @@ class Awa(Contender):
         "one process, 128 async handlers, 2 claimers in batches of 500, polls every 50 ms; COPY"
     )
 
+    caveat = (
+        "“rejects stale completions and rescues stuck work, but it does not promise 'exactly once'”"
+    )
+
     def prepare(self) -> None:
         from awa import Client
 

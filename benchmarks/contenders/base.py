@@ -16,6 +16,8 @@ class Contender:
 
     # What a reader must know to judge the configuration; goes into the table.
     settings: ClassVar[str]
+    # What it does not promise, quoted from its own documentation; goes there too.
+    caveat: ClassVar[str] = ""
 
     def __init__(self, url: str) -> None:
         self.url = url

@@ -15,6 +15,11 @@ class DjQueue(Contender):
         " that polls every second, finished jobs deleted; enqueue_all"
     )
 
+    caveat = (
+        "“does not add an automatic retry policy or backoff engine”; work that a worker leaves"
+        " behind is kept “as failed work that operators can inspect and retry”"
+    )
+
     def prepare(self) -> None:
         set_up(self.url, "dj_queue")
 

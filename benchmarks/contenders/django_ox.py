@@ -12,6 +12,8 @@ from benchmarks.contenders.django_setup import set_up
 class DjangoOx(Contender):
     settings = "ox_worker, 2 processes with 4 threads each, polls every second; enqueue_many"
 
+    caveat = "“Execution is at-least-once: make tasks safe to repeat.”"
+
     def prepare(self) -> None:
         set_up(self.url, "django_ox")
 

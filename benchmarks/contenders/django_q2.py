@@ -16,6 +16,10 @@ class DjangoQ2(Contender):
         "qcluster, 2 workers, bulk 100, successes not saved; future tasks as schedules;"
         " added in one transaction"
     )
+    caveat = (
+        "“In case a task is worked on twice, the task result will be updated with the latest"
+        " results.”"
+    )
 
     def prepare(self) -> None:
         set_up(self.url, "django_q")
