@@ -24,7 +24,7 @@ class Tick:
 
 class Awa(Contender):
     settings = (
-        "one process, 128 async handlers, 2 claimers in batches of 500, polls every 50 ms; COPY"
+        "one process, 500 async handlers at a time, claims 500 at once, polls every 50 ms; COPY"
     )
 
     caveat = (
@@ -78,7 +78,7 @@ async def work(url: str) -> None:
     async def run(job: Any) -> None:
         tick(job.args.number)
 
-    queue = {"name": QUEUE, "max_workers": 128, "claimers": 2, "claim_batch_size": 500}
+    queue = {"name": QUEUE, "max_workers": 500, "claim_batch_size": 500}
     await client.start([queue], poll_interval_ms=50)
     await over.wait()
     await client.shutdown()
