@@ -66,8 +66,11 @@ class Lanes:
         return self._known
 
     def rely(self) -> None:
-        """Take it that claims leave due tasks behind, unless ``use_up`` says otherwise."""
-        self._has_more = True
+        """Take it that claims leave due tasks behind, unless ``use_up`` says otherwise.
+
+        Lanes that were foreseen are not known any more: a look must tell what else is due.
+        """
+        self._has_more = bool(self._known)
 
     def use_up(self) -> None:
         """A claim has found less than it wanted: look for lanes before the next one."""

@@ -216,6 +216,25 @@ def test_what_a_worker_has_slept_for_it_claims_without_a_look(
     assert len(quick) == (2 if connection.vendor == "mysql" else 1)
 
 
+def test_one_that_has_slept_for_more_than_fits_goes_on_when_there_is_room(
+    register: Register, world: Ticks, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its claim comes back full, and tells nothing of what is due besides."""
+    monkeypatch.setattr("django_tasks.worker.lanes.LONGEST_LANES_SECONDS", 3600.0)
+    monkeypatch.setattr("django_tasks.worker.lanes.LANES_SECONDS", 3600.0)
+    register(lambda task: None)
+    for number in range(5):
+        added(str(number), when=ahead(5))
+    claimer = Claimer(joined(world), size=2)
+    assert 4 < claimer.claim() <= 5
+    world.ahead += 5
+    for left in (3, 1, 0):
+        assert claimer.claim() == 0
+        claimer.finish()
+        assert Task.objects.count() == left
+        assert not claimer.claiming.nothing_due
+
+
 class Standing:
     """A clock that goes only where it is pushed; a thread that waits pushes it."""
 

@@ -169,3 +169,16 @@ def test_lanes_that_claims_come_back_full_from_are_looked_at_now_and_then(
     world.tick += 0.25
     lanes.recent(NOW)
     assert len(world.looks) == 1
+
+
+def test_after_a_foreseen_lane_there_is_a_look_also_if_a_claim_came_back_full(
+    world: World,
+) -> None:
+    """Or the worker would take it that nothing waits, and sleep until its next poll."""
+    lanes = a_worker(world)
+    assert lanes.recent(NOW) == world.lanes
+    assert lanes.foreseen(NOW) == world.lanes
+    lanes.rely()
+    world.looks.clear()
+    assert lanes.recent(NOW) == world.lanes
+    assert world.looks == ["full"]
