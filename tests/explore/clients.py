@@ -10,8 +10,10 @@ from tests.faults import client
 from tests.faults.checker import ATOMIC
 from tests.faults.client import Client, Key, Options
 
-CODES = (*client.CODES, "limited", "rated")
+CODES = (*client.CODES, "limited", "rated", "timely", "deadly")
 HOT_KEYS = 12
+# The shares of tasks of the code "deadly" that kill no worker, and two.
+DEADLY = (80, 20)
 # The shortest pause of a client between two calls, and the longest ones of hasty and slow clients.
 SHORTEST_PAUSE = 0.01
 LONGEST_PAUSES = (20.0, 4.0)
@@ -49,4 +51,8 @@ class SimulatedClient(Client):
             longest = 0.1  # nobody else can write while its transaction is open
         if key[0] == "limited":
             longest = min(longest, 10.0)  # the others of them wait
+        if key[0] == "timely":
+            longest = min(longest, 2.0)  # all of them begin in time, once nothing else is left
+        if key[0] == "deadly":
+            payload["kills"] = self._random.choices((0, 2), DEADLY)[0]
         return super()._task(key, **{"seconds": self._random.uniform(0.0, longest), **payload})

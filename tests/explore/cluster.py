@@ -10,7 +10,10 @@ from tests.explore.hosts import Host
 from tests.explore.threads import Event, sleep
 
 USING = "default"
-WORKERS = 10
+# The workers of a play. Of two, each may have a long run: then nobody does what both leave.
+WORKERS = (10, 10, 10, 2)
+# The threads of each; of two workers the most, or they would never be done.
+THREADS = (2, 1, 4)
 # How much a second of a host may differ from that of another: what NTP corrects.
 DRIFT = 0.0005
 
@@ -27,8 +30,10 @@ class Cluster:
         self.hosts: list[Host] = []
         self.worker_seconds = 0.0
         choices = stage.choices
+        self._places = choices.pick(WORKERS)
+        self.is_large = self._places > min(WORKERS)
         self._wishes = {
-            "threads": choices.pick((2, 1, 4)),
+            "threads": choices.pick(THREADS) if self.is_large else max(THREADS),
             "poll_interval": choices.pick((5.0, 1.0, 5.0)),
             "batch_size": choices.pick((50, 3)),
             "lease": lease,
@@ -43,7 +48,7 @@ class Cluster:
         return host
 
     def start_workers(self) -> None:
-        for place in range(WORKERS):
+        for place in range(self._places):
             self._start(place)
 
     def _start(self, place: int) -> None:
@@ -78,6 +83,15 @@ class Cluster:
         sleep(stage.choices.scale(0.1, self._lease))
         if not self._is_closing:
             self._start(place)
+
+    def threads(self) -> int:
+        """The number of threads of workers that nothing keeps from claiming."""
+        able = [
+            host
+            for host in self.hosts
+            if host.is_well(stage.scheduler.now) and not self._stops[host.pid].is_set()
+        ]
+        return int(self._wishes["threads"]) * len(able)
 
     def kill(self, host: Host) -> None:
         """SIGKILL: whatever it was about to do does not happen any more."""

@@ -34,6 +34,10 @@ class Host:
         self._boot = boot
         self._rate = rate
 
+    def is_well(self, now: float) -> bool:
+        """Tell if it runs, and reaches the database."""
+        return not self.is_dead and max(self.frozen_until, self.cut_until) <= now
+
     def ticks(self, now: float) -> float:
         """The host's monotonic clock: it began at some time, and runs a little fast or slow."""
         return self._boot + now * self._rate

@@ -2,11 +2,13 @@
 
 import sqlite3
 import traceback
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import partial
 from math import inf
+from typing import Any
 
-from tests.explore import replaced, stage
+from tests.explore import replaced, rules, stage
 from tests.explore.choices import Choices
 from tests.explore.clients import SimulatedClient
 from tests.explore.cluster import DRIFT, Cluster
@@ -27,9 +29,18 @@ CLIENTS = 3
 # How long the turbulent part lasts, and the quiet one at the end, in leases.
 TURBULENT = (2.0, 6.0)
 QUIET = (2.0, 20.0)
+# The shares of plays in fair weather.
+FAIR, FAIR_AND_SMALL = 0.1, 0.5
 # The cluster must be done with everything so many leases after the last fault.
 SETTLED = 40.0
 LOOK_SECONDS = LEASE / 6
+# The rows that workers own, dead ones too; and those that are due and have nothing to wait for: no
+# limit, and no other suspect.
+HELD = "SELECT id, claimed_by, biz_code FROM t_task WHERE claimed_by IS NOT NULL"
+WAITING = (
+    "SELECT id, version FROM t_task WHERE status = 0 AND rescues < 2"
+    " AND biz_code NOT IN ('limited', 'rated') AND \"when\" <= '{}'"
+)
 # A play takes some ten thousands, seldom a hundred. With more, somebody asks again and again
 # without a pause.
 MOST_TURNS = 300_000
@@ -67,6 +78,8 @@ class Play:
         self._disasters = Disasters(
             self._weather, lambda: cluster.hosts, cluster.kill, cluster.stop
         )
+        # No storms and no disasters: then nothing excuses a task that waits.
+        self._is_fair = choices.chance(FAIR if cluster.is_large else FAIR_AND_SMALL)
         self._turbulent = LEASE * choices.between(*TURBULENT)
         self._is_over = False
 
@@ -87,7 +100,7 @@ class Play:
         verdict = checker.check(history)
         return Result(
             self._seed,
-            [*verdict.accusations, *defects("\n".join(self._journal.log))],
+            [*verdict.accusations, *self._more_accusations()],
             self._journal.steps,
             stage.choices.made,
             cluster.worker_seconds / 3600,
@@ -98,13 +111,18 @@ class Play:
             self._journal.trace or [],
         )
 
+    def _more_accusations(self) -> Iterator[Accusation]:
+        yield from defects("\n".join(self._journal.log))
+        for rule in rules.RULES:
+            yield from rule(self._journal.records)
+
     # Those who are neither workers nor clients
 
     def _fate(self) -> None:
         """Storms and disasters come and go."""
         choices = stage.choices
         sleep(choices.scale(0.1, LEASE))
-        while stage.scheduler.now < self._turbulent and not choices.are_over:
+        while not (self._is_fair or stage.scheduler.now >= self._turbulent or choices.are_over):
             if choices.chance(0.7):
                 self._disasters.strike()
             self._weather.begin_storm(self._cluster.hosts)
@@ -113,16 +131,21 @@ class Play:
             sleep(choices.scale(1.0, LEASE))
 
     def _watch(self) -> None:
-        """Look at the rows that are held, again and again."""
-        sql = "SELECT id, claimed_by, biz_code FROM t_task WHERE claimed_by IS NOT NULL"
+        """Look at the rows that are held and at those that wait, again and again."""
         while not self._is_over:
-            if (rows := self._database.look(sql)) is not None:
-                self._journal.write("held", rows=[row[:2] for row in rows])
-                limited = sum(code == Limited.biz_code for *_, code in rows)
-                if limited > MOST_RUNNING:
-                    text = f"{limited} rows of {Limited.biz_code} are owned: {rows}"
-                    self._journal.write("complaint", text=text)
+            if (held := self._database.look(HELD)) is not None:
+                self._note_held(held)
+                waiting = self._database.look(WAITING.format(self._database.now()))
+                free = self._cluster.threads() - len(held)
+                self._journal.write("waiting", rows=waiting, free=free)
             sleep(LOOK_SECONDS)
+
+    def _note_held(self, rows: list[Any]) -> None:
+        self._journal.write("held", rows=[row[:2] for row in rows])
+        limited = sum(code == Limited.biz_code for *_, code in rows)
+        if limited > MOST_RUNNING:
+            text = f"{limited} rows of {Limited.biz_code} are owned: {rows}"
+            self._journal.write("complaint", text=text)
 
     def _steward(self) -> None:
         """Wait for the end of the turbulence, have everything done, and stop the workers."""
@@ -160,7 +183,7 @@ class Play:
         effects = look("SELECT code, num, nonce, hop, task_id, version FROM faults_effect")
         lines = look(
             "SELECT biz_code, biz_num, COUNT(*) FROM t_task_run"
-            " WHERE outcome <> 'lost' AND worker NOT LIKE '#%' GROUP BY 1, 2"
+            " WHERE outcome <> 'lost' AND worker NOT LIKE '#%' AND missed <> 'fail' GROUP BY 1, 2"
         )
         rows = look(f"SELECT {columns} FROM t_task")  # noqa: S608 - names of ours
         workers = look("SELECT id FROM t_task_worker")

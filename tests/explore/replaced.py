@@ -93,7 +93,7 @@ def _replace_globals() -> None:
     from django_tasks.logs import lines
     from django_tasks.store import clock, ownership, workers
     from django_tasks.wakeup import doorbell, local, wake
-    from django_tasks.worker import config, heartbeat, pruner, worker
+    from django_tasks.worker import config, execution, heartbeat, pruner, worker
     from tests.explore import doors, manners
 
     _set(connections, "_connections", threads.Local())
@@ -108,17 +108,33 @@ def _replace_globals() -> None:
     _set(worker, "ListenerThread", doors.Listener)
     _set(doorbell, "_send", doors.send)
     _set(heartbeat, "has_one_writer", lambda using: not stage.is_optimistic)
+    _set(execution, "run_apart", _no_process)
     _set(ownership, "_hand_over_joined", manners.hand_over_joined)
     # The fault suite's is a second, the product's ten minutes: no play takes so long.
     _set(pruner, "INTERVAL", 60.0)
 
 
 def _replace_journal() -> None:
+    from django_tasks.signals import task_missed
     from tests.faults import journal, watching
 
     _set(journal, "write", lambda kind, **facts: stage.journal.write(kind, **facts))
     _set(journal, "unique", lambda: stage.journal.unique())
     _set(watching, "moment", lambda ticks: hosts.current().host.simulated(ticks))
+    task_missed.connect(_missed, dispatch_uid="tests.explore")
+
+
+def _no_process(claimed: Any, *args: Any, **kwargs: Any) -> Any:
+    """A host that has no room for another process: a suspect runs in the worker."""
+    from django_tasks.worker.apart.parent import NoProcess
+
+    stage.journal.met["suspects run"] += 1
+    raise NoProcess("simulated")
+
+
+def _missed(*, task: Any, action: str, **_: Any) -> None:
+    when = task.when.timestamp()
+    stage.journal.write("missed", id=task.id, when=when, action=action, text=str(task))
 
 
 def _set(owner: Any, name: str, value: Any) -> None:

@@ -12,5 +12,7 @@ TASK_HANDLERS = [
     *TASK_HANDLERS,
     "tests.explore.handlers.Limited",
     "tests.explore.handlers.Rated",
+    "tests.explore.handlers.Timely",
+    "tests.explore.handlers.Deadly",
 ]
 LEASE = DJANGO_TASKS["LEASE"]

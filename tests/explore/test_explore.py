@@ -55,7 +55,15 @@ def test_the_last_line_says_what_was_explored():
 # schedule's, and each change of the product makes it another one.
 @pytest.mark.parametrize(
     "planted",
-    ["add_without_version", "finish_by_id", "no_hand_over", "rescue_at_once", "no_strays"],
+    [
+        "add_without_version",
+        "finish_by_id",
+        "no_hand_over",
+        "rescue_at_once",
+        "no_strays",
+        "rescued_is_late",
+        "suspects_stop_the_cluster",
+    ],
 )
 def test_a_guard_that_is_missing_is_found_and_nothing_is_said_with_it(planted):
     code, text = explored("--hunt", planted, "--seeds", "40", "--no-shrink")

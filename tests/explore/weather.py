@@ -34,6 +34,11 @@ class Weather:
         self._slow_share = choices.scale(0.001, 0.05)
         self._quickest = choices.scale(0.00002, 0.001)
 
+    def kill_here(self) -> None:
+        """SIGKILL the process whose turn it is."""
+        stage.journal.met["killed by a run"] += 1
+        self._kill(current().host)
+
     def before_connecting(self, session: Session) -> None:
         """Let the time pass that a connection takes; it may be refused."""
         self._travel(session)
@@ -70,11 +75,13 @@ class Weather:
         seldom done in between otherwise.
         """
         self.is_stormy = True
+        stage.journal.write("storm")
         for host in hosts:
             host.slowness = stage.choices.scale(*SLOWNESS) if stage.choices.chance(0.3) else 1.0
 
     def end_storm(self, hosts: Iterable[Host]) -> None:
         self.is_stormy = False
+        stage.journal.write("calm")
         for host in hosts:
             host.slowness = 1.0
 
