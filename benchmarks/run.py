@@ -28,6 +28,7 @@ from benchmarks import databases
 from benchmarks.contenders import CATALOGUE, PLACES
 from benchmarks.plan import PLAN, SIZES, Item, Size
 from benchmarks.table import text
+from devtools.interruption import heed_ctrl_c
 
 CHECKOUT = Path(__file__).resolve().parents[1]
 
@@ -158,7 +159,12 @@ def _take(turn: Turn, url: str, directory: Path) -> dict[str, Any]:
 
 def _ask(command: list[str], place: Path) -> dict[str, Any]:
     child = subprocess.Popen(
-        command, cwd=place, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        command,
+        cwd=place,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        preexec_fn=heed_ctrl_c,
     )
     try:
         answer, complaint = child.communicate(timeout=PATIENCE_SECONDS)

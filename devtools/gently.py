@@ -10,22 +10,16 @@ import signal
 import subprocess
 import sys
 from contextlib import suppress
-from functools import partial
 
-from devtools.interruption import leave_by_cleaning_up
+from devtools.interruption import heed_ctrl_c, leave_by_cleaning_up
 
 END_SECONDS = 20.0
 
 
 def main(command: list[str]) -> int:
     leave_by_cleaning_up()
-    # In a session of its own, where no signal to all of us reaches it. A shell has programs in the
-    # background ignore SIGINT, and they would go on.
-    process = subprocess.Popen(
-        command,
-        start_new_session=True,
-        preexec_fn=partial(signal.signal, signal.SIGINT, signal.SIG_DFL),
-    )
+    # In a session of its own, where no signal to all of us reaches it.
+    process = subprocess.Popen(command, start_new_session=True, preexec_fn=heed_ctrl_c)
     try:
         return process.wait()
     except KeyboardInterrupt:

@@ -12,6 +12,13 @@ def heeded_signals() -> list[signal.Signals]:
     return [number for number in numbers if signal.getsignal(number) is not signal.SIG_IGN]
 
 
+def heed_ctrl_c() -> None:
+    """Have a child heed Ctrl-C, as its ``preexec_fn``: a shell has programs in the background, and
+    all that they start, ignore it.
+    """
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+
 def leave_by_cleaning_up() -> None:
     """Have all of them end us as Ctrl-C does."""
     for number in heeded_signals():

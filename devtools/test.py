@@ -22,11 +22,10 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
-from functools import partial
 
 from devtools import CHECKOUT, results
 from devtools.databases import private, there
-from devtools.interruption import leave_by_cleaning_up
+from devtools.interruption import heed_ctrl_c, leave_by_cleaning_up
 from devtools.messages import Problem, say
 from devtools.servers.places import RUNTIME
 
@@ -76,8 +75,7 @@ def _nox(arguments: list[str]) -> int:
         command,
         cwd=CHECKOUT,
         start_new_session=True,
-        # A shell has programs in the background ignore it, and nox knows no other interruption.
-        preexec_fn=partial(signal.signal, signal.SIGINT, signal.SIG_DFL),
+        preexec_fn=heed_ctrl_c,  # nox knows no other interruption
     )
     try:
         return process.wait()
