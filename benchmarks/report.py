@@ -138,6 +138,7 @@ def main() -> None:
 
 def _parts(results: Results, drawn: dict[str, str], source: str) -> Iterator[str]:
     yield INTRODUCTION.format(facts=_facts(results), source=source)
+    yield from _taken_over(results)
     yield from _targets(list(verdicts(results)))
     yield from _losses(results)
     for item in PLAN:
@@ -161,6 +162,16 @@ def _facts(results: Results) -> str:
         f" default settings; Python {record['python']}, {', '.join(databases)}. Tasks: {amounts}."
         f" Load average before the turns: {min(loads):.1f} to {max(loads):.1f}."
     )
+
+
+def _taken_over(results: Results) -> Iterator[str]:
+    """Tell which measures are of this run, if others were taken over from an earlier one."""
+    dates = {measure: results.earlier(measure) for measure in results.measures()}
+    if any(dates.values()):
+        own = ", ".join(TEXTS[measure][0].lower() for measure, date in dates.items() if not date)
+        yield wrapped(
+            f"Of this run are only: {own}. All else is of the run of {max(dates.values())}."
+        )
 
 
 # The parts of the page
@@ -209,10 +220,8 @@ def _measure(results: Results, measure: str, drawn: dict[str, str]) -> Iterator[
     title, words = TEXTS[measure]
     yield heading(title)
     yield wrapped(words.format(cores=results.record["cores"]))
-    if any(
-        "earlier" in turn for who in results.who(measure) for turn in results.turns(measure, who)
-    ):
-        yield "These numbers are of an earlier run on the same machine."
+    if date := results.earlier(measure):
+        yield f"These numbers are of an earlier run, that of {date}."
     if measure in drawn:
         yield f".. image:: pictures/{drawn[measure]}\n   :alt: {title}: the table below"
     yield _claim_table(results) if measure == "claim" else _numbers(results, measure)

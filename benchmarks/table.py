@@ -114,10 +114,10 @@ class Results:
     def turns(self, measure: str, who: Who) -> list[Record]:
         return list(self._turns[measure].get(who, {}).values())
 
-    def is_earlier(self, measure: str) -> bool:
-        """Tell if its turns were taken over from another run."""
+    def earlier(self, measure: str) -> str:
+        """The date of the run from which its turns were taken over; nothing if of this one."""
         turns = (turn for who in self.who(measure) for turn in self.turns(measure, who))
-        return any("earlier" in turn for turn in turns)
+        return next((str(turn["earlier"]) for turn in turns if "earlier" in turn), "")
 
     def values(self, measure: str, who: Who, column: str) -> list[float]:
         return [float(turn[column]) for turn in self.turns(measure, who) if column in turn]
