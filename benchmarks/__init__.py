@@ -1,4 +1,4 @@
-"""How fast, how late, how costly: ours beside the raw drivers, the seed design and the neighbours.
+"""Speed, lateness and cost: ours beside the raw drivers, the seed design and the neighbours.
 
 ``run.py`` starts the servers and has the contenders take turns. ``measure.py`` takes one
 measurement of one contender, in a process and an environment of its own. ``report.py`` makes the

@@ -1,4 +1,4 @@
-"""When each task started, for whoever looks on from outside.
+"""The start of each task, to be read from outside.
 
 A file of doubles, one a task, mapped into every process that runs tasks and into the one that
 measures. Writing down a start costs a handler some 0.2 µs and no system call, the same for every
@@ -41,7 +41,7 @@ class Journal:
         return bool(self._times[number])
 
     def times(self, tasks: int | None = None) -> Sequence[float]:
-        """When each started, by number; 0.0 if it has not."""
+        """The start of each, by number; 0.0 if there was none."""
         return array("d", self._times[:tasks])
 
     def complete(self, tasks: int) -> bool:

@@ -165,12 +165,13 @@ def _facts(results: Results) -> str:
 
 
 def _taken_over(results: Results) -> Iterator[str]:
-    """Tell which measures are of this run, if others were taken over from an earlier one."""
-    dates = {measure: results.earlier(measure) for measure in results.measures()}
-    if any(dates.values()):
-        own = ", ".join(TEXTS[measure][0].lower() for measure, date in dates.items() if not date)
+    """Tell which measures are of this run, if others were taken over from another one."""
+    others = {measure: results.other_run(measure) for measure in results.measures()}
+    if any(others.values()):
+        own = ", ".join(TEXTS[measure][0].lower() for measure, run in others.items() if not run)
         yield wrapped(
-            f"Of this run are only: {own}. All else is of the run of {max(dates.values())}."
+            f"Of this run are only: {own}. Each other section names its run. Machines differ:"
+            " compare within a section."
         )
 
 
@@ -220,8 +221,8 @@ def _measure(results: Results, measure: str, drawn: dict[str, str]) -> Iterator[
     title, words = TEXTS[measure]
     yield heading(title)
     yield wrapped(words.format(cores=results.record["cores"]))
-    if date := results.earlier(measure):
-        yield f"These numbers are of an earlier run, that of {date}."
+    if run := results.other_run(measure):
+        yield wrapped(f"These numbers are of another run, that of {run}.")
     if measure in drawn:
         yield f".. image:: pictures/{drawn[measure]}\n   :alt: {title}: the table below"
     yield _claim_table(results) if measure == "claim" else _numbers(results, measure)

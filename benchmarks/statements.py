@@ -1,4 +1,4 @@
-"""What a Django process says to its database: one line of JSON a statement, when asked for.
+"""The statements of a Django process: one line of JSON a statement, when asked for.
 
 From outside, through Django's own hook, so that it goes on working whatever the store looks like.
 """

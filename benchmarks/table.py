@@ -114,10 +114,10 @@ class Results:
     def turns(self, measure: str, who: Who) -> list[Record]:
         return list(self._turns[measure].get(who, {}).values())
 
-    def earlier(self, measure: str) -> str:
-        """The date of the run from which its turns were taken over; nothing if of this one."""
+    def other_run(self, measure: str) -> str:
+        """The run from which its turns were taken over; nothing if they are of this one."""
         turns = (turn for who in self.who(measure) for turn in self.turns(measure, who))
-        return next((str(turn["earlier"]) for turn in turns if "earlier" in turn), "")
+        return next((str(turn["other_run"]) for turn in turns if "other_run" in turn), "")
 
     def values(self, measure: str, who: Who, column: str) -> list[float]:
         return [float(turn[column]) for turn in self.turns(measure, who) if column in turn]

@@ -1,4 +1,4 @@
-"""What the measures ask of a contender."""
+"""The questions of the measures to a contender."""
 
 import sys
 from collections.abc import Iterable, Sequence
@@ -26,7 +26,7 @@ class Contender:
         """Make the tables in an empty database, and be ready to add."""
 
     def make(self, numbers: Iterable[int], due: float) -> Sequence[Any]:
-        """What ``add_many`` wants of a caller: tasks that are due then (seconds since 1970)."""
+        """The argument of ``add_many``: tasks that are due then (seconds since 1970)."""
         return [(number, due) for number in numbers]
 
     def add_many(self, tasks: Sequence[Any]) -> None:

@@ -1,4 +1,4 @@
-"""What Celery's worker imports."""
+"""The module that Celery's worker imports."""
 
 from benchmarks.contenders.celery import make
 

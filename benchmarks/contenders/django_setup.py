@@ -1,4 +1,4 @@
-"""How neighbours that need a Django project are set up."""
+"""The setup of neighbours that need a Django project."""
 
 import os
 

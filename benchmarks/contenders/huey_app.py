@@ -1,4 +1,4 @@
-"""What huey's consumer imports."""
+"""The module that huey's consumer imports."""
 
 from benchmarks.contenders.huey import make
 

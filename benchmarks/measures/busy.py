@@ -19,7 +19,7 @@ MINUTE = 60
 
 
 def busy(stage: Stage) -> dict[str, Any]:
-    """How late tasks start at so many a second, in milliseconds: free, and under a snapshot.
+    """The lateness of tasks at so many a second, in milliseconds: free, and under a snapshot.
 
     Before the clock is looked at, a backlog of as many tasks is run: the rows that it leaves are
     what a snapshot keeps. One task in ten comes again 0.3 s later, one in a hundred fails and is

@@ -1,4 +1,4 @@
-"""What a claim costs: beside many future or due rows, in many lanes, beside unknown codes."""
+"""The cost of a claim: beside many future or due rows, in many lanes, beside unknown codes."""
 
 from collections.abc import Iterable
 from statistics import median

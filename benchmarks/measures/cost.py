@@ -1,4 +1,4 @@
-"""What a worker costs: while nothing is to be done, and after very many tasks."""
+"""The cost of a worker: while nothing is to be done, and after very many tasks."""
 
 import os
 import re

@@ -1,4 +1,4 @@
-"""How late tasks start: those of a future time, those added for now, the short beside the long."""
+"""The lateness of tasks: those of a future time, those added for now, the short beside the long."""
 
 from collections.abc import Sequence
 from random import uniform
@@ -57,7 +57,7 @@ def _await_readiness(stage: Stage, journal: Journal, workers: Workers) -> None:
 
 
 def blocking(stage: Stage) -> dict[str, Any]:
-    """How late 1-ms tasks start while long ones run: three quarters of all threads have one.
+    """The lateness of 1-ms tasks while long ones run: three quarters of all threads have one.
 
     Two workers (two ``starttask``), 16 threads: 12 tasks that last from one second up to the whole
     time. A short task has a free thread at any moment, in one worker or the other.

@@ -1,4 +1,4 @@
-"""How well workers share: rows between processes, time between threads."""
+"""The sharing of workers: rows between processes, time between threads."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""How many tasks a second: added, and run."""
+"""Tasks a second: added, and run."""
 
 from collections.abc import Callable, Mapping
 from time import monotonic, time

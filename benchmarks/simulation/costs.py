@@ -1,4 +1,4 @@
-"""How long statements take: all numbers that were measured or assumed, in one place."""
+"""The time that statements take: all numbers that were measured or assumed, in one place."""
 
 from dataclasses import dataclass
 

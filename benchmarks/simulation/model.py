@@ -47,7 +47,7 @@ BACKLOG = 2_000_000
 
 @dataclass(frozen=True)
 class Case:
-    """What is to be simulated. ``rate``: tasks due a second; 0: a backlog to drain."""
+    """The load and the workers. ``rate``: tasks due a second; 0: a backlog to drain."""
 
     costs: Costs
     strategy: str
@@ -68,7 +68,7 @@ class Case:
 
 @dataclass
 class Tally:
-    """What happened after the warming up."""
+    """Results of the time after the warming up."""
 
     ended: int = 0
     selected: int = 0
@@ -357,7 +357,7 @@ class Worker:
         return min(self._case.batch, max(0, THREADS + buffer - len(self._runs)))
 
     def _search(self) -> tuple[float, float]:
-        """When the first pending task is due. Of those that are to be added nobody knows."""
+        """The time of the first pending task. Of those that are to be added nobody knows."""
         rows, now = self._simulation.rows, self._env.now
         first = rows.first()
         known = first >= 0 and not (self._case.added and first >= rows.due(now))

@@ -34,7 +34,7 @@ class Rows:
         return self._start + row / self._rate if self._rate else 0.0
 
     def due(self, now: float) -> int:
-        """How many have been due so far, those that have ended included."""
+        """The number that has been due so far, those that have ended included."""
         count = len(self._pending)
         if not self._rate:
             return count

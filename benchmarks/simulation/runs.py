@@ -1,4 +1,4 @@
-"""What is simulated for the page: every strategy with more and more workers, under four loads."""
+"""The simulations of the page: every strategy with more and more workers, under four loads."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -46,7 +46,7 @@ class Key(NamedTuple):
 
 @dataclass(frozen=True)
 class Wish:
-    """What to run."""
+    """One simulation to run."""
 
     strategies: Sequence[str] = tuple(PLACES)
     workers: Sequence[int] = WORKERS

@@ -1,1 +1,1 @@
-"""What scripts/demo runs: the test project on a database of its own, telling what happens."""
+"""The program of scripts/demo: the test project on a database of its own, telling what happens."""

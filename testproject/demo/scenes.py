@@ -1,4 +1,4 @@
-"""What the demo plays: an hour in the shop, in a few seconds. And what is left to play."""
+"""The plays of the demo: an hour in the shop, in a few seconds. And what is left to play."""
 
 from datetime import timedelta
 from decimal import Decimal

@@ -1,4 +1,4 @@
-"""What the shop does.
+"""Actions of the shop.
 
 Each function is one transaction: the business data, and the delayed tasks that belong to it, are
 written together or not at all.

@@ -1,4 +1,4 @@
-"""What the shop has put off until later. django_tasks finds this module by its name.
+"""Handlers of the shop's tasks. django_tasks finds this module by its name.
 
 A task that has run may run again: its process can die after the work and before the end of the
 run is written. So every handler here can be repeated, and a comment says what makes it so.
