@@ -15,6 +15,7 @@ from django_tasks.client.control import (
     areschedule_task,
     aresume_task,
     arun_task_now,
+    aupdate_task,
     cancel_task,
     delete_tasks,
     pause_task,
@@ -22,6 +23,20 @@ from django_tasks.client.control import (
     reschedule_task,
     resume_task,
     run_task_now,
+    update_task,
+)
+from django_tasks.client.many import (
+    acancel_tasks,
+    amove_tasks,
+    apause,
+    arequeue_tasks,
+    aresume,
+    cancel_tasks,
+    find_tasks,
+    move_tasks,
+    pause,
+    requeue_tasks,
+    resume,
 )
 from django_tasks.client.pauses import (
     apause_tasks,
@@ -41,6 +56,7 @@ from django_tasks.client.queries import (
 )
 from django_tasks.exceptions import (
     CannotStart,
+    ClaimLost,
     DirectWrite,
     HandlerError,
     LockInTransaction,
@@ -57,11 +73,13 @@ from django_tasks.handlers.base import Stop, TaskHandler, task_handler
 from django_tasks.handlers.registry import get_task_handlers, register_task_handler
 from django_tasks.handlers.running_task import RunningTask
 from django_tasks.locks.held import Held
-from django_tasks.locks.locking import alock, lock
+from django_tasks.locks.locking import aget_lock, alock, get_lock, lock
+from django_tasks.locks.rows import LockState
 from django_tasks.models import Pause, Task, TaskRun
 from django_tasks.store.aliases import write_alias
 from django_tasks.store.control import CancelResult
 from django_tasks.store.upsert import OnConflict
+from django_tasks.values.options import TaskOptions
 from django_tasks.values.status import Status
 from django_tasks.worker import embedded
 from django_tasks.worker.config import worker_config
@@ -69,11 +87,13 @@ from django_tasks.worker.config import worker_config
 __all__ = [
     "CancelResult",
     "CannotStart",
+    "ClaimLost",
     "DirectWrite",
     "HandlerError",
     "Held",
     "LockInTransaction",
     "LockLost",
+    "LockState",
     "LockTaken",
     "OnConflict",
     "Pause",
@@ -85,6 +105,7 @@ __all__ = [
     "TaskException",
     "TaskExists",
     "TaskHandler",
+    "TaskOptions",
     "TaskRun",
     "TaskTypeError",
     "TaskValueError",
@@ -92,52 +113,70 @@ __all__ = [
     "aadd_task",
     "aadd_tasks",
     "acancel_task",
+    "acancel_tasks",
     "add_task",
     "add_tasks",
     "adelete_tasks",
+    "aget_lock",
     "aget_runs",
     "aget_task",
     "aget_tasks_by_code",
     "alock",
+    "amove_tasks",
+    "apause",
     "apause_task",
     "apause_tasks",
     "apaused",
     "arequeue_task",
+    "arequeue_tasks",
     "areschedule_task",
+    "aresume",
     "aresume_task",
     "aresume_tasks",
     "arun_task_now",
+    "aupdate_task",
     "cancel_task",
+    "cancel_tasks",
     "delete_tasks",
+    "find_tasks",
+    "get_lock",
     "get_runs",
     "get_task",
     "get_task_handlers",
     "get_tasks_by_code",
     "lock",
+    "move_tasks",
+    "pause",
     "pause_task",
     "pause_tasks",
     "paused",
     "register_task_handler",
     "requeue_task",
+    "requeue_tasks",
     "reschedule_task",
+    "resume",
     "resume_task",
     "resume_tasks",
     "run_task_now",
+    "running",
     "shutdown",
     "start",
     "task_handler",
+    "update_task",
 ]
 
 
-def start(*, using: str | None = None, **wishes: Any) -> None:
+def start(*, using: str | None = None, **wishes: Any) -> bool:
     """Run a worker inside this process, in threads of its own; returns at once.
+
+    True if it was started, or put off until after a fork; False, and nothing is done, if this
+    process already runs a worker there.
 
     ``using`` is the database to poll (default: what the router says for writes). ``wishes`` are
     ``threads``, ``batch_size``, ``poll_interval``, ``lease``, ``queues``, ``codes``,
-    ``shutdown_timeout`` (seconds), in place of the settings. Does nothing if this process already
-    runs a worker there. A worker does not survive a fork: in a program that forks, call it
-    afterwards. In a uWSGI process that has not forked yet it is put off: each process that answers
-    requests starts a worker of its own.
+    ``shutdown_timeout`` (seconds), in place of the settings. A worker does not survive a fork: in a
+    program that forks, call it afterwards. In a uWSGI process that has not forked yet it is put
+    off: each process that answers requests starts a worker of its own.
 
     Raises UnknownDatabase for a bad alias, TaskValueError for a bad value, TypeError for an unknown
     wish, and CannotStart in gunicorn's master process, in a uWSGI without threads, and for a
@@ -146,11 +185,16 @@ def start(*, using: str | None = None, **wishes: Any) -> None:
     config = worker_config(write_alias(using), **wishes)
     if problem := requirements.refusal(config.using):
         raise CannotStart(problem)
-    embedded.start_worker(config)
+    return embedded.start_worker(config)
+
+
+def running() -> list[str]:
+    """The databases on which this process runs a worker that ``start`` began; empty: none."""
+    return embedded.databases()
 
 
 def shutdown(*, wait: bool = True, timeout: float | None = None) -> bool:
-    """Stop the workers that ``start`` started; harmless when there are none.
+    """Stop the workers that ``start`` started; True if none of them is left, or none was there.
 
     They claim no more, give back what they have not started, and let running tasks end. With
     ``wait``, returns when they have, or False after ``timeout`` seconds (None: no limit); without,

@@ -4,21 +4,28 @@
 list of dotted paths. Nothing is read at import, and ``override_settings`` works.
 """
 
+import socket
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, fields
 from functools import cache
 from ipaddress import ip_address
+from json import JSONDecoder, JSONEncoder
 from typing import Any, TypeVar
 
 from django.conf import settings
 from django.core.exceptions import ImproperlyConfigured
+from django.core.serializers.json import DjangoJSONEncoder
 from django.core.signals import setting_changed
+from django.utils.module_loading import import_string
 
 from django_tasks.exceptions import TaskException, TaskTypeError, TaskValueError, shortened
 from django_tasks.values.amounts import seconds_between, whole_number
 from django_tasks.values.runs import KINDS
 
 Number = TypeVar("Number", int, float)
+
+STRICTNESS = ("off", "warn", "raise")
+LONGEST_HOST = 100
 
 
 class ConfigurationError(TaskException, ImproperlyConfigured):
@@ -64,6 +71,37 @@ def _address(value: Any) -> str:
     return value
 
 
+def _host(value: Any) -> str:
+    if not isinstance(value, str):
+        raise TypeError("must be a text")
+    if len(value) > LONGEST_HOST or any(each in value for each in ": \t\r\n\0"):
+        raise ValueError(f"must be up to {LONGEST_HOST} characters, without colons and blanks")
+    return value
+
+
+def _strictness(value: Any) -> str:
+    if value not in STRICTNESS:
+        raise ValueError("must be 'off', 'warn' or 'raise'")
+    return str(value)
+
+
+def _class_of(base: type) -> Callable[[Any], Any]:
+    """A converter of a class below ``base``, or of its dotted path."""
+
+    def convert(value: Any) -> Any:
+        found, wanted = value, f"must be a subclass of json.{base.__name__} or the path of one"
+        if isinstance(value, str):
+            try:
+                found = import_string(value)
+            except ImportError as error:
+                raise ValueError(f"{wanted} ({error})") from None
+        if not (isinstance(found, type) and issubclass(found, base)):
+            raise TypeError(wanted)
+        return found
+
+    return convert
+
+
 def _option(default: Any, convert: Callable[[Any], Any]) -> Any:
     return field(default=default, metadata={"convert": convert})
 
@@ -83,6 +121,11 @@ class Options:
     ``history``        which runs leave a line in the history: "all", "problems", "none"
     ``history_age``    how long the history keeps a line
     ``doorbell``       the address of this host at which workers can be woken; empty: nowhere
+    ``worker_name``    this host, in the names of its workers and holders of locks; empty: its own
+    ``strict_codes``   what an add does for a code that no handler of this project has: "warn" (in
+                       the log, once), "raise" or "off"
+    ``payload_encoder``  the JSONEncoder, or its dotted path, that writes ``biz_ext``
+    ``payload_decoder``  the JSONDecoder, or its dotted path, that reads it
     """
 
     poll_interval: float = _option(1.0, _duration(0.01, 3600))
@@ -96,6 +139,19 @@ class Options:
     history: str = _option("problems", _history)
     history_age: float = _option(30 * 86_400.0, _duration(1, 30 * 365 * 86_400))
     doorbell: str = _option("127.0.0.1", _address)
+    worker_name: str = _option("", _host)
+    strict_codes: str = _option("warn", _strictness)
+    payload_encoder: type[JSONEncoder] = field(
+        default=DjangoJSONEncoder, metadata={"convert": _class_of(JSONEncoder)}
+    )
+    payload_decoder: type[JSONDecoder] = field(
+        default=JSONDecoder, metadata={"convert": _class_of(JSONDecoder)}
+    )
+
+
+def host_name() -> str:
+    """The name of this host, as workers and holders of locks show it."""
+    return options().worker_name or socket.gethostname()
 
 
 def names() -> list[str]:

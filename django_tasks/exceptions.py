@@ -76,7 +76,7 @@ class ClaimLost(TaskException):
 
 
 class Misfired(TaskException):
-    """Why a task was parked: it would have started later than its handler allows."""
+    """A task was parked: it would have started later than it may."""
 
 
 class RetryLater(TaskException):
@@ -96,7 +96,28 @@ class RetryLater(TaskException):
 
 
 class LockTaken(TaskException, TimeoutError):
-    """Somebody else holds the lock, and did so for as long as the caller would wait."""
+    """Somebody else holds the lock, and did so for as long as the caller would wait.
+
+    ``name``; ``holder``, "host:pid:token"; ``term``; ``until``, aware UTC, when its lease ends
+    unless it is renewed; and ``attributes``: as they were at the last look. The holder is empty,
+    and ``until`` None, if it has left since.
+    """
+
+    def __init__(
+        self,
+        message: str,
+        name: str = "",
+        holder: str = "",
+        term: int = 0,
+        until: datetime | None = None,
+        attributes: Any = None,
+    ) -> None:
+        super().__init__(message)
+        self.name = name
+        self.holder = holder
+        self.term = term
+        self.until = until
+        self.attributes = attributes
 
 
 class LockLost(TaskException, RuntimeError):

@@ -1,14 +1,24 @@
-"""The column type of keys."""
+"""The column types of keys and of options."""
 
 from typing import TYPE_CHECKING, Any
 
 from django.db import models
 from django.db.backends.base.base import BaseDatabaseWrapper
 
+from django_tasks.exceptions import TaskValueError
+from django_tasks.values.options import (
+    NO_OPTIONS,
+    TaskOptions,
+    options_of_text,
+    options_to_text,
+)
+
 if TYPE_CHECKING:
     CharField = models.CharField[str, str]
+    TextField = models.TextField[Any, Any]
 else:
     CharField = models.CharField  # subscriptable in the stubs only
+    TextField = models.TextField
 
 
 class KeyField(CharField):
@@ -24,3 +34,24 @@ class KeyField(CharField):
         if connection.vendor == "mysql":
             parameters["collation"] = "utf8mb4_bin"
         return parameters
+
+
+class OptionsField(TextField):
+    """The options of a task, as JSON in the column; a ``TaskOptions`` in Python, never None."""
+
+    def to_python(self, value: Any) -> TaskOptions:
+        return value if isinstance(value, TaskOptions) else options_of_text(value or None)
+
+    def from_db_value(
+        self, value: str | None, expression: Any, connection: BaseDatabaseWrapper
+    ) -> TaskOptions:
+        try:
+            return options_of_text(value)
+        except TaskValueError:  # one such row must not hide all others; its run will say so
+            return NO_OPTIONS
+
+    def get_prep_value(self, value: Any) -> str | None:
+        return options_to_text(self.to_python(value))
+
+    def value_to_string(self, obj: models.Model) -> str:
+        return self.get_prep_value(self.value_from_object(obj)) or ""

@@ -13,10 +13,18 @@ from django.db import models
 from django.utils import timezone
 from django.utils.translation import gettext_lazy as _
 
-from django_tasks.fields import KeyField
+from django_tasks import payloads
+from django_tasks.fields import KeyField, OptionsField
 from django_tasks.guarded import GuardedModel, GuardedQuerySet
 from django_tasks.timezones import aware
-from django_tasks.values.keys import BIZ_CODE_LENGTH, BIZ_NUM_LENGTH, LOCK_NAME_LENGTH, QUEUE_LENGTH
+from django_tasks.values.keys import (
+    BIZ_CODE_LENGTH,
+    BIZ_NUM_LENGTH,
+    LOCK_NAME_LENGTH,
+    NAME_LENGTH,
+    QUEUE_LENGTH,
+)
+from django_tasks.values.options import no_options
 from django_tasks.values.status import RunOutcome, Status
 
 
@@ -24,15 +32,22 @@ class Task(GuardedModel):
     """One delayed task; there is at most one for each ``(biz_code, biz_num)``.
 
     Make one to give to ``add_task``; the rest of its life is written by the store. An empty
-    ``queue`` and a ``priority`` of None mean: as the handler says. ``Task.objects`` is for reading:
-    whatever would write raises DirectWrite, as ``save`` and ``delete`` do.
+    ``queue``, a ``priority`` of None and an option of None mean: as the handler says.
+    ``Task.objects`` is for reading: whatever would write raises DirectWrite, as ``save`` and
+    ``delete`` do.
     """
 
     id = models.BigAutoField(primary_key=True)
     biz_code = KeyField(_("code"), max_length=BIZ_CODE_LENGTH)
     biz_num = KeyField(_("number"), max_length=BIZ_NUM_LENGTH)
     when = models.DateTimeField(_("when"))
-    biz_ext = models.JSONField(_("extension data"), null=True, blank=True)
+    biz_ext = models.JSONField(
+        _("extension data"),
+        null=True,
+        blank=True,
+        encoder=payloads.encoder,  # type: ignore[arg-type]  # json calls either
+        decoder=payloads.decoder,  # type: ignore[arg-type]
+    )
     create_time = models.DateTimeField(_("created"), default=timezone.now, editable=False)
     update_time = models.DateTimeField(_("updated"), default=timezone.now, editable=False)
     status = models.SmallIntegerField(
@@ -51,6 +66,13 @@ class Task(GuardedModel):
     scheduled_time = models.DateTimeField(_("scheduled time"), null=True, editable=False)
     # Debounced: until when it waits at the latest, however often it is added.
     latest_time = models.DateTimeField(_("latest time"), null=True, editable=False)
+    # For people.
+    name = models.CharField(_("name"), max_length=NAME_LENGTH, blank=True, default="")
+    options = OptionsField(_("options"), null=True, blank=True, default=no_options)
+    # How many of its runs have ended, in success or not.
+    runs = models.BigIntegerField(_("runs"), default=0, editable=False)
+    # How far a run has come, as it said last.
+    progress = models.JSONField(_("progress"), null=True, editable=False)
 
     objects: ClassVar[models.Manager["Task"]] = GuardedQuerySet.as_manager()
 
@@ -165,6 +187,14 @@ class Lock(models.Model):
     # Microseconds since 1970 UTC by the database's clock: an hour that comes twice in autumn is
     # no matter for a number.
     until = models.BigIntegerField(_("until"), default=0)
+    # What its holders hand on to each other.
+    attributes = models.JSONField(
+        _("attributes"),
+        null=True,
+        blank=True,
+        encoder=payloads.encoder,  # type: ignore[arg-type]  # json calls either
+        decoder=payloads.decoder,  # type: ignore[arg-type]
+    )
 
     class Meta:
         db_table = "t_task_lock"

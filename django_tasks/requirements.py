@@ -9,12 +9,12 @@ from django.db import connections
 
 
 def refusal(using: str) -> str | None:
-    """Why no worker may start on this database."""
+    """The reason for which no worker may start on this database."""
     return driver_problem(using) or autocommit_problem(using)
 
 
 def driver_problem(using: str) -> str | None:
-    """Why the driver of this database cannot be used."""
+    """The reason for which the driver of this database cannot be used."""
     connection: Any = connections[using]
     if connection.vendor != "postgresql" or connection.Database.__name__ != "psycopg2":
         return None
@@ -25,7 +25,7 @@ def driver_problem(using: str) -> str | None:
 
 
 def autocommit_problem(using: str) -> str | None:
-    """Why what a worker writes would never be stored."""
+    """The reason for which nothing that a worker writes would be stored."""
     if connections[using].settings_dict["AUTOCOMMIT"]:
         return None
     return (
@@ -35,7 +35,7 @@ def autocommit_problem(using: str) -> str | None:
 
 
 def memory_problem(using: str) -> str | None:
-    """Why a worker's threads cannot share this database."""
+    """The reason for which a worker's threads cannot share this database."""
     connection: Any = connections[using]
     if connection.vendor != "sqlite" or not connection.is_in_memory_db():
         return None

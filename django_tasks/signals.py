@@ -12,7 +12,9 @@ task_cancelled     ``Task``       ``biz_code``, ``biz_num``, ``result``
 tasks_cancelled    ``Task``       ``biz_code``, ``biz_num``, ``match``, ``count``: given to, and by,
                                   ``delete_tasks``
 task_changed       ``Task``       ``biz_code``, ``biz_num``, ``change``: "rescheduled", "due now",
-                                  "paused", "resumed", "requeued"
+                                  "paused", "resumed", "requeued", "updated"
+tasks_changed      ``Task``       ``change``: as above or "cancelled"; ``which``: what was named,
+                                  ``count``: given to, and by, ``cancel_tasks`` and the like
 tasks_paused       ``Pause``      ``biz_code``, ``queue``; an empty one means any
 tasks_resumed      ``Pause``      ``biz_code``, ``queue``
 task_started       handler class  ``task``
@@ -50,6 +52,7 @@ task_added = Signal()
 task_cancelled = Signal()
 tasks_cancelled = Signal()
 task_changed = Signal()
+tasks_changed = Signal()
 tasks_paused = Signal()
 tasks_resumed = Signal()
 task_started = Signal()
@@ -70,7 +73,8 @@ _report: list[Callable[[], None]] = []
 
 
 _ALL = (
-    *(task_added, task_cancelled, tasks_cancelled, task_changed, tasks_paused, tasks_resumed),
+    *(task_added, task_cancelled, tasks_cancelled, task_changed, tasks_changed),
+    *(tasks_paused, tasks_resumed),
     *(task_started, task_succeeded, task_rescheduled, task_retried, task_failed, task_missed),
     *(task_stuck, task_lost, task_rescued, worker_started, worker_stopped),
 )

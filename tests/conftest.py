@@ -1,4 +1,4 @@
-"""What every test may use. Times are passed in, other connections live in other threads."""
+"""Fixtures of every test. Times are passed in, other connections live in other threads."""
 
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -11,11 +11,13 @@ from django.test.utils import CaptureQueriesContext
 from hypothesis import HealthCheck
 from hypothesis import settings as hypothesis_settings
 
+from django_tasks.client import arguments
 from django_tasks.handlers import registry
 from django_tasks.store import clock
 from django_tasks.store.dialects import base
 from django_tasks.store.dialects.sqlite import SQLite
 from tests.factories import NOW
+from tests.vendor import VENDOR
 from tests.worker import parts
 
 hypothesis_settings.register_profile(
@@ -32,6 +34,24 @@ hypothesis_settings.load_profile("ci")
 
 # How long a test waits for something that must happen.
 DEADLINE = 20.0
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Leave out the tests of other databases. They are no skips: another session runs them."""
+    elsewhere = [
+        item
+        for item in items
+        if any(VENDOR not in mark.args for mark in item.iter_markers("only_on"))
+    ]
+    if elsewhere:
+        config.hook.pytest_deselected(items=elsewhere)
+        items[:] = [item for item in items if item not in set(elsewhere)]
+
+
+@pytest.fixture(autouse=True)
+def _codes_without_handlers(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Say nothing of codes that no handler has: most tests have none, and it is said but once."""
+    monkeypatch.setattr(arguments, "_warn_once", lambda code: None)
 
 
 @pytest.fixture

@@ -106,6 +106,16 @@ def a_claim(biz_num: str = "1", *, worker: int = WORKER, **fields: Any) -> Claim
     return claimed
 
 
+def a_claim_of(number: int = 1, when: datetime = NOW) -> Claimed:
+    """A claim of a row that is nowhere."""
+    values: dict[str, Any] = dict.fromkeys(Claimed._fields)
+    values |= {"id": number, "version": 1, "biz_code": "job", "biz_num": str(number)}
+    values |= {"queue": "default", "priority": 0, "attempts": 0, "rescues": 0, "runs": 0}
+    values |= {"last_error": "", "worker_id": WORKER}
+    values |= dict.fromkeys(("when", "create_time", "claim_time"), when)
+    return Claimed(**values)
+
+
 def a_line(**fields: Any) -> Line:
     """The line that the history keeps of a run that went well, three seconds ago."""
     values: dict[str, Any] = {

@@ -39,7 +39,8 @@ def keys(name, longest):
         *("", " x", "x ", "\tx", "x\n", "\u3000x", "x\u00a0", " ", "x" * (longest + 1)),
         *("a\0b", "\0", "\ud800", "x\udfff"),
     ]
-    types = [None, 5, 0, True, b"x", ["x"], 1.5, NOW, Unprintable()]
+    types = [None, True, b"x", ["x"], 1.5, NOW, Unprintable()]
+    types += [] if name == "biz_num" else [5, 0]  # an int is taken as its text
     return [(name, value, ValueError) for value in values] + [
         (name, value, TypeError) for value in types
     ]
@@ -53,7 +54,6 @@ BAD_FIELDS = [
     ("when", "2030-01-01", TypeError),
     ("when", 5, TypeError),
     ("when", date(2030, 1, 1), TypeError),
-    ("when", timedelta(1), TypeError),
     ("when", datetime(999, 12, 31, tzinfo=UTC), ValueError),
     ("when", datetime.min, ValueError),
     ("when", datetime.max, ValueError),
@@ -66,7 +66,7 @@ BAD_FIELDS = [
     ("priority", -32_769, ValueError),
     ("biz_ext", object(), TypeError),
     ("biz_ext", {1, 2}, TypeError),
-    ("biz_ext", NOW, TypeError),
+    ("biz_ext", b"x", TypeError),
     ("biz_ext", {(1, 2): 3}, TypeError),
     ("biz_ext", math.nan, ValueError),
     ("biz_ext", {"x": -math.inf}, ValueError),
@@ -120,7 +120,7 @@ def test_one_bad_task_in_a_batch_stores_nothing_and_its_place_is_named(field, va
     assert "item 3" in str(caught.value)
 
 
-NO_TASKS = [None, "order", 5, {"biz_code": "order"}, object(), Task]
+NO_TASKS = [None, 5, {"biz_code": "order"}, object(), Task]
 
 
 @pytest.mark.parametrize("value", NO_TASKS, ids=name_of)
@@ -180,7 +180,7 @@ def test_the_choices_that_are_named_are_those_that_there_are():
     choices = "must be one of 'replace', 'keep', 'earliest', 'raise'"
 
     with pytest.raises(TaskValueError) as caught:
-        add_task(a_task(), on_conflict="debunce")  # type: ignore[arg-type]
+        add_task(a_task(), on_conflict="debunce")  # type: ignore[call-overload]
     assert str(caught.value) == f"on_conflict {choices}, 'debounce': 'debunce'"
 
     with pytest.raises(TaskValueError) as caught:
@@ -252,7 +252,7 @@ def test_a_bad_key_is_refused_by_every_function_that_takes_one(field, value, kin
         ("\0", ValueError),
         ("\ud800", ValueError),
         (None, TypeError),
-        (5, TypeError),
+        (True, TypeError),
     ],
     ids=name_of,
 )
@@ -277,11 +277,11 @@ def test_an_unknown_way_to_match_deletes_nothing(value):
         api.delete_tasks(CODE, "1", match=value)
 
     assert (caught.value.field, caught.value.value) == ("match", value)
-    assert "must be 'exact', 'prefix' or 'contains'" in str(caught.value)
+    assert "must be 'exact', 'prefix', 'contains' or 'all'" in str(caught.value)
     assert Task.objects.exists()
 
 
-@pytest.mark.parametrize("value", ["x" * 101, "\0", "\ud800", 5, 0, ["x"]], ids=name_of)
+@pytest.mark.parametrize("value", ["x" * 101, "\0", "\ud800", True, 0.5, ["x"]], ids=name_of)
 def test_a_fragment_to_look_for_is_text(value):
     a_row()
 

@@ -1,9 +1,11 @@
 """Settings: one typed home, one default, one sentence when one cannot be used."""
 
 from datetime import timedelta
+from json import JSONDecoder
 
 import pytest
 from django.core.exceptions import ImproperlyConfigured
+from django.core.serializers.json import DjangoJSONEncoder
 
 from django_tasks import conf
 from django_tasks.exceptions import TaskException
@@ -20,8 +22,12 @@ DEFAULTS = {
     "HISTORY": "problems",
     "HISTORY_AGE": 30 * 86_400.0,
     "DOORBELL": "127.0.0.1",
+    "WORKER_NAME": "",
+    "STRICT_CODES": "warn",
+    "PAYLOAD_ENCODER": DjangoJSONEncoder,
+    "PAYLOAD_DECODER": JSONDecoder,
 }
-NUMBERS = [name for name, value in DEFAULTS.items() if not isinstance(value, str)]
+NUMBERS = [name for name, value in DEFAULTS.items() if not isinstance(value, (str, type))]
 
 
 @pytest.fixture
@@ -81,6 +87,15 @@ BAD = [
     ("HISTORY", "some"),
     ("HISTORY", None),
     ("HISTORY", ["all"]),
+    ("WORKER_NAME", "a:b"),
+    ("WORKER_NAME", "a b"),
+    ("WORKER_NAME", 5),
+    ("STRICT_CODES", True),
+    ("STRICT_CODES", None),
+    ("PAYLOAD_ENCODER", JSONDecoder),
+    ("PAYLOAD_ENCODER", "nowhere.Encoder"),
+    ("PAYLOAD_DECODER", JSONDecoder()),
+    ("PAYLOAD_DECODER", None),
     *[(name, "5") for name in NUMBERS],
     *[(name, None) for name in NUMBERS],
     *[(name, True) for name in NUMBERS],

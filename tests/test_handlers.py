@@ -6,7 +6,8 @@ from typing import Any
 import pytest
 
 from django_tasks.api import HandlerError, TaskHandler, task_handler
-from django_tasks.handlers.base import attempts_allowed, has_own, is_async, retry_delay, time_limit
+from django_tasks.backoff import as_backoff
+from django_tasks.handlers.base import attempts_allowed, has_own, is_async, time_limit
 
 # These handlers look at nothing of their tasks.
 NO_TASK: Any = None
@@ -25,7 +26,7 @@ def test_a_handler_has_the_documented_defaults():
     assert (handler.queue, handler.priority) == ("default", 0)
     assert (handler.max_attempts, handler.timeout, handler.atomic) == (None, None, False)
     assert handler.get_biz_code() == "plain"
-    assert 0 <= retry_delay(handler, 1) <= 10
+    assert 0 <= as_backoff(handler.backoff).delay(1) <= 10
     assert time_limit(handler) is None
 
 
@@ -52,13 +53,6 @@ def test_a_timeout_is_a_timedelta_or_seconds(timeout, expected):
     handler.timeout = timeout  # type: ignore[misc]
 
     assert time_limit(handler) == expected
-
-
-def test_the_delay_comes_from_the_handlers_backoff():
-    handler = Plain()
-    handler.backoff = [1, 60]  # type: ignore[misc]
-
-    assert [retry_delay(handler, attempt) for attempt in (1, 2, 3)] == [1, 60, 60]
 
 
 def test_a_decorated_function_is_a_handler_and_still_a_function():

@@ -7,14 +7,11 @@ from pathlib import Path
 import pytest
 
 from benchmarks.simulation import __main__ as command
-from benchmarks.simulation.costs import DATABASES, capacity
-from benchmarks.simulation.rows import Rows, Share
-
-pytest.importorskip("simpy", reason="the model of many workers needs simpy")
-
 from benchmarks.simulation.check import compare
+from benchmarks.simulation.costs import DATABASES, capacity
 from benchmarks.simulation.model import Case, Outcome, Simulation, simulate
 from benchmarks.simulation.report import BEGIN, END
+from benchmarks.simulation.rows import Rows, Share
 from benchmarks.simulation.runs import LOADS, PLACES
 
 COSTS = DATABASES["mariadb"]

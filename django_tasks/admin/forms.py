@@ -19,6 +19,7 @@ from django_tasks.admin.lists import alias
 from django_tasks.client.arguments import checked_task
 from django_tasks.exceptions import TaskException, TaskValueError
 from django_tasks.models import Task
+from django_tasks.schedules.policies import as_plan
 
 if TYPE_CHECKING:
     TaskModelForm = forms.ModelForm[Task]
@@ -73,10 +74,13 @@ class TaskForm(TaskModelForm):
 
     class Meta:
         model = Task
-        fields = ("biz_code", "biz_num", "when", "schedule", "biz_ext", "queue", "priority")
+        fields = (
+            *("biz_code", "biz_num", "name", "when", "schedule", "biz_ext", "queue", "priority"),
+        )
         field_classes = {"biz_ext": PayloadField, "schedule": forms.CharField}
         widgets: ClassVar[Any] = {
             "when": ExactWhen,
+            "name": forms.TextInput(attrs={"size": 60}),
             "schedule": forms.TextInput(attrs={"size": 60}),
         }
 
@@ -88,8 +92,8 @@ class TaskForm(TaskModelForm):
         if "schedule" in self.fields:
             self.fields["schedule"].empty_value = None  # type: ignore[attr-defined]
             self.fields["schedule"].help_text = _(
-                "When it runs again: “every 30m”, “cron 0 9 * * 1-5 Asia/Shanghai”. Empty: it runs "
-                "once."
+                "When it runs again: “every 30m”, “cron 0 9 * * 1-5 Asia/Shanghai”; with options: "
+                "“every 1h | grace 10m | timeout 30s | attempts 3”. Empty: it runs once."
             )
             self.fields["when"].required = False
             self.fields["when"].help_text = _("With a schedule it may be left empty.")
@@ -139,9 +143,17 @@ class TaskForm(TaskModelForm):
         super()._post_clean()  # type: ignore[misc]
         if not self.errors:
             try:
+                self._take_options()
                 checked_task(self.instance, alias())
             except TaskValueError as error:
                 field = error.field if error.field in self.fields else None
                 self.add_error(field, capfirst(f"{error.problem}."))
             except TaskException as error:  # a schedule whose library is not installed here
                 self.add_error("schedule", str(error))
+
+    def _take_options(self) -> None:
+        """Take the options behind a schedule that was edited: they are newer than the task's."""
+        task = self.instance
+        if "schedule" in self.changed_data and task.schedule:
+            plan = as_plan(task.schedule)
+            task.schedule, task.options = str(plan.schedule), plan.options.over(task.options)

@@ -18,7 +18,8 @@ class LockAdmin(OnlyShown):
     in at once, or begin its terms again.
     """
 
-    list_display = fields = ("name", "held", "holder", "term", "end")
+    list_display = ("name", "held", "holder", "term", "end")
+    fields = (*list_display, "attributes")
     ordering = ("name",)
     search_fields = ("name__startswith",)
     paginator = LimitedPaginator

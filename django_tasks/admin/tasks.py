@@ -33,9 +33,11 @@ from django_tasks.admin.lists import (
     alias,
     with_key,
 )
+from django_tasks.conf import options
 from django_tasks.exceptions import TaskExists
 from django_tasks.handlers.registry import get_task_handlers
 from django_tasks.models import Task, WorkerRow
+from django_tasks.schedules.policies import clauses
 from django_tasks.values.status import Status
 
 MOST_NAMED = 10  # pauses, above the list of tasks
@@ -64,6 +66,9 @@ class TaskAdmin(TaskActions):
     delete_confirmation_max_display = 100  # Django 6.1
     readonly_fields = (
         "status_word",
+        "own_options",
+        "runs",
+        "how_far",
         "attempts",
         "rescues",
         "worker",
@@ -96,13 +101,17 @@ class TaskAdmin(TaskActions):
     def get_fieldsets(self, request: HttpRequest, obj: Task | None = None) -> Any:
         payload = "payload" if obj and _has_long_payload(obj) else "biz_ext"
         schedule = "schedule_text" if obj and _has_long_schedule(obj) else "schedule"
-        plan = ("when", schedule, payload, "queue", "priority")
+        plan = ["name", "when", schedule, payload, "queue", "priority"]
         if obj is None:
             return [(None, {"fields": ("biz_code", "biz_num", *plan)})]
+        plan.append("own_options")
         saving: dict[str, Any] = {"fields": plan}
         if self.has_change_permission(request, obj):
             saving = {"fields": (*plan, "seen_version"), "description": _SAVING[obj.status]}
-        runs = ("attempts", "rescues", "worker", "claim_time", "error", "ended_runs")
+        runs = (
+            *("runs", "how_far", "attempts", "rescues", "worker", "claim_time", "error"),
+            "ended_runs",
+        )
         row = ("version", "scheduled_time", "latest_time", "create_time", "update_time")
         return [
             (None, {"fields": ("biz_code", "biz_num", "status_word")}),
@@ -115,7 +124,9 @@ class TaskAdmin(TaskActions):
         self, request: HttpRequest, queryset: "QuerySet[Task]", search_term: str
     ) -> tuple["QuerySet[Task]", bool]:
         # Only the list and its actions search, and they need none of these, which may be long.
-        return with_key(queryset.defer("biz_ext", "last_error", "schedule"), search_term), False
+        return with_key(
+            queryset.defer("biz_ext", "last_error", "schedule", "options"), search_term
+        ), False
 
     def changelist_view(self, request: HttpRequest, extra_context: Any = None) -> Any:
         response = super().changelist_view(request, extra_context)
@@ -138,7 +149,10 @@ class TaskAdmin(TaskActions):
 
     @admin.display(description=_("code, number"), ordering="biz_code")
     def key(self, task: Task) -> str:
-        return format_html("{}<br>{}", task.biz_code, task.biz_num)
+        if _has_handler(task.biz_code):
+            return format_html("{}<br>{}", task.biz_code, task.biz_num)
+        mark = '{} <span class="task-no-handler">{}</span><br>{}'
+        return format_html(mark, task.biz_code, gettext("no handler"), task.biz_num)
 
     @admin.display(description=_("status"), ordering="status")
     def status_word(self, task: Task) -> str:
@@ -183,6 +197,18 @@ class TaskAdmin(TaskActions):
             return self.get_empty_value_display()
         return shown(task.schedule[:LONG_TEXT], task.schedule)
 
+    @admin.display(description=_("options"))
+    def own_options(self, task: Task) -> str:
+        return ", ".join(clauses(task.options)) or self.get_empty_value_display()
+
+    @admin.display(description=_("progress"))
+    def how_far(self, task: Task) -> str:
+        if task.progress is None:
+            return self.get_empty_value_display()
+        done, total, text = (task.progress.get(name) for name in ("done", "total", "text"))
+        steps = f"{done}" if total is None else f"{done} / {total}"
+        return f"{steps} {text}".strip()
+
     # What is saved
 
     def changeform_view(self, request: HttpRequest, *args: Any, **kwargs: Any) -> Any:
@@ -199,9 +225,14 @@ class TaskAdmin(TaskActions):
         conflict = api.OnConflict.REPLACE if change else api.OnConflict.RAISE
         stored = api.add_task(obj, on_conflict=conflict, using=alias())
         obj.pk = stored.pk
-        if obj.biz_code not in get_task_handlers():
+        if not _has_handler(obj.biz_code):
             text = _("No handler of %(code)r is known here: the task waits until a worker has one.")
             self.message_user(request, text % {"code": obj.biz_code}, messages.WARNING)
+
+
+def _has_handler(biz_code: str) -> bool:
+    """Tell if this process knows a handler, or is not to ask."""
+    return options().strict_codes == "off" or biz_code in get_task_handlers()
 
 
 def _has_long_payload(task: Task) -> bool:

@@ -1,20 +1,25 @@
 """Add tasks, one or many. See ``django_tasks.api``."""
 
 from collections.abc import Iterable, Iterator
+from copy import copy
+from typing import TYPE_CHECKING, Any, overload
 
 from asgiref.sync import sync_to_async
+from django.utils.crypto import get_random_string
 
-from django_tasks import signals
+from django_tasks import payloads, signals
 from django_tasks.backoff import Duration
 from django_tasks.client.arguments import (
     Conflict,
     ConflictOfMany,
+    Number,
+    check_names,
     checked_conflict,
     checked_conflict_of_many,
     checked_patience,
     checked_task,
 )
-from django_tasks.conf import options
+from django_tasks.client.facts import FACTS, OPTIONS
 from django_tasks.exceptions import TaskExists, TaskTypeError, TaskValueError
 from django_tasks.handlers.registry import handler_for
 from django_tasks.models import Task
@@ -25,46 +30,96 @@ from django_tasks.store.debounce import Patience, debounce
 from django_tasks.store.transactions import retried, write_transaction
 from django_tasks.store.upsert import NewTask, OnConflict, upsert, upsert_one
 from django_tasks.timezones import aware
-from django_tasks.values import payload
 from django_tasks.values.amounts import whole_number
+from django_tasks.values.options import NO_OPTIONS, TaskOptions
 from django_tasks.wakeup.wake import wake_workers
 
+if TYPE_CHECKING:
+    from typing import Unpack
+
+    from django_tasks.client.facts import Facts, GivenOptions
+
 DEFAULT_BATCH, MOST_IN_BATCH = 500, 1000
+# 131 bits: nobody meets another one's number.
+RANDOM_LENGTH = 22
+_LEFT_OUT: Any = object()
 
 
+@overload
 def add_task(
     task: Task,
     *,
     on_conflict: Conflict = "replace",
     wait: Duration | None = None,
     at_most: Duration | None = None,
+    paused: bool = False,
     using: str | None = None,
+    **facts: "Unpack[GivenOptions]",
+) -> Task: ...
+
+
+@overload
+def add_task(
+    task: str,
+    biz_num: Number = ...,
+    *,
+    on_conflict: Conflict = "replace",
+    wait: Duration | None = None,
+    at_most: Duration | None = None,
+    paused: bool = False,
+    using: str | None = None,
+    **facts: "Unpack[Facts]",
+) -> Task: ...
+
+
+def add_task(
+    task: Task | str,
+    biz_num: Number = _LEFT_OUT,
+    *,
+    on_conflict: Conflict = "replace",
+    wait: Duration | None = None,
+    at_most: Duration | None = None,
+    paused: bool = False,
+    using: str | None = None,
+    **facts: Any,
 ) -> Task:
-    """Store ``task`` under its key ``(biz_code, biz_num)`` and return it as stored.
+    """Store a task under its key ``(biz_code, biz_num)`` and return it as stored.
 
-    A task that exists is moved: it gets the new ``when``, ``biz_ext``, ``queue`` and ``priority``,
-    and a FAILED one waits again; one that is running runs again afterwards, at the new time.
-    ``on_conflict`` says otherwise: "keep" leaves it, "earliest" moves it only to an earlier time,
-    "raise" raises TaskExists; a task that is being cancelled counts as absent. "debounce" makes it
-    due when nobody has added it for ``wait`` (timedelta or seconds), and no later than ``at_most``
-    after it was first added; the payloads of tasks that wait go through the handler's ``merge``.
+    ``add_task("cancel_unpaid", order.pk, when=timedelta(minutes=30), biz_ext=…)``, or
+    ``add_task(Task(…))``. In the first form a number that is left out is a random one of 22
+    characters, and a time that is left out is now; None is neither. An int or a UUID is taken as
+    its text.
 
-    ``when`` is a datetime, naive in the current time zone. ``schedule`` is a value of
-    ``django_tasks.schedules`` or its text: the task runs again and again, first at ``when``, or
-    without one at the schedule's first time. Of ``task``, only these, ``biz_code``, ``biz_num``,
-    ``biz_ext``, ``queue`` and ``priority`` are read; without the last two, its handler's are taken.
+    A task that exists is moved: it gets the new ``when``, ``biz_ext``, ``queue``, ``priority``,
+    ``name`` and options, and a FAILED one waits again; one that is running runs again afterwards,
+    at the new time. ``on_conflict`` says otherwise: "keep" leaves it, "earliest" moves it only to
+    an earlier time, "raise" raises TaskExists; a task that is being cancelled counts as absent.
+    "debounce" makes it due when nobody has added it for ``wait`` (timedelta or seconds), and no
+    later than ``at_most`` after it was first added; the payloads of tasks that wait go through the
+    handler's ``merge``.
+
+    ``when`` is a datetime, naive in the current time zone, or a timedelta from now. ``schedule`` is
+    a value of ``django_tasks.schedules`` or its text: the task runs again and again, first at
+    ``when``, or without one at the schedule's first time. ``queue`` and ``priority`` are the
+    handler's where nothing is said. ``name`` is for people. What ``TaskOptions`` has, here or as
+    ``Task(options=…)``, holds for this task instead of what its handler says. Of a ``Task`` nothing
+    else is read. ``paused`` adds it paused: it starts when it is resumed.
 
     Atomic, and part of the caller's transaction on ``using`` (default: what the router says for
     writes). Raises TaskValueError or TaskTypeError, naming field and value, before anything is
     stored; UnknownDatabase for a bad alias.
     """
     alias = write_alias(using)
+    is_code = isinstance(task, str)
+    task = _made(task, biz_num, facts) if is_code else _completed(task, biz_num, facts)
     patience = checked_patience(on_conflict, wait, at_most, task)
     if patience is not None:
+        if paused:
+            raise TaskValueError("paused", paused, "does not go with on_conflict='debounce'")
         return _debounced(task, patience, alias)
     conflict = checked_conflict(on_conflict)
-    new = checked_task(task, alias)
-    stored, moved = _stored(new, conflict, using=alias)
+    new = checked_task(task, alias, when=clock.now(alias) if is_code else None)
+    stored, moved = _stored(new, conflict, using=alias, paused=paused)
     if moved:
         signals.task_added.send_robust(Task, task=stored, using=alias)
         wake_workers(new.when, alias)
@@ -103,6 +158,40 @@ aadd_task = sync_to_async(add_task)
 aadd_tasks = sync_to_async(add_tasks)
 
 
+# The task that is meant
+
+
+def _made(code: Any, biz_num: Any, facts: dict[str, Any]) -> Task:
+    """The task of a call with a code. None is no time: whatever it was to be, it is not known."""
+    check_names("add_task", facts, FACTS)
+    if "when" in facts and facts["when"] is None:
+        raise TaskTypeError("when", None, "is missing: leave it out to run the task now")
+    number = get_random_string(RANDOM_LENGTH) if biz_num is _LEFT_OUT else biz_num
+    options: Any = TaskOptions(**_options_among(facts))
+    rest = {name: value for name, value in facts.items() if name not in OPTIONS}
+    return Task(biz_code=code, biz_num=number, options=options, **rest)
+
+
+def _completed(task: Any, biz_num: Any, facts: dict[str, Any]) -> Task:
+    """The task of a call with a Task, with the options of the call."""
+    if not isinstance(task, Task):
+        raise TaskTypeError("task", task, "must be a Task or a biz_code")
+    if biz_num is not _LEFT_OUT:
+        raise TaskTypeError("biz_num", biz_num, "goes with a biz_code: a Task has its own")
+    if not facts:
+        return task
+    if said := sorted(facts.keys() & (FACTS - OPTIONS)):
+        raise TaskTypeError(said[0], facts[said[0]], "goes with a biz_code: a Task has its own")
+    check_names("add_task", facts, OPTIONS)
+    completed = copy(task)
+    completed.options = TaskOptions(**_options_among(facts)).over(task.options or NO_OPTIONS)
+    return completed
+
+
+def _options_among(facts: dict[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in facts.items() if name in OPTIONS}
+
+
 # Storing
 
 
@@ -114,8 +203,9 @@ def _debounced(task: Task, patience: Patience, using: str) -> Task:
     def merged(waiting: str | None) -> str | None:
         if handler is None:
             return new.biz_ext
-        both = handler.merge(payload.load(waiting), payload.load(new.biz_ext))
-        return payload.dump(both, options().payload_limit)
+        return payloads.encoded(
+            handler.merge(payloads.decoded(waiting), payloads.decoded(new.biz_ext))
+        )
 
     stored = _store_debounced(new, patience, merged, moment, using=using)
     signals.task_added.send_robust(Task, task=stored, using=using)
@@ -127,11 +217,11 @@ _store_debounced = retried(debounce)
 
 
 @retried
-def _stored(new: NewTask, conflict: OnConflict, *, using: str) -> tuple[Task, bool]:
+def _stored(new: NewTask, conflict: OnConflict, *, using: str, paused: bool) -> tuple[Task, bool]:
     if conflict is not OnConflict.RAISE:
-        return upsert_one(new, conflict, clock.now(using), using=using)
+        return upsert_one(new, conflict, clock.now(using), using=using, paused=paused)
     with write_transaction(using):
-        stored, moved = upsert_one(new, conflict, clock.now(using), using=using)
+        stored, moved = upsert_one(new, conflict, clock.now(using), using=using, paused=paused)
         if not moved:
             raise _exists(new)
         return stored, moved

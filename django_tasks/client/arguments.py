@@ -1,23 +1,28 @@
 """Checking what callers hand in, before anything is written."""
 
-from datetime import datetime
-from typing import Any, Literal
+from dataclasses import replace
+from datetime import datetime, timedelta
+from difflib import get_close_matches
+from functools import lru_cache
+from typing import Any, Literal, NamedTuple
+from uuid import UUID
 
 from django.db.models import Q
 
+from django_tasks import logs, payloads
 from django_tasks.backoff import Duration
-from django_tasks.conf import options
+from django_tasks.conf import options as settings
 from django_tasks.exceptions import TaskTypeError, TaskValueError
+from django_tasks.handlers.base import near_name
 from django_tasks.handlers.recurrence import first_time
-from django_tasks.handlers.registry import handler_for
+from django_tasks.handlers.registry import get_task_handlers, handler_for
 from django_tasks.models import Task
 from django_tasks.schedules import Foreign
-from django_tasks.schedules.policies import as_plan
+from django_tasks.schedules.policies import Plan, as_plan
 from django_tasks.store import clock, search
 from django_tasks.store.debounce import Patience
 from django_tasks.store.upsert import NewTask, OnConflict
 from django_tasks.timezones import aware
-from django_tasks.values import payload
 from django_tasks.values.amounts import duration
 from django_tasks.values.keys import (
     BIZ_CODE_LENGTH,
@@ -26,43 +31,66 @@ from django_tasks.values.keys import (
     QUEUE_LENGTH,
     SCHEDULE_NUM,
     check_key,
+    check_name,
+    check_number,
     check_priority,
     check_text,
 )
+from django_tasks.values.options import NO_OPTIONS, TaskOptions, options_to_text
 
-Match = Literal["exact", "prefix", "contains"]
+Match = Literal["exact", "prefix", "contains", "all"]
 DEBOUNCE = "debounce"
 ConflictOfMany = OnConflict | Literal["replace", "keep", "earliest", "raise"]
 Conflict = ConflictOfMany | Literal["debounce"]
+# ``biz_num`` as callers have it; what is no text is taken as its text.
+Number = str | int | UUID
+When = datetime | timedelta
+
+
+class Key(NamedTuple):
+    """The key of a task, checked."""
+
+    biz_code: str
+    biz_num: str
+
+    @property
+    def matching(self) -> Q:
+        return search.key(self.biz_code, self.biz_num)
 
 
 def checked_task(task: Task, using: str, when: datetime | None = None) -> NewTask:
     """``task`` as it will be stored; TaskTypeError or TaskValueError names what is wrong.
 
-    ``when`` is the time of a task that says none. A schedule is counted from the clock of the
-    database ``using``.
+    ``when`` is the time of a task that says neither a time nor a schedule. A schedule, and
+    durations, are counted from the clock of the database ``using``.
     """
     _check_kind(task)
     code = check_code(task.biz_code)
-    when, schedule = task.when or when, None
-    if task.schedule is not None:
-        schedule, first = _checked_schedule(task, clock.now(using))
-        when = when or first
     handler = handler_for(code)
+    if handler is None:
+        _note_unknown(code)
+    first, schedule, own = task.when, None, _own_options(task)
+    if task.schedule is not None:
+        plan, begins = checked_schedule(task.schedule, using)
+        schedule, own = str(plan.schedule), own.over(plan.options)
+        first = first or begins
+    moment = checked_moment("when", first or when, using)
     inherited = (handler.queue, handler.priority) if handler else (DEFAULT_QUEUE, 0)
     new = NewTask(
         biz_code=code,
-        biz_num=check_key("biz_num", task.biz_num, BIZ_NUM_LENGTH),
-        when=aware("when", when),
-        biz_ext=payload.dump(task.biz_ext, options().payload_limit),
-        queue=check_queue(task.queue if task.queue != "" else inherited[0]),
+        biz_num=check_number(task.biz_num),
+        when=moment,
+        biz_ext=payloads.encoded(task.biz_ext),
+        queue=check_queue(inherited[0] if task.queue in ("", None) else task.queue),
         priority=check_priority(inherited[1] if task.priority is None else task.priority),
         schedule=schedule,
+        name=check_name(task.name),
+        options=options_to_text(checked_options(own, moment, using)) if own else None,
     )
     if new.biz_num == SCHEDULE_NUM:
         raise TaskValueError("biz_num", SCHEDULE_NUM, "belongs to the schedule of its handler")
     if task.id:
-        _check_id(task, using)
+        _check_id(task, new, using)
     return new
 
 
@@ -71,31 +99,90 @@ def _check_kind(task: object) -> None:
         raise TaskTypeError("task", task, "must be a Task")
 
 
-def _checked_schedule(task: Task, now: datetime) -> tuple[str, datetime]:
-    """The text of a task's schedule, and when it first runs."""
-    plan = as_plan(task.schedule)
+def _own_options(task: Task) -> TaskOptions:
+    if task.options is None or isinstance(task.options, TaskOptions):
+        return task.options or NO_OPTIONS
+    raise TaskTypeError("options", task.options, "must be TaskOptions")
+
+
+def checked_moment(field: str, value: object, using: str) -> datetime:
+    """A time that a caller gave, as aware UTC; a timedelta is from now, by the database's clock."""
+    if isinstance(value, timedelta):
+        try:
+            return aware(field, clock.now(using) + value)
+        except OverflowError:
+            raise TaskValueError(field, value, "is out of the range of times") from None
+    return aware(field, value)
+
+
+def checked_options(options: TaskOptions, when: datetime | None, using: str) -> TaskOptions:
+    """Options as they are stored, for a task that is due at ``when``, if that is known."""
+    if options.expires is None:
+        return options
+    expires = checked_moment("expires", options.expires, using)
+    if when is not None and expires < when:
+        raise TaskValueError("expires", options.expires, "comes before when: it would never run")
+    return replace(options, expires=expires)
+
+
+def checked_schedule(schedule: object, using: str) -> tuple[Plan, datetime]:
+    """A plan for a task, and its first time by the database's clock."""
+    plan = as_plan(schedule)
     if isinstance(plan.schedule, Foreign):
         raise TaskValueError(
-            "schedule", task.schedule, "is known to this code alone: give it to a handler"
+            "schedule", schedule, "is known to this code alone: give it to a handler"
         )
-    return str(plan), first_time(plan.schedule, now)
+    return plan, first_time(plan.schedule, clock.now(using))
 
 
-def checked_key(biz_code: str, biz_num: str) -> Q:
-    """The one task of a key."""
-    check_code(biz_code)
-    return search.key(biz_code, check_key("biz_num", biz_num, BIZ_NUM_LENGTH))
+def _note_unknown(code: str) -> None:
+    """Do what STRICT_CODES says about a code that no handler of this project has."""
+    wish = settings().strict_codes
+    if wish == "raise":
+        near = next(iter(get_close_matches(code, get_task_handlers(), n=1)), None)
+        hint = f" (did you mean {near!r}?)" if near else ""
+        raise TaskValueError("biz_code", code, f"has no handler in this project{hint}")
+    if wish == "warn":
+        _warn_once(code)
 
 
-def checked_match(biz_code: str, fragment: str, match: Match) -> Q:
+@lru_cache(maxsize=1024)
+def _warn_once(code: str) -> None:
+    logs.no_handler_here(code)
+
+
+def check_names(call: str, given: dict[str, Any], known: frozenset[str]) -> None:
+    """Raise TaskTypeError for an argument that a function does not have."""
+    for name in given.keys() - known:
+        near = near_name(name, known)
+        hint = f"; did you mean {near!r}?" if near else ""
+        raise TaskTypeError(name, given[name], f"is no argument of {call}(){hint}")
+
+
+def checked_key(biz_code: str, biz_num: Number) -> Key:
+    """The key of one task."""
+    return Key(check_code(biz_code), check_number(biz_num))
+
+
+def checked_match(biz_code: str, fragment: Number, match: Match) -> Q:
     """All tasks of a code whose number matches ``fragment``, which must not be empty."""
     check_code(biz_code)
+    if match == "all":
+        if fragment != "":
+            raise TaskValueError("biz_num", fragment, "must be empty with match='all'")
+        return Q(biz_code=biz_code)
     if match == "exact":
-        return checked_key(biz_code, fragment)
+        return checked_key(biz_code, fragment).matching
     if match not in ("prefix", "contains"):
-        raise TaskValueError("match", match, "must be 'exact', 'prefix' or 'contains'")
-    check_text("biz_num", fragment, BIZ_NUM_LENGTH)
-    return search.containing(biz_code, fragment, at_start=match == "prefix")
+        raise TaskValueError("match", match, "must be 'exact', 'prefix', 'contains' or 'all'")
+    return search.containing(biz_code, check_fragment(fragment), at_start=match == "prefix")
+
+
+def check_fragment(fragment: object) -> str:
+    """A part of a number: blanks at its ends are part of it."""
+    if not isinstance(fragment, str):
+        return check_number(fragment)
+    return check_text("biz_num", fragment, BIZ_NUM_LENGTH)
 
 
 def check_code(biz_code: object) -> str:
@@ -153,11 +240,11 @@ def checked_patience(
     return patience
 
 
-def _check_id(task: Task, using: str) -> None:
+def _check_id(task: Task, new: NewTask, using: str) -> None:
     """A task that was read from the database may be added again, but only under its own key."""
     if not isinstance(task.id, int):
         raise TaskValueError("id", task.id, "must be a whole number")
     same_id = Task._base_manager.using(using).filter(pk=task.id)
     key = same_id.values_list("biz_code", "biz_num").first()
-    if key is not None and key != (task.biz_code, task.biz_num):
+    if key is not None and key != new[:2]:
         raise TaskValueError("id", task.id, f"belongs to another task, {key[0]}/{key[1]}")

@@ -1,20 +1,42 @@
-"""Cancel, move, pause, resume and requeue a task. See ``django_tasks.api``."""
+"""Cancel, change, move, pause, resume and requeue a task. See ``django_tasks.api``."""
 
 from datetime import datetime
+from typing import TYPE_CHECKING, Any
 
 from asgiref.sync import sync_to_async
 
-from django_tasks import signals
-from django_tasks.client.arguments import Match, checked_key, checked_match
+from django_tasks import payloads, signals
+from django_tasks.client.arguments import (
+    Key,
+    Match,
+    Number,
+    When,
+    check_names,
+    check_queue,
+    checked_key,
+    checked_match,
+    checked_moment,
+    checked_schedule,
+)
+from django_tasks.client.facts import FACTS, OPTIONS
+from django_tasks.exceptions import TaskTypeError
+from django_tasks.handlers.base import TaskHandler
+from django_tasks.handlers.registry import handler_for
 from django_tasks.models import Task
 from django_tasks.store import clock, control
 from django_tasks.store.aliases import write_alias
 from django_tasks.store.control import CancelResult
-from django_tasks.timezones import aware
+from django_tasks.values.keys import check_name, check_priority
+from django_tasks.values.options import TaskOptions
 from django_tasks.wakeup.wake import LONG_AGO, wake_workers
 
+if TYPE_CHECKING:
+    from typing import Unpack
 
-def cancel_task(biz_code: str, biz_num: str, *, using: str | None = None) -> CancelResult:
+    from django_tasks.client.facts import Facts
+
+
+def cancel_task(biz_code: str, biz_num: Number, *, using: str | None = None) -> CancelResult:
     """Cancel the task of a key.
 
     CANCELLED: it was waiting, its row is gone and it will not start. CANCELLING: it is running;
@@ -23,20 +45,18 @@ def cancel_task(biz_code: str, biz_num: str, *, using: str | None = None) -> Can
     the caller's transaction.
     """
     alias = write_alias(using)
-    matching = checked_key(biz_code, biz_num)
-    done = control.cancel(matching, clock.now(alias), using=alias)
+    key = checked_key(biz_code, biz_num)
+    done = control.cancel(key.matching, clock.now(alias), using=alias)
     result = CancelResult.NOT_FOUND
     if done.gone or done.going:
         result = CancelResult.CANCELLED if done.gone else CancelResult.CANCELLING
-        signals.task_cancelled.send_robust(
-            Task, biz_code=biz_code, biz_num=biz_num, result=result, using=alias
-        )
+        signals.task_cancelled.send_robust(Task, **key._asdict(), result=result, using=alias)
     return result
 
 
 def delete_tasks(
     biz_code: str,
-    biz_num: str,
+    biz_num: Number,
     *,
     match: Match = "contains",
     dry_run: bool = False,
@@ -45,8 +65,9 @@ def delete_tasks(
     """Cancel all tasks of ``biz_code`` whose number contains ``biz_num``; returns how many.
 
     The comparison is literal and case-sensitive on every database; ``match`` may be "exact" or
-    "prefix" instead. An empty ``biz_num`` is refused: it would match everything. Waiting tasks are
-    deleted, running ones are cancelled as ``cancel_task`` does. ``dry_run`` only counts. Atomic.
+    "prefix" instead. An empty ``biz_num`` is refused, for it would match everything, unless that is
+    said: ``delete_tasks(code, "", match="all")``. Waiting tasks are deleted, running ones are
+    cancelled as ``cancel_task`` does. ``dry_run`` only counts. Atomic.
     """
     alias = write_alias(using)
     matching = checked_match(biz_code, biz_num, match)
@@ -54,60 +75,125 @@ def delete_tasks(
         return Task._base_manager.using(alias).filter(matching).count()
     done = control.cancel(matching, clock.now(alias), using=alias)
     if count := sum(done):
-        facts = {"biz_code": biz_code, "biz_num": biz_num, "match": match, "count": count}
+        facts = {"biz_code": biz_code, "biz_num": str(biz_num), "match": match, "count": count}
         signals.tasks_cancelled.send_robust(Task, **facts, using=alias)
     return count
 
 
+def update_task(
+    biz_code: str, biz_num: Number, *, using: str | None = None, **facts: "Unpack[Facts]"
+) -> bool:
+    """Change what is named of the task of a key, and nothing else; False if there is none.
+
+    ``biz_ext``, ``queue``, ``priority``, ``name`` and options: the task keeps its time, its status
+    and its attempts; a None is the handler's again. While it runs, this run goes on as it began and
+    ends as it would; a payload that is written meanwhile stands, whatever the handler returns.
+
+    ``when`` and ``schedule`` move it, as ``reschedule_task`` does: a FAILED one waits again, a
+    running one runs again then. A schedule without ``when`` begins with its first time; with
+    ``schedule=None`` it runs once more, at the ``when`` that must be given. The values are those of
+    ``add_task``. Atomic, and part of the caller's transaction. Raises TaskTypeError or
+    TaskValueError before anything is written.
+    """
+    alias = write_alias(using)
+    key = checked_key(biz_code, biz_num)
+    check_names("update_task", dict(facts), FACTS)
+    when, columns, options = _changes(key, dict(facts), alias)
+    now = clock.now(alias)
+    if not control.change(key.matching, columns, options, when, now, using=alias):
+        return False
+    return _changed(1, "updated", key, alias, when)
+
+
+def _changes(key: Key, facts: dict[str, Any], using: str) -> tuple[datetime | None, Any, Any]:
+    """The new time if there is one, the columns, and what makes the options of the old ones."""
+    given = {name: facts.pop(name) for name in OPTIONS & facts.keys()}
+    when = checked_moment("when", facts.pop("when"), using) if "when" in facts else None
+    if "schedule" in facts:
+        plan, first = None, None
+        if facts["schedule"] is not None:
+            plan, first = checked_schedule(facts["schedule"], using)
+            given = {**plan.options.given(), **given}
+        when = when or first
+        if when is None:
+            raise TaskTypeError("when", None, "is missing: without its schedule a task needs one")
+        facts["schedule"] = plan and str(plan.schedule)
+    if given.get("expires") is not None:
+        given["expires"] = checked_moment("expires", given["expires"], using)
+    TaskOptions(**given)  # bad ones are refused whether there is such a task or not
+    return when, _columns(key, facts), _merging(given) if given else None
+
+
+def _columns(key: Key, facts: dict[str, Any]) -> dict[str, Any]:
+    """The values of columns as they are stored."""
+    handler: Any = handler_for(key.biz_code) or TaskHandler
+    if "biz_ext" in facts:
+        facts["biz_ext"] = payloads.encoded(facts["biz_ext"])
+    if "queue" in facts:
+        facts["queue"] = check_queue(facts["queue"] or handler.queue)
+    if "priority" in facts:
+        own = facts["priority"]
+        facts["priority"] = check_priority(handler.priority if own is None else own)
+    if "name" in facts:
+        facts["name"] = check_name(facts["name"])
+    return facts
+
+
+def _merging(given: dict[str, Any]) -> Any:
+    return lambda options: TaskOptions(**{**options.given(), **given})
+
+
 def reschedule_task(
-    biz_code: str, biz_num: str, when: datetime, *, using: str | None = None
+    biz_code: str, biz_num: Number, when: When, *, using: str | None = None
 ) -> bool:
     """Move the task of a key to another time, payload kept; False if there is none.
 
-    As ``add_task`` does: a FAILED one waits again, a running one runs again then, one that is
-    being cancelled lives on. A paused one stays paused. Atomic.
+    ``when`` is a datetime, naive in the current time zone, or a timedelta from now. As ``add_task``
+    does: a FAILED one waits again, a running one runs again then, one that is being cancelled lives
+    on. A paused one stays paused. Atomic.
     """
     alias = write_alias(using)
-    moment = aware("when", when)
-    done = control.reschedule(checked_key(biz_code, biz_num), moment, clock.now(alias), using=alias)
-    return _changed(done, "rescheduled", biz_code, biz_num, alias, moment)
+    key, moment = checked_key(biz_code, biz_num), checked_moment("when", when, alias)
+    done = control.reschedule(key.matching, moment, clock.now(alias), using=alias)
+    return _changed(done, "rescheduled", key, alias, moment)
 
 
-def run_task_now(biz_code: str, biz_num: str, *, using: str | None = None) -> bool:
+def run_task_now(biz_code: str, biz_num: Number, *, using: str | None = None) -> bool:
     """Make the task of a key due now, paused and FAILED ones too; False if there is none."""
-    alias = write_alias(using)
+    alias, key = write_alias(using), checked_key(biz_code, biz_num)
     moment = clock.now(alias)
-    done = control.run_now(checked_key(biz_code, biz_num), moment, using=alias)
-    return _changed(done, "due now", biz_code, biz_num, alias, moment)
+    done = control.run_now(key.matching, moment, using=alias)
+    return _changed(done, "due now", key, alias, moment)
 
 
-def pause_task(biz_code: str, biz_num: str, *, using: str | None = None) -> bool:
+def pause_task(biz_code: str, biz_num: Number, *, using: str | None = None) -> bool:
     """Pause the task of a key: it will not start until resumed. A running one ends its run first.
 
     False if that changed nothing: there is none, or it is paused, FAILED or being cancelled.
     """
-    alias = write_alias(using)
-    done = control.pause(checked_key(biz_code, biz_num), clock.now(alias), using=alias)
-    return _changed(done, "paused", biz_code, biz_num, alias)
+    alias, key = write_alias(using), checked_key(biz_code, biz_num)
+    done = control.pause(key.matching, clock.now(alias), using=alias)
+    return _changed(done, "paused", key, alias)
 
 
-def resume_task(biz_code: str, biz_num: str, *, using: str | None = None) -> bool:
+def resume_task(biz_code: str, biz_num: Number, *, using: str | None = None) -> bool:
     """Undo ``pause_task``; False if that changed nothing."""
-    alias = write_alias(using)
-    done = control.resume(checked_key(biz_code, biz_num), clock.now(alias), using=alias)
-    return _changed(done, "resumed", biz_code, biz_num, alias, LONG_AGO)
+    alias, key = write_alias(using), checked_key(biz_code, biz_num)
+    done = control.resume(key.matching, clock.now(alias), using=alias)
+    return _changed(done, "resumed", key, alias, LONG_AGO)
 
 
-def requeue_task(biz_code: str, biz_num: str, *, using: str | None = None) -> bool:
+def requeue_task(biz_code: str, biz_num: Number, *, using: str | None = None) -> bool:
     """Give a FAILED task a fresh start, due now; False if there is no FAILED task of that key."""
-    alias = write_alias(using)
+    alias, key = write_alias(using), checked_key(biz_code, biz_num)
     moment = clock.now(alias)
-    done = control.requeue(checked_key(biz_code, biz_num), moment, using=alias)
-    return _changed(done, "requeued", biz_code, biz_num, alias, moment)
+    done = control.requeue(key.matching, moment, using=alias)
+    return _changed(done, "requeued", key, alias, moment)
 
 
 acancel_task = sync_to_async(cancel_task)
 adelete_tasks = sync_to_async(delete_tasks)
+aupdate_task = sync_to_async(update_task)
 areschedule_task = sync_to_async(reschedule_task)
 arun_task_now = sync_to_async(run_task_now)
 apause_task = sync_to_async(pause_task)
@@ -115,20 +201,11 @@ aresume_task = sync_to_async(resume_task)
 arequeue_task = sync_to_async(requeue_task)
 
 
-def _changed(
-    count: int,
-    change: str,
-    biz_code: str,
-    biz_num: str,
-    using: str,
-    when: datetime | None = None,
-) -> bool:
+def _changed(count: int, change: str, key: Key, using: str, when: datetime | None = None) -> bool:
     """Tell if a task was changed. If so, receivers hear of it; workers, if it may be due."""
     if not count:
         return False
-    signals.task_changed.send_robust(
-        Task, biz_code=biz_code, biz_num=biz_num, change=change, using=using
-    )
+    signals.task_changed.send_robust(Task, **key._asdict(), change=change, using=using)
     if when is not None:
         wake_workers(when, using)
     return True

@@ -1,31 +1,31 @@
 """Look tasks and their runs up. See ``django_tasks.api``."""
 
 from datetime import datetime
+from typing import Any
 
 from asgiref.sync import sync_to_async
+from django.db.models import QuerySet
 
-from django_tasks.client.arguments import check_code, checked_key
+from django_tasks.client.arguments import Number, check_code, check_fragment, checked_key
 from django_tasks.models import Task, TaskRun
 from django_tasks.store import search
 from django_tasks.store.aliases import read_alias
 from django_tasks.store.dialects import dialect_of
 from django_tasks.timezones import aware, for_django
 from django_tasks.values.amounts import whole_number
-from django_tasks.values.keys import BIZ_NUM_LENGTH, check_text
 
 # Of one answer; more would be a way to fill the memory.
 MOST_RUNS = 1_000_000
 
 
-def get_task(biz_code: str, biz_num: str, *, using: str | None = None) -> Task | None:
+def get_task(biz_code: str, biz_num: Number, *, using: str | None = None) -> Task | None:
     """The task of a key in whatever status, or None."""
-    return (
-        Task._base_manager.using(read_alias(using)).filter(checked_key(biz_code, biz_num)).first()
-    )
+    key = checked_key(biz_code, biz_num)
+    return Task._base_manager.using(read_alias(using)).filter(key.matching).first()
 
 
 def get_runs(
-    biz_code: str, biz_num: str, limit: int = 100, *, using: str | None = None
+    biz_code: str, biz_num: Number, limit: int = 100, *, using: str | None = None
 ) -> list[TaskRun]:
     """Runs of a key that have ended, the last one first, also when its task is gone.
 
@@ -33,33 +33,40 @@ def get_runs(
     HISTORY_AGE. At most ``limit`` of them.
     """
     whole_number("limit", limit, 0, MOST_RUNS)
-    runs = TaskRun._base_manager.using(read_alias(using)).filter(checked_key(biz_code, biz_num))
+    key = checked_key(biz_code, biz_num)
+    runs = TaskRun._base_manager.using(read_alias(using)).filter(key.matching)
     return list(runs.order_by("-id")[:limit])
 
 
 def get_tasks_by_code(
-    biz_code: str,
-    biz_num: str = "",
+    biz_code: str | None = None,
+    biz_num: Number | None = None,
     when: datetime | None = None,
     *,
     using: str | None = None,
-) -> list[Task]:
-    """Waiting (PENDING) tasks of a code, earliest first.
+) -> "QuerySet[Task]":
+    """Waiting (PENDING) tasks, earliest first, as a queryset; None means any.
 
     ``biz_num``: those whose number contains it, regardless of case. ``when``: those due exactly
-    then if there are any, else those due later.
+    then if there are any, else those due later. Other questions: ``find_tasks``.
     """
     alias = read_alias(using)
-    check_code(biz_code)
-    if biz_num != "":
-        check_text("biz_num", biz_num, BIZ_NUM_LENGTH)
-    pending = search.pending_like(biz_code, biz_num, using=alias)
+    if biz_code is not None:
+        check_code(biz_code)
+    fragment = "" if biz_num in (None, "") else check_fragment(biz_num)
+    pending = search.pending_like(biz_code or "", fragment, using=alias)
     if when is None:
-        return list(pending)
+        return pending
     moment = for_django(dialect_of(alias).storable(aware("when", when)))
-    return list(pending.filter(when=moment)) or list(pending.filter(when__gt=moment))
+    exactly = pending.filter(when=moment)
+    return exactly if exactly.exists() else pending.filter(when__gt=moment)
+
+
+def _listed(*args: Any, **kwargs: Any) -> list[Task]:
+    return list(get_tasks_by_code(*args, **kwargs))
 
 
 aget_task = sync_to_async(get_task)
 aget_runs = sync_to_async(get_runs)
-aget_tasks_by_code = sync_to_async(get_tasks_by_code)
+# A queryset would be read where no thread may wait.
+aget_tasks_by_code = sync_to_async(_listed)

@@ -5,12 +5,12 @@ from difflib import get_close_matches
 from inspect import isclass, iscoroutinefunction
 from typing import Any, ClassVar, NamedTuple
 
-from django_tasks.backoff import Backoff, Duration, Exponential, as_backoff, seconds
+from django_tasks.backoff import Backoff, Duration, Exponential, seconds
 from django_tasks.conf import options
 from django_tasks.exceptions import HandlerError, RetryLater, shortened
 from django_tasks.handlers.running_task import RunningTask
-from django_tasks.schedules.policies import OnMisfire
 from django_tasks.values.limits import Limit, as_limit
+from django_tasks.values.options import OnMisfire
 from django_tasks.values.runs import History
 
 
@@ -212,11 +212,6 @@ def may_retry(handler: TaskHandler, error: BaseException) -> bool:
     """Tell if a run that raised ``error`` may be tried again."""
     wanted = isinstance(error, handler.retry_on) and not isinstance(error, handler.fail_on)
     return wanted or isinstance(error, RetryLater)
-
-
-def retry_delay(handler: TaskHandler, attempt: int) -> float:
-    """Seconds to wait after failed attempt number ``attempt``."""
-    return as_backoff(handler.backoff).delay(attempt)
 
 
 def time_limit(handler: TaskHandler) -> float | None:

@@ -1,38 +1,43 @@
 """The next run of a task with a schedule, and the time that it is meant for."""
 
-from contextlib import suppress
+from collections.abc import Sequence
 from datetime import datetime, timedelta
 from functools import lru_cache
 from random import uniform
 from typing import Any, NamedTuple, Protocol
 
-from django_tasks.backoff import seconds
-from django_tasks.conf import options
+from django_tasks.backoff import Backoff, Duration, seconds
+from django_tasks.conf import options as settings
 from django_tasks.exceptions import TaskException, TaskValueError
 from django_tasks.handlers.base import TaskHandler, attempts_allowed, time_limit
 from django_tasks.handlers.registry import terms_for
 from django_tasks.schedules import Foreign, Schedule, as_schedule, missed
-from django_tasks.schedules.policies import Policy, as_plan
 from django_tasks.values.claimed import Claimed
 from django_tasks.values.keys import SCHEDULE_NUM
+from django_tasks.values.options import NO_OPTIONS, OnMisfire, TaskOptions, options_of_text
 from django_tasks.values.outcomes import Reschedule
 
 TRIGGER = "trigger "
-_read = lru_cache(maxsize=1024)(as_plan)
-
-
-class Scheduled(Protocol):
-    """A task with a code and a schedule: a claim, or the row of a dead worker."""
-
-    @property
-    def biz_code(self) -> str: ...
-
-    @property
-    def schedule(self) -> str | None: ...
+_read = lru_cache(maxsize=1024)(as_schedule)
 
 
 class UnknownTrigger(TaskException):
     """The schedule of a row is a trigger that this process does not have: another one may."""
+
+
+class Policy(NamedTuple):
+    """Rules for a run that would start late, for several times that were missed, and of runs that
+    take long or fail. ``grace`` and ``timeout`` are seconds, ``expires`` is aware UTC.
+    """
+
+    grace: float | None
+    on_misfire: OnMisfire | None
+    coalesce: bool
+    catch_up: int | None
+    timeout: float | None
+    max_attempts: int
+    backoff: Backoff | Duration | Sequence[Duration]
+    expires: datetime | None = None
 
 
 class Recurrence(NamedTuple):
@@ -42,33 +47,46 @@ class Recurrence(NamedTuple):
     policy: Policy
 
 
-def recurrence_of(claimed: Claimed, handler: TaskHandler) -> Recurrence:
-    """The recurrence that a task's row says, and its handler where the row says nothing.
+def schedule_of(claimed: Claimed, handler: TaskHandler) -> Schedule:
+    """The schedule that a task's row says.
 
     Raises TaskValueError if the text cannot be read. A trigger that only the code knows stands in
     the handler.
     """
-    policy, text = policy_of(handler), claimed.schedule or ""
-    if text.startswith(TRIGGER) and claimed.biz_num == SCHEDULE_NUM:
-        # Whatever it was in the process that wrote it: ours is the one to ask.
-        own = None if handler.schedule is None else as_schedule(handler.schedule)
-        if not isinstance(own, Foreign):
-            raise UnknownTrigger(text)
-        return Recurrence(own, policy)
-    schedule, differs = _read(text)
-    return Recurrence(schedule, policy._replace(**differs))
+    text = claimed.schedule or ""
+    if not (text.startswith(TRIGGER) and claimed.biz_num == SCHEDULE_NUM):
+        return _read(text)
+    # Whatever it was in the process that wrote it: ours is the one to ask.
+    own = None if handler.schedule is None else as_schedule(handler.schedule)
+    if not isinstance(own, Foreign):
+        raise UnknownTrigger(text)
+    return own
 
 
-def policy_of(handler: TaskHandler) -> Policy:
+def policy_of(handler: TaskHandler, options: TaskOptions = NO_OPTIONS) -> Policy:
+    """The policy of a task: as its own options say, and its handler where they say nothing."""
     grace = handler.misfire_grace_time
-    return Policy(
+    policy = Policy(
         None if grace is None else seconds(grace),
         handler.on_misfire,
         handler.coalesce,
         handler.catch_up,
         time_limit(handler),
         attempts_allowed(handler),
+        handler.backoff,
     )
+    return policy._replace(**_differences(options)) if options else policy
+
+
+def _differences(options: TaskOptions) -> dict[str, Any]:
+    """The parts of a policy that options replace."""
+    given = options.given()
+    if "misfire_grace_time" in given:
+        given["grace"] = given.pop("misfire_grace_time")
+    # One wish about missed times: without its number, all of them run.
+    if "coalesce" in given or "catch_up" in given:
+        given |= {"coalesce": bool(options.coalesce), "catch_up": options.catch_up}
+    return given
 
 
 class Allowance(NamedTuple):
@@ -78,24 +96,34 @@ class Allowance(NamedTuple):
     max_attempts: int
 
 
-def allowance_of(task: Scheduled) -> Allowance:
+class Row(Protocol):
+    """A claim, or the row of a dead worker."""
+
+    @property
+    def biz_code(self) -> str: ...
+
+    @property
+    def options(self) -> str | None: ...
+
+
+def allowance_of(row: Row) -> Allowance:
     """The allowance that a row says, or else the terms of its handler, or else the setting.
 
     It reads nothing of the handler itself, as ``Terms`` says.
     """
-    terms, differs = terms_for(task.biz_code), _differs(task.schedule)
-    most = differs.get("max_attempts", terms.max_attempts)
+    terms, own = terms_for(row.biz_code), _readable(row.options)
+    most = terms.max_attempts if own.max_attempts is None else own.max_attempts
     return Allowance(
-        differs.get("timeout", terms.timeout), options().max_attempts if most is None else most
+        terms.timeout if own.timeout is None else seconds(own.timeout),
+        settings().max_attempts if most is None else most,
     )
 
 
-def _differs(schedule: str | None) -> dict[str, Any]:
-    if not schedule:
-        return {}
-    with suppress(TaskException):  # what cannot be read has been parked by now
-        return _read(schedule).differs
-    return {}
+def _readable(text: str | None) -> TaskOptions:
+    try:
+        return options_of_text(text)
+    except TaskValueError:  # its run will say so
+        return NO_OPTIONS
 
 
 def text_of(handler: TaskHandler) -> str | None:

@@ -20,6 +20,7 @@ from django_tasks import conf
 from django_tasks.backoff import as_backoff, seconds
 from django_tasks.exceptions import HandlerError, TaskException, shortened
 from django_tasks.handlers.base import (
+    FunctionHandler,
     TaskHandler,
     Terms,
     cluster_limit,
@@ -31,10 +32,9 @@ from django_tasks.handlers.base import (
 from django_tasks.host import forks
 from django_tasks.redaction import without_secrets
 from django_tasks.schedules import as_schedule
-from django_tasks.schedules.missed import MOST_MISSED
-from django_tasks.schedules.policies import MISFIRES
 from django_tasks.values.amounts import whole_number
 from django_tasks.values.keys import BIZ_CODE_LENGTH, QUEUE_LENGTH, check_key, check_priority
+from django_tasks.values.options import MISFIRES, MOST_MISSED
 
 AUTODISCOVERED = "task_handlers"
 MOST_IN_BATCH = 500
@@ -58,23 +58,29 @@ def _renew_lock() -> None:
 def register_task_handler(handler: type[TaskHandler] | TaskHandler) -> None:
     """Register a handler, given as a class or as an instance, at any time.
 
-    The same handler twice is nothing; another one for a code that is taken, or one that cannot
-    work, raises HandlerError.
+    A class twice is nothing, and a second instance of one class takes the place of the first.
+    Another handler for a code that is taken, or one that cannot work, raises HandlerError.
     """
     global _revision
     instance = _instance(handler)
     code, terms = _checked_code(instance), terms_of(instance)
     with _lock:
         known = _handlers.get(code)
-        if known is None:
-            known = _handlers[code] = instance
+        if known is not None and not _is_same(known, instance):
+            raise HandlerError(
+                f"biz_code {code!r} has two handlers: {describe(known)} and {describe(instance)}"
+            )
+        if known is None or (handler is instance and known is not instance):
+            # The terms first: the poller reads them by the handler that it finds.
             _terms[id(instance)] = terms
+            _handlers[code] = instance
             # After the handler: a reader of the new revision finds it.
             _revision += 1
-    if known is not instance and (type(known) is not type(instance) or handler is instance):
-        raise HandlerError(
-            f"biz_code {code!r} has two handlers: {describe(known)} and {describe(instance)}"
-        )
+
+
+def _is_same(known: TaskHandler, other: TaskHandler) -> bool:
+    """Tell if two handlers are one: the same, or instances of one class; of functions, the same."""
+    return known is other or (type(known) is type(other) and not isinstance(known, FunctionHandler))
 
 
 def revision() -> int:

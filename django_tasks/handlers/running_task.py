@@ -1,45 +1,59 @@
 """The task that a handler gets: as it was claimed, by the names of its fields."""
 
-from collections.abc import Callable
 from datetime import datetime
-from typing import Any
+from typing import Any, Protocol
 
 from asgiref.sync import sync_to_async
 
+from django_tasks import payloads
 from django_tasks.clock import Tick
+from django_tasks.host.clocks import ticks
 from django_tasks.timezones import for_django
 from django_tasks.values import payload
+from django_tasks.values.amounts import whole_number
 from django_tasks.values.claimed import Claimed
+from django_tasks.values.keys import check_text
+from django_tasks.values.options import TaskOptions, options_of_text
+from django_tasks.values.progress import MOST, TEXT_LENGTH, Progress
 
 _UNREAD: Any = object()
+# Seconds between two writes of the progress: a loop may tell of each of its thousand steps.
+PROGRESS_INTERVAL = 1.0
+
+
+class ClaimedRow(Protocol):
+    """Questions and writes about the row of a claim."""
+
+    def is_cancelled(self, claimed: Claimed, *, using: str) -> bool:
+        """Tell if the run should stop."""
+
+    def save_payload(self, claimed: Claimed, text: str | None, *, using: str) -> bool:
+        """Write the payload; False if somebody else has written one meanwhile."""
+
+    def save_progress(self, claimed: Claimed, progress: Progress, *, using: str) -> None:
+        """Write how far the run is."""
 
 
 class RunningTask:
     """One run of one task.
 
-    All fields of the row are here under their names; only ``biz_ext`` may be changed, and the
-    change is kept if the handler returns a next time. Times are what the model would give
-    (aware under ``USE_TZ``). ``attempt`` counts from 1; ``lateness`` is how many
-    seconds after ``when`` the run started.
+    All fields of the row that a worker reads are here under their names; only ``biz_ext`` may be
+    changed, and the change is kept if the handler returns a next time, or by ``save``. Times are
+    what the model would give (aware under ``USE_TZ``). ``attempt`` counts from 1; ``lateness`` is
+    how many seconds after ``when`` the run started; ``runs`` of this task have ended before.
     """
 
     # Made for every run, and most handlers read two or three of its values: so it computes what
     # it is asked for.
-    __slots__ = ("_asked_to_stop", "_biz_ext", "_claimed", "_started", "using")
+    __slots__ = ("_biz_ext", "_claimed", "_next_progress", "_row", "_started", "using")
 
-    def __init__(
-        self,
-        claimed: Claimed,
-        using: str,
-        started: Tick,
-        asked_to_stop: Callable[..., bool],
-    ) -> None:
-        """``asked_to_stop`` takes a claim and ``using``."""
+    def __init__(self, claimed: Claimed, using: str, started: Tick, row: ClaimedRow) -> None:
         self.using = using
         self._claimed = claimed
         self._started = started
-        self._asked_to_stop = asked_to_stop
+        self._row = row
         self._biz_ext = _UNREAD
+        self._next_progress = 0.0
 
     @property
     def id(self) -> int:
@@ -61,7 +75,7 @@ class RunningTask:
     def biz_ext(self) -> Any:
         """The payload. Decoded when first asked for, so that a broken one fails its own run."""
         if self._biz_ext is _UNREAD:
-            self._biz_ext = payload.load(self._claimed.biz_ext)
+            self._biz_ext = payloads.decoded(self._claimed.biz_ext)
         return self._biz_ext
 
     @biz_ext.setter
@@ -117,6 +131,14 @@ class RunningTask:
         return self._claimed.schedule
 
     @property
+    def options(self) -> TaskOptions:
+        return options_of_text(self._claimed.options)
+
+    @property
+    def runs(self) -> int:
+        return self._claimed.runs
+
+    @property
     def scheduled_time(self) -> datetime:
         """The time that this run is meant for: ``when`` without jitter, and before any retry."""
         return for_django(self._claimed.intended_time)
@@ -137,20 +159,56 @@ class RunningTask:
 
         Asks the database each time. In ``async def handle`` use ``acancel_requested``.
         """
-        return self._asked_to_stop(self._claimed, using=self.using)
+        return self._row.is_cancelled(self._claimed, using=self.using)
 
     async def acancel_requested(self) -> bool:
         """``cancel_requested`` for an async handler."""
-        return await sync_to_async(self._asked_to_stop)(self._claimed, using=self.using)
+        return await sync_to_async(self._row.is_cancelled)(self._claimed, using=self.using)
 
-    def changed_payload(self, limit: int) -> str | None:
+    def save(self, biz_ext: Any) -> bool:
+        """Write the payload now: a run that dies goes on from there. It is ``biz_ext`` from now on.
+
+        False, and nothing is written, if the task was added again, updated or cancelled meanwhile:
+        what was written then stands. One statement of its own; in an ``atomic`` run it is a part of
+        its transaction. Raises ClaimLost if this worker no longer owns the task, TaskTypeError or
+        TaskValueError for what cannot be stored.
+        """
+        text = payloads.encoded(biz_ext)
+        if not self._row.save_payload(self._claimed, text, using=self.using):
+            return False
+        self._claimed = self._claimed._replace(biz_ext=text)
+        self._biz_ext = biz_ext
+        return True
+
+    async def asave(self, biz_ext: Any) -> bool:
+        """``save`` for an async handler."""
+        return await sync_to_async(self.save)(biz_ext)
+
+    def progress(self, done: int, total: int | None = None, text: str = "") -> None:
+        """Tell how far this run is: for the admin and for ``get_task(…).progress``.
+
+        Written once a second at most, and when ``done`` is ``total``. In an ``atomic`` run it is
+        seen by nobody before the end, so nothing is written. ``text`` has up to 200 characters.
+        Raises TaskTypeError or TaskValueError; an error of the database is left out.
+        """
+        progress = _checked_progress(done, total, text)
+        now = ticks()
+        if done == total or now >= self._next_progress:
+            self._next_progress = now + PROGRESS_INTERVAL
+            self._row.save_progress(self._claimed, progress, using=self.using)
+
+    async def aprogress(self, done: int, total: int | None = None, text: str = "") -> None:
+        """``progress`` for an async handler."""
+        await sync_to_async(self.progress)(done, total, text)
+
+    def changed_payload(self) -> str | None:
         """The JSON text of ``biz_ext`` if the handler changed it, None if not.
 
         Raises TaskValueError when the new value cannot be stored.
         """
         if self._biz_ext is _UNREAD:
             return None
-        text = payload.dump(self._biz_ext, limit) or "null"
+        text = payloads.encoded(self._biz_ext) or "null"
         return None if payload.same(text, self._claimed.biz_ext) else text
 
     def __eq__(self, other: object) -> bool:
@@ -164,3 +222,13 @@ class RunningTask:
 
     def __repr__(self) -> str:
         return f"<RunningTask {self}, attempt {self.attempt}>"
+
+
+def _checked_progress(done: object, total: object, text: object) -> Progress:
+    if text != "":
+        check_text("text", text, TEXT_LENGTH)
+    return Progress(
+        whole_number("done", done, 0, MOST),
+        None if total is None else whole_number("total", total, 0, MOST),
+        str(text),
+    )

@@ -2,11 +2,13 @@
 
 import threading
 from contextlib import suppress
+from typing import Any
 from weakref import WeakSet
 
+from asgiref.sync import sync_to_async
 from django.db import connections
 
-from django_tasks import logs
+from django_tasks import logs, payloads
 from django_tasks.exceptions import LockLost
 from django_tasks.host import forks
 from django_tasks.host.clocks import ticks
@@ -21,13 +23,18 @@ SHORTEST_JOIN = 1.0
 class Held:
     """A lock that this process has taken. For any thread; nothing here asks the database.
 
-    ``name``; ``term``, a whole number, one more each time anybody takes this lock.
+    ``name``; ``term``, a whole number, one more each time anybody takes this lock;
+    ``attributes``, a JSON value that its holders hand on to each other: as it was when the lock was
+    taken, or as it was saved since; None if nobody has saved one.
     """
 
-    def __init__(self, hold: Hold, lease: float, asked: float, using: str) -> None:
+    def __init__(
+        self, hold: Hold, lease: float, asked: float, using: str, attributes: Any = None
+    ) -> None:
         """``asked`` is the monotonic time *before* the database was asked for the lock."""
         self.name = hold.name
         self.term = hold.term
+        self.attributes = attributes
         self._hold = hold
         self._lease = lease
         self._using = using
@@ -61,6 +68,22 @@ class Held:
                 f"the lock {self.name!r} (term {self.term}) is not held any more:"
                 " somebody else may have it"
             )
+
+    def save(self, attributes: Any) -> None:
+        """Store ``attributes`` with the lock at once: LockTaken has them, and the next holder.
+
+        Raises TaskTypeError or TaskValueError for what is no JSON, LockLost if the lock is not held
+        any more. Errors of the database pass.
+        """
+        payloads.encoded(attributes, "attributes")
+        if not rows.save(self._hold, attributes, using=self._using):
+            self._ends()
+        self.check()
+        self.attributes = attributes
+
+    async def asave(self, attributes: Any) -> None:
+        """``save`` for a coroutine."""
+        await sync_to_async(self.save)(attributes)
 
     # What this process believes
 

@@ -8,7 +8,6 @@ same. ``term`` is for those writes: see ``lock``.
 
 import os
 import secrets
-import socket
 import threading
 from asyncio import sleep as asleep
 from collections.abc import AsyncIterator, Iterator
@@ -21,6 +20,7 @@ from asgiref.sync import sync_to_async
 from django.db import connections
 
 from django_tasks.backoff import Duration
+from django_tasks.conf import host_name
 from django_tasks.exceptions import (
     LockInTransaction,
     LockLost,
@@ -29,7 +29,8 @@ from django_tasks.exceptions import (
 from django_tasks.host.clocks import ticks
 from django_tasks.locks import rows
 from django_tasks.locks.held import Held, mend
-from django_tasks.store.aliases import write_alias
+from django_tasks.locks.rows import LockState
+from django_tasks.store.aliases import read_alias, write_alias
 from django_tasks.values.amounts import seconds_between
 from django_tasks.values.keys import LOCK_NAME_LENGTH, check_key
 
@@ -66,18 +67,19 @@ def lock(
     lease has passed. ``wait`` (a timedelta or seconds) is how long to wait for somebody else to
     leave; None, like 0, asks once. Who waits looks again at most every second, in no order.
 
-    Yields a ``Held``: ask ``is_held``, or call ``check()``, before each step that must not be done
-    twice. To be safe even from a process that is stopped between the question and the step, store
-    ``term`` with what the section writes and guard the write by ``term <= %s``: a holder that was
-    overtaken matches no row.
+    Yields a ``Held``, which has the ``attributes`` that its holders have saved. Ask ``is_held``, or
+    call ``check()``, before each step that must not be done twice. To be safe even from a process
+    that is stopped between the question and the step, store ``term`` with what the section writes
+    and guard the write by ``term <= %s``: a holder that was overtaken matches no row.
 
     Leaving frees the lock, whatever was raised. Where that fails, it is free after its lease. The
     lock is not reentrant: the same name twice, in one thread too, waits for itself. It stays the
     parent's in the child of a fork, which neither renews nor frees it: ``is_held`` is True there
     until the lease has passed that the parent had at the fork.
 
-    Raises LockTaken when somebody else holds it for longer than ``wait``. LockLost when the
-    section has ended well but the lock had been lost before: part of its work was not protected.
+    Raises LockTaken, which says who holds it, when somebody else does for longer than ``wait``.
+    LockLost when the section has ended well but the lock had been lost before: part of its work was
+    not protected.
     LockInTransaction inside a transaction on ``using`` (default: what the router says for writes):
     others would wait for its row until the commit, and would see the section's work only after the
     lock was freed. TaskValueError or TaskTypeError for a bad name (1 to 100 characters), lease or
@@ -123,6 +125,17 @@ async def alock(
         raise _lost_before_its_end(held)
 
 
+def get_lock(name: str, *, using: str | None = None) -> LockState | None:
+    """The lock of a name as it is now, by the database's clock; None if nobody ever took it.
+
+    Raises TaskValueError or TaskTypeError for a bad name, UnknownDatabase for a bad alias.
+    """
+    return rows.state(check_key("name", name, LOCK_NAME_LENGTH), using=read_alias(using))
+
+
+aget_lock = sync_to_async(get_lock)
+
+
 # Taking
 
 
@@ -143,7 +156,7 @@ async def _ataken_in_time(wish: Wish) -> Held:
         await asleep(pause)
         if held := await _ataken(wish):
             return held
-    raise _still_taken(wish)
+    raise await sync_to_async(_still_taken)(wish)
 
 
 async def _ataken(wish: Wish) -> Held | None:
@@ -192,10 +205,13 @@ def _taken(wish: Wish) -> Held | None:
     """Ask once."""
     _refuse_transaction(wish)
     mend(wish.using)
-    holder = f"{socket.gethostname()}:{os.getpid()}:{secrets.token_hex(8)}"[-200:]
+    holder = f"{host_name()}:{os.getpid()}:{secrets.token_hex(8)}"[-200:]
     asked = ticks()
     hold = rows.take(wish.name, holder, wish.lease, using=wish.using)
-    return Held(hold, wish.lease, asked, wish.using) if hold else None
+    if hold is None:
+        return None
+    attributes = rows.attributes_of(hold, using=wish.using)
+    return Held(hold, wish.lease, asked, wish.using, attributes)
 
 
 def _pauses(wait: float) -> Iterator[float]:
@@ -234,7 +250,13 @@ async def _aleft(held: Held) -> bool:
 
 def _still_taken(wish: Wish) -> LockTaken:
     waited = f" for {wish.wait:g} s" if wish.wait else ""
-    return LockTaken(f"somebody else holds the lock {wish.name!r}{waited}")
+    message = f"somebody else holds the lock {wish.name!r}{waited}"
+    state = rows.state(wish.name, using=wish.using)
+    if state is None or state.until is None:
+        return LockTaken(message, wish.name)
+    until = f"{state.until:%Y-%m-%d %H:%M:%S} UTC"
+    message += f": {state.holder}, term {state.term}, until {until} unless it is renewed"
+    return LockTaken(message, **state._asdict())
 
 
 def _lost_before_its_end(held: Held) -> LockLost:

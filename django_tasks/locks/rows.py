@@ -18,8 +18,8 @@ Races:
   free again after one lease.
 """
 
-from datetime import timedelta
-from typing import NamedTuple
+from datetime import datetime, timedelta
+from typing import Any, NamedTuple
 
 from django.db.models import BigIntegerField, F, Q, QuerySet, Value
 from django.db.models.functions import Greatest
@@ -43,6 +43,36 @@ class Hold(NamedTuple):
     name: str
     term: int
     holder: str
+
+
+class LockState(NamedTuple):
+    """A lock as it was at one moment.
+
+    ``holder`` is "host:pid:token", empty if nobody has it; ``until`` is when its lease ends unless
+    it is renewed, aware UTC, None if nobody has it; ``attributes`` are those that were saved last.
+    """
+
+    name: str
+    term: int
+    holder: str
+    until: datetime | None
+    attributes: Any
+
+    @property
+    def is_held(self) -> bool:
+        return bool(self.holder)
+
+
+def state(name: str, *, using: str) -> LockState | None:
+    """The lock of a name by the database's clock; None if nobody has ever taken it."""
+    columns = ("term", "holder", "until", "attributes")
+    found = _rows(using).filter(name=name).values_list(*columns).first()
+    if found is None:
+        return None
+    term, holder, until, attributes = found
+    if holder == NOBODY or until < now_in_microseconds(using=using):
+        return LockState(name, term, NOBODY, None, attributes)
+    return LockState(name, term, holder, EPOCH + until * MICROSECOND, attributes)
 
 
 @retried
@@ -79,6 +109,17 @@ def renew(hold: Hold, lease: float, *, using: str) -> bool:
     with bounded_transaction(using, lease / 6):
         until = Value(_after(lease, now_in_microseconds(using=using)), BigIntegerField())
         return _held(hold, using).update(until=Greatest("until", until)) == 1
+
+
+def attributes_of(hold: Hold, *, using: str) -> Any:
+    """The attributes of a lock that was taken: its last holder may have saved until that moment."""
+    return _held(hold, using).values_list("attributes", flat=True).first()
+
+
+@retried
+def save(hold: Hold, attributes: Any, *, using: str) -> bool:
+    """Write the attributes of a lock; False if it has been lost."""
+    return _held(hold, using).update(attributes=attributes) == 1
 
 
 @retried

@@ -14,6 +14,7 @@ A file holds the sentences about one subject; ``lines`` is the way that they all
 from django_tasks import signals
 from django_tasks.host import forks
 from django_tasks.logs import runs, worker
+from django_tasks.logs.clients import no_handler_here
 from django_tasks.logs.database import (
     Reason,
     database_back,
@@ -117,6 +118,7 @@ __all__ = [
     "messages_dropped",
     "missed",
     "no_doorbell",
+    "no_handler_here",
     "not_forgiven",
     "not_isolated",
     "not_rescued",

@@ -2,6 +2,8 @@
 
 import django.utils.timezone
 import django_tasks.fields
+import django_tasks.payloads
+import django_tasks.values.options
 from django.db import migrations, models
 
 
@@ -58,6 +60,7 @@ class Migration(migrations.Migration):
                 ('term', models.BigIntegerField(default=0, verbose_name='term')),
                 ('holder', models.CharField(blank=True, default='', max_length=200, verbose_name='holder')),
                 ('until', models.BigIntegerField(default=0, verbose_name='until')),
+                ('attributes', models.JSONField(blank=True, decoder=django_tasks.payloads.decoder, encoder=django_tasks.payloads.encoder, null=True, verbose_name='attributes')),
             ],
             options={
                 'verbose_name': 'lock',
@@ -89,7 +92,7 @@ class Migration(migrations.Migration):
                 ('biz_code', django_tasks.fields.KeyField(max_length=50, verbose_name='code')),
                 ('biz_num', django_tasks.fields.KeyField(max_length=100, verbose_name='number')),
                 ('when', models.DateTimeField(verbose_name='when')),
-                ('biz_ext', models.JSONField(blank=True, null=True, verbose_name='extension data')),
+                ('biz_ext', models.JSONField(blank=True, decoder=django_tasks.payloads.decoder, encoder=django_tasks.payloads.encoder, null=True, verbose_name='extension data')),
                 ('create_time', models.DateTimeField(default=django.utils.timezone.now, editable=False, verbose_name='created')),
                 ('update_time', models.DateTimeField(default=django.utils.timezone.now, editable=False, verbose_name='updated')),
                 ('status', models.SmallIntegerField(choices=[(0, 'pending'), (1, 'running'), (2, 'failed'), (3, 'paused'), (4, 'cancelling'), (5, 'pausing')], default=0, editable=False, verbose_name='status')),
@@ -104,6 +107,10 @@ class Migration(migrations.Migration):
                 ('schedule', models.TextField(blank=True, null=True, verbose_name='schedule')),
                 ('scheduled_time', models.DateTimeField(editable=False, null=True, verbose_name='scheduled time')),
                 ('latest_time', models.DateTimeField(editable=False, null=True, verbose_name='latest time')),
+                ('name', models.CharField(blank=True, default='', max_length=200, verbose_name='name')),
+                ('options', django_tasks.fields.OptionsField(blank=True, default=django_tasks.values.options.no_options, null=True, verbose_name='options')),
+                ('runs', models.BigIntegerField(default=0, editable=False, verbose_name='runs')),
+                ('progress', models.JSONField(editable=False, null=True, verbose_name='progress')),
             ],
             options={
                 'verbose_name': 'task',

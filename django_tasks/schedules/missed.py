@@ -5,9 +5,7 @@ from datetime import datetime, timedelta
 from django_tasks.schedules.arguments import utc
 from django_tasks.schedules.base import Schedule
 from django_tasks.values.amounts import whole_number
-
-# The most missed times that may be run all the same: a policy's ``catch_up``.
-MOST_MISSED = 100_000
+from django_tasks.values.options import MOST_MISSED
 
 # Seeing a few times more fires than wanted costs less than another attempt to see fewer.
 SLACK = 4

@@ -1,13 +1,14 @@
 """A schedule, and what becomes of its times that have passed. Plain values, no Django.
 
-A row may say both, as one text: ``every 30m | grace 10m | catch up 3``.
+A caller may say both as one text: ``every 30m | grace 10m | catch up 3``.
 """
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from datetime import timedelta
-from typing import Any, Literal, NamedTuple
+from typing import Any, NamedTuple
 
+from django_tasks.backoff import Delays, Duration, seconds
 from django_tasks.exceptions import TaskValueError
 from django_tasks.schedules import Schedule, as_schedule
 from django_tasks.schedules.durations import (
@@ -16,62 +17,48 @@ from django_tasks.schedules.durations import (
     read_units,
     to_timedelta,
 )
-from django_tasks.schedules.missed import MOST_MISSED
-
-OnMisfire = Literal["run", "skip", "fail"]
-MISFIRES = ("run", "skip", "fail")
-
-
-class Policy(NamedTuple):
-    """Rules for a run that would start more than ``grace`` seconds late, for several times
-    that were missed, and of runs that take long or fail: the attributes of ``TaskHandler``."""
-
-    grace: float | None
-    on_misfire: OnMisfire | None
-    coalesce: bool
-    catch_up: int | None
-    timeout: float | None
-    max_attempts: int
+from django_tasks.values.options import MOST_ATTEMPTS, MOST_MISSED, NO_OPTIONS, TaskOptions
 
 
 class Plan(NamedTuple):
-    """A schedule, and what differs from its handler's policy."""
+    """A schedule, and the options that differ from those of its handler."""
 
     schedule: Schedule
-    differs: dict[str, Any]
+    options: TaskOptions
 
     def __str__(self) -> str:
-        return " | ".join([str(self.schedule), *_words(self.differs)])
+        return " | ".join([str(self.schedule), *clauses(self.options)])
 
 
 def as_plan(value: object) -> Plan:
     """A plan of any value that may be a schedule. Raises TaskTypeError or TaskValueError."""
     if not isinstance(value, str):
-        return Plan(as_schedule(value), {})
-    text, *clauses = value.split("|")
-    differs = _policies(clauses, value)
-    return Plan(as_schedule(text), differs)
+        return Plan(as_schedule(value), NO_OPTIONS)
+    text, *said = value.split("|")
+    options = _policies(said, value)
+    return Plan(as_schedule(text), options)
 
 
-def _policies(clauses: list[str], whole: str) -> dict[str, Any]:
-    differs: dict[str, Any] = {}
+def _policies(said: list[str], whole: str) -> TaskOptions:
+    given: dict[str, Any] = {}
     said_by: dict[str, str] = {}
-    for clause in clauses:
+    for clause in said:
         words = " ".join(clause.lower().split())
-        meaning = _read(words, whole)
-        for name in meaning.keys() & said_by.keys():
-            both = f"{said_by[name]!r} and {words!r}"
+        about, meaning = _read(words, whole)
+        if about in said_by:
+            both = f"{said_by[about]!r} and {words!r}"
             raise TaskValueError("schedule", whole, f"says both {both}, and only one can hold")
-        differs |= meaning
-        said_by |= dict.fromkeys(meaning, words)
-    return differs
+        given |= meaning
+        said_by[about] = words
+    return TaskOptions(**given)
 
 
-def _read(words: str, whole: str) -> dict[str, Any]:
-    for pattern, meaning in _CLAUSES:
-        if match := pattern.fullmatch(words):
+def _read(words: str, whole: str) -> tuple[str, dict[str, Any]]:
+    """The subject of a clause, of which there may be one in a text, and its options."""
+    for about, pattern, meaning in _CLAUSES:
+        if match := re.fullmatch(pattern, words):
             try:
-                return meaning(match)
+                return about, meaning(match)
             except (ValueError, OverflowError):
                 break
     raise TaskValueError(
@@ -82,14 +69,6 @@ def _read(words: str, whole: str) -> dict[str, Any]:
     )
 
 
-def _grace(match: re.Match[str]) -> dict[str, Any]:
-    return {"grace": _seconds(match[1])}
-
-
-def _timeout(match: re.Match[str]) -> dict[str, Any]:
-    return {"timeout": _seconds(match[1])}
-
-
 def _seconds(text: str) -> float:
     words = text.split()
     if not all(map(is_duration_word, words)):
@@ -97,55 +76,56 @@ def _seconds(text: str) -> float:
     return to_timedelta(read_units(words)).total_seconds()
 
 
-def _late(match: re.Match[str]) -> dict[str, Any]:
-    return {"on_misfire": match[1]}
-
-
-def _coalesce(match: re.Match[str]) -> dict[str, Any]:
-    return {"coalesce": True, "catch_up": None}
-
-
-def _each(match: re.Match[str]) -> dict[str, Any]:
-    return {"coalesce": False, "catch_up": None}
-
-
-def _catch_up(match: re.Match[str]) -> dict[str, Any]:
-    return {"coalesce": False, "catch_up": _count(match[1])}
-
-
-def _attempts(match: re.Match[str]) -> dict[str, Any]:
-    return {"max_attempts": _count(match[1])}
-
-
-def _count(text: str) -> int:
-    if not 1 <= (count := int(text)) <= MOST_MISSED:
+def _count(text: str, most: int) -> int:
+    if not 1 <= (count := int(text)) <= most:
         raise ValueError
     return count
 
 
-_CLAUSES: list[tuple[re.Pattern[str], Callable[[re.Match[str]], dict[str, Any]]]] = [
-    (re.compile(r"grace (.+)"), _grace),
-    (re.compile(r"late (run|skip|fail)"), _late),
-    (re.compile(r"coalesce"), _coalesce),
-    (re.compile(r"each"), _each),
-    (re.compile(r"catch up ([0-9]{1,6})"), _catch_up),
-    (re.compile(r"timeout (.+)"), _timeout),
-    (re.compile(r"attempts ([0-9]{1,6})"), _attempts),
+_CLAUSES: list[tuple[str, str, Callable[[re.Match[str]], dict[str, Any]]]] = [
+    ("grace", r"grace (.+)", lambda match: {"misfire_grace_time": _seconds(match[1])}),
+    ("late", r"late (run|skip|fail)", lambda match: {"on_misfire": match[1]}),
+    ("missed", r"coalesce", lambda match: {"coalesce": True}),
+    ("missed", r"each", lambda match: {"coalesce": False}),
+    (
+        "missed",
+        r"catch up ([0-9]{1,6})",
+        lambda match: {"coalesce": False, "catch_up": _count(match[1], MOST_MISSED)},
+    ),
+    ("timeout", r"timeout (.+)", lambda match: {"timeout": _seconds(match[1])}),
+    (
+        "attempts",
+        r"attempts ([0-9]{1,6})",
+        lambda match: {"max_attempts": _count(match[1], MOST_ATTEMPTS)},
+    ),
 ]
 
 
-def _words(differs: dict[str, Any]) -> list[str]:
-    words = []
-    if "grace" in differs:
-        words.append(f"grace {format_duration(timedelta(seconds=differs['grace']))}")
-    if "on_misfire" in differs:
-        words.append(f"late {differs['on_misfire']}")
-    if differs.get("catch_up"):
-        words.append(f"catch up {differs['catch_up']}")
-    elif "coalesce" in differs:
-        words.append("coalesce" if differs["coalesce"] else "each")
-    if "timeout" in differs:
-        words.append(f"timeout {format_duration(timedelta(seconds=differs['timeout']))}")
-    if "max_attempts" in differs:
-        words.append(f"attempts {differs['max_attempts']}")
-    return words
+def clauses(options: TaskOptions) -> Iterator[str]:
+    """Options in words: first the clauses that a text may have, then those that it cannot say."""
+    if options.misfire_grace_time is not None:
+        yield f"grace {_duration(options.misfire_grace_time)}"
+    if options.on_misfire is not None:
+        yield f"late {options.on_misfire}"
+    if options.catch_up is not None:
+        yield f"catch up {options.catch_up}"
+    elif options.coalesce is not None:
+        yield "coalesce" if options.coalesce else "each"
+    if options.timeout is not None:
+        yield f"timeout {_duration(options.timeout)}"
+    if options.max_attempts is not None:
+        yield f"attempts {options.max_attempts}"
+    if options.backoff is not None:
+        yield f"backoff {_backoff(options.backoff)}"
+    if options.expires is not None:
+        yield f"expires {options.expires}"
+
+
+def _duration(value: Duration) -> str:
+    return format_duration(timedelta(seconds=seconds(value)))
+
+
+def _backoff(value: Any) -> str:
+    if isinstance(value, Delays):
+        return ", ".join(map(_duration, value.delays))
+    return f"{_duration(value.first)} times {value.factor:g} up to {_duration(value.cap)}"

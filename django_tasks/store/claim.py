@@ -30,7 +30,7 @@ def _claimed_columns(dialect: Dialect) -> str:
     when, created = dialect.readable("{when}"), dialect.readable("create_time")
     return (
         f"id, version, biz_num, {when}, biz_ext, attempts, rescues, {created}, last_error,"
-        f" schedule, {dialect.readable('scheduled_time')}"
+        f" schedule, {dialect.readable('scheduled_time')}, options, runs"
     )
 
 
@@ -326,6 +326,8 @@ def _claims(
             error,
             schedule,
             scheduled and utc(scheduled),
+            options,
+            runs,
             owner,
             now,
         )
@@ -341,6 +343,8 @@ def _claims(
             error,
             schedule,
             scheduled,
+            options,
+            runs,
         ) in rows
     ]
 

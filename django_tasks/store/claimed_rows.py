@@ -1,13 +1,20 @@
-"""Questions about a claimed row: is it still this claim's, is it cancelled, can it be seen here."""
+"""A claimed row while it runs: is it still this claim's, is it cancelled, what it saves."""
 
+import json
 from collections.abc import Sequence
-from typing import NamedTuple
+from contextlib import suppress
+from typing import Any, NamedTuple
 
+from django.db import DatabaseError, InterfaceError, connections
+
+from django_tasks.exceptions import ClaimLost
 from django_tasks.store.bounds import bounded_transaction
 from django_tasks.store.dialects import Dialect, dialect_of, placeholders
 from django_tasks.store.ownership import Fence
-from django_tasks.store.statuses import OWNED_SQL, STATUS_OF_FOUND
+from django_tasks.store.statuses import FINISHABLE_SQL, OWNED_SQL, STATUS_OF_FOUND
+from django_tasks.store.transactions import retried
 from django_tasks.values.claimed import Claimed
+from django_tasks.values.progress import Progress
 from django_tasks.values.status import Status
 
 # How long to wait for a row that somebody is just writing, in seconds.
@@ -49,6 +56,59 @@ def is_cancelled(claimed: Claimed, *, using: str) -> bool:
         return False
     dialect.catch_up()  # a node that has not heard of the claim yet does not know
     return not (dialect.is_galera and dialect.fetch(template, params))
+
+
+# The row of this very claim, and not one that the same worker has claimed again since. A client
+# that changes what the row says without moving it leaves its mark in ``update_time``.
+_THIS_CLAIM = (
+    "id = %s AND claimed_by = %s AND claim_time = %s AND update_time = claim_time AND version = %s"
+)
+
+
+@retried
+def save_payload(claimed: Claimed, text: str | None, *, using: str) -> bool:
+    """Write the payload of a running task; False if what it says has been changed meanwhile.
+
+    Races: the task is added again, cancelled or updated (version or update_time moved: theirs
+    stands), or rescued (the owner is another). Raises ClaimLost if it is not this claim's any more.
+    """
+    dialect = dialect_of(using)
+    template = (
+        f"UPDATE {{task}} SET biz_ext = {dialect.cast_json('%s')} WHERE {_THIS_CLAIM}"
+        f" AND {STATUS_OF_FOUND} IN {FINISHABLE_SQL}"
+    )
+    params = [text, *_this_claim(dialect, claimed)]
+    if dialect.execute(template, params):
+        return True
+    if not is_ours(claimed, using=using):
+        raise ClaimLost(f"{claimed} was taken over while it ran", [claimed.id])
+    return False
+
+
+def save_progress(claimed: Claimed, progress: Progress, *, using: str) -> None:
+    """Write how far a run is, if its row is still this claim's; a word for people, no more.
+
+    Not inside a transaction, where nobody would see it and the row would stay locked.
+    """
+    if _is_in_transaction(using):
+        return
+    text = json.dumps(progress._asdict(), ensure_ascii=False)
+    with suppress(DatabaseError, InterfaceError):
+        dialect = dialect_of(using)
+        template = (
+            f"UPDATE {{task}} SET progress = {dialect.cast_json('%s')}"
+            " WHERE id = %s AND claimed_by = %s AND claim_time = %s"
+        )
+        dialect.execute(template, [text, *_this_claim(dialect, claimed)[:3]])
+
+
+def _is_in_transaction(using: str) -> bool:
+    return connections[using].in_atomic_block
+
+
+def _this_claim(dialect: Dialect, claimed: Claimed) -> list[Any]:
+    moment = dialect.to_column(claimed.claim_time)
+    return [claimed.id, claimed.worker_id, moment, claimed.version]
 
 
 class Owned(NamedTuple):

@@ -8,7 +8,8 @@ The order of the arguments of ``update()`` matters: MySQL evaluates assignments 
 so ``status`` comes last wherever another column asks for its old value.
 """
 
-from datetime import datetime
+from collections.abc import Callable, Mapping
+from datetime import datetime, timedelta
 from enum import Enum
 from typing import Any, NamedTuple
 
@@ -19,6 +20,7 @@ from django_tasks.store.dialects import dialect_of
 from django_tasks.store.search import Planned
 from django_tasks.store.transactions import retried, write_transaction
 from django_tasks.timezones import for_django
+from django_tasks.values.options import TaskOptions
 from django_tasks.values.status import OWNED, UNOWNED, Status
 
 
@@ -27,6 +29,13 @@ class Cancelled(NamedTuple):
 
     gone: int
     going: int
+
+
+class _JsonText(Value):
+    """A JSON text as the value of a column; PostgreSQL must be told what it is."""
+
+    def as_postgresql(self, compiler: Any, connection: Any) -> tuple[str, list[Any]]:
+        return "%s::jsonb", [self.value]
 
 
 class CancelResult(str, Enum):
@@ -96,18 +105,68 @@ def replan(matching: Q, plan: Planned, when: datetime, now: datetime, *, using: 
     return _move(matching, when, now, _AS_ADDED, using=using, **plan._asdict())
 
 
+def alter(matching: Q, facts: Mapping[str, Any], now: datetime, *, using: str) -> int:
+    """Change what tasks say and nothing else: their time, status and attempts stay.
+
+    The version of an unowned row moves: a claim that has read the old facts does not take it. That
+    of an owned one stays, or its run would be run again. With another payload its ``update_time``
+    is not its ``claim_time`` any more, and the end of the run leaves the payload alone.
+    """
+    moment = for_django(now)
+    # A claim of this very microsecond would look untouched.
+    mark = _when(Q(claim_time=moment), Value(moment + timedelta(microseconds=1)), Value(moment))
+    owned = Q(status__in=OWNED)
+    return _update(
+        matching,
+        using=using,
+        **facts,
+        version=F("version") + _when(owned, Value(0), Value(1)),
+        update_time=mark if "biz_ext" in facts else _when(owned, F("update_time"), Value(moment)),
+    )
+
+
+@retried
+def change(
+    key: Q,
+    facts: Mapping[str, Any],
+    options: Callable[[TaskOptions], TaskOptions] | None,
+    when: datetime | None,
+    now: datetime,
+    *,
+    using: str,
+) -> bool:
+    """Give the task of a key other facts, and move it if there is a ``when``; False if none is.
+
+    ``facts`` are values of columns, ``biz_ext`` as JSON text; ``options`` makes the new options of
+    the old ones. Race: somebody else changes them meanwhile, so the row is locked from the look to
+    the write.
+    """
+    if (text := facts.get("biz_ext")) is not None:
+        facts = {**facts, "biz_ext": _JsonText(text, output_field=TextField())}
+    with write_transaction(using), dialect_of(using).bounded():
+        if options is not None:
+            row = Task._base_manager.using(using).select_for_update().filter(key).first()
+            if row is None:
+                return False
+            facts = {**facts, "options": options(row.options)}
+        if when is None:
+            return bool(alter(key, facts, now, using=using))
+        return bool(_move(key, when, now, _AS_ADDED, using=using, **facts))
+
+
 _AS_ADDED = {Status.FAILED: Status.PENDING, Status.CANCELLING: Status.RUNNING}
 _PAUSED = {Status.PENDING: Status.PAUSED, Status.RUNNING: Status.PAUSING}
 _UNPAUSED = {Status.PAUSED: Status.PENDING, Status.PAUSING: Status.RUNNING}
 
 
 def _switch(matching: Q, now: datetime, change: dict[Status, Status], *, using: str) -> int:
-    unowned = [status for status in change if status in UNOWNED]
+    unowned = Q(status__in=[status for status in change if status in UNOWNED])
     return _update(
         matching & Q(status__in=list(change)),
         using=using,
-        version=F("version") + _when(Q(status__in=unowned), Value(1), Value(0)),
-        update_time=for_django(now),
+        version=F("version") + _when(unowned, Value(1), Value(0)),
+        # That of an owned row tells of its payload: see ``alter``.
+        update_time=_when(unowned, Value(for_django(now)), F("update_time")),
         status=_mapped(change),
     )
 

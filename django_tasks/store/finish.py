@@ -27,6 +27,7 @@ from django_tasks.values.outcomes import (
     Reschedule,
     Retry,
     Unsettled,
+    was_run,
 )
 from django_tasks.values.runs import Line
 
@@ -99,23 +100,25 @@ def _finish(dialect: Dialect, ended: Sequence[Ended], now: datetime) -> FinishRe
         else:
             rows.append(_hand_over_of(claimed, outcome))
     matched = remove(dialect, done) | hand_over(dialect, rows, now)
-    missed: list[Claimed] = []
+    missed: list[Ended] = []
     if len(matched) < len(ended):
-        missed = [end.claimed for end in ended if end.claimed.id not in matched]
+        missed = [end for end in ended if end.claimed.id not in matched]
     handed_over = hand_over_moved(dialect, missed, now)
-    lost = {claimed.id for claimed in missed} - handed_over
+    lost = {end.claimed.id for end in missed} - handed_over
     lines = [end.line for end in ended if end.line and end.claimed.id not in lost]
     runs.write(dialect, lines)
     return FinishResult(handed_over, lost, set())
 
 
-def hand_over_moved(dialect: Dialect, claims: Sequence[Claimed], now: datetime) -> set[int]:
+def hand_over_moved(dialect: Dialect, missed: Sequence[Ended], now: datetime) -> set[int]:
     """Give up rows that moved under us but are still ours; returns their ids.
 
     CANCELLING rows go; the others wait again with the ``when`` and ``biz_ext`` somebody set. Must
     run inside a transaction: the rows are locked first and then written as they were found.
     """
-    return give_up(dialect, owned(dialect, claims), lambda row: unchanged(row.fence), now)
+    ran = {end.claimed.id: was_run(end.outcome) for end in missed}
+    rows = owned(dialect, [end.claimed for end in missed])
+    return give_up(dialect, rows, lambda row: unchanged(row.fence, ran=ran[row.fence.id]), now)
 
 
 def _locked_ids(dialect: Dialect, ids: Sequence[int]) -> set[int]:
@@ -138,14 +141,15 @@ def _hand_over_of(claimed: Claimed, outcome: Outcome) -> HandOver:
         case Unsettled(otherwise):
             return _hand_over_of(claimed, otherwise)
         case Reschedule(when, biz_ext, scheduled, error):
-            return HandOver(*fence, False, when, biz_ext, 0, 0, error, scheduled)
+            ran = was_run(outcome)
+            return HandOver(*fence, False, when, biz_ext, 0, 0, error, scheduled, ran)
         case Retry(when, error, is_suspect):
             kept = rescues if is_suspect else 0
-            return HandOver(*fence, False, when, None, attempts + 1, kept, error, intended)
+            return HandOver(*fence, False, when, None, attempts + 1, kept, error, intended, 1)
         case Again(when):
             return HandOver(*fence, False, when, None, attempts, rescues, error, intended)
         case Fail(error):
-            return HandOver(*fence, True, None, None, attempts + 1, rescues, error)
+            return HandOver(*fence, True, None, None, attempts + 1, rescues, error, ran=1)
         case GiveBack():
             return unchanged(fence, attempts, rescues, error)
     raise TypeError(f"{outcome!r} leaves no row")

@@ -27,7 +27,8 @@ class HandOver(NamedTuple):
 
     ``when`` None and ``biz_ext`` None leave those as they are; ``biz_ext`` "null" stores NULL.
     ``scheduled_time`` goes with ``when``: it is left or set with it. The deadline of a debounced
-    task is left with it, and forgotten with another ``when``: its wait is over.
+    task is left with it, and forgotten with another ``when``: its wait is over. ``ran`` is 1 if a
+    run of it has ended. A payload that a client has written during the run stands.
     """
 
     id: int
@@ -40,11 +41,14 @@ class HandOver(NamedTuple):
     rescues: int
     last_error: str
     scheduled_time: datetime | None = None
+    ran: int = 0
 
 
-def unchanged(fence: Fence, attempts: int = 0, rescues: int = 0, last_error: str = "") -> HandOver:
+def unchanged(
+    fence: Fence, attempts: int = 0, rescues: int = 0, last_error: str = "", ran: int = 0
+) -> HandOver:
     """The row goes on as it is, with these counters."""
-    return HandOver(*fence, False, None, None, attempts, rescues, last_error)
+    return HandOver(*fence, False, None, None, attempts, rescues, last_error, ran=ran)
 
 
 # A row that was to be paused is PAUSED now, whatever else happened; others wait for their time.
@@ -54,8 +58,13 @@ _NEW_STATUS = (
 )
 _NEW_COLUMNS = (
     "task_id, task_version, owner, failed, new_when, new_biz_ext, new_attempts, new_rescues,"
-    " new_error, new_scheduled"
+    " new_error, new_scheduled, ran"
 )
+# ``update_time`` is that of the claim unless a client has changed what the row says: see ``change``
+# in ``store.control``.
+_REWRITTEN = "t.update_time <> t.claim_time"
+# Of a row that waits again nothing is under way.
+_PROGRESS = "CASE WHEN n.failed = 1 THEN t.progress END"
 
 
 class OwnedRow(Protocol):
@@ -142,7 +151,7 @@ def _removed_returning(
 def _hand_over_returning(
     dialect: Dialect, rows: Sequence[HandOver], now: datetime
 ) -> tuple[str, list[Any]]:
-    marked = "(%s, %s, %s, %s, %s, %s, %s, %s, %s, %s)"
+    marked = f"({placeholders(len(_NEW_COLUMNS.split(',')))})"
     when, ext = dialect.cast_time("n.new_when"), dialect.cast_json("n.new_biz_ext")
     scheduled = dialect.cast_time("n.new_scheduled")
     template = f"""
@@ -151,9 +160,10 @@ UPDATE {{task}} AS t SET
     {{when}} = COALESCE({when}, t.{{when}}),
     scheduled_time = CASE WHEN n.new_when IS NULL THEN t.scheduled_time ELSE {scheduled} END,
     latest_time = CASE WHEN n.new_when IS NULL THEN t.latest_time END,
-    biz_ext = CASE WHEN n.new_biz_ext IS NULL THEN t.biz_ext
+    biz_ext = CASE WHEN n.new_biz_ext IS NULL OR {_REWRITTEN} THEN t.biz_ext
                    WHEN n.new_biz_ext = 'null' THEN NULL ELSE {ext} END,
     attempts = n.new_attempts, rescues = n.new_rescues, last_error = n.new_error,
+    runs = t.runs + n.ran, progress = {_PROGRESS},
     status = {_NEW_STATUS}, version = t.version + 1, claimed_by = NULL, claim_time = NULL,
     update_time = %s
 FROM n WHERE t.id = n.task_id AND t.version = n.task_version AND t.claimed_by = n.owner
@@ -174,9 +184,10 @@ UPDATE {{task}} AS t JOIN ({union}) AS n
 SET t.{{when}} = COALESCE(n.new_when, t.{{when}}),
     t.scheduled_time = IF(n.new_when IS NULL, t.scheduled_time, n.new_scheduled),
     t.latest_time = IF(n.new_when IS NULL, t.latest_time, NULL),
-    t.biz_ext = CASE WHEN n.new_biz_ext IS NULL THEN t.biz_ext
+    t.biz_ext = CASE WHEN n.new_biz_ext IS NULL OR {_REWRITTEN} THEN t.biz_ext
                      WHEN n.new_biz_ext = 'null' THEN NULL ELSE n.new_biz_ext END,
     t.attempts = n.new_attempts, t.rescues = n.new_rescues, t.last_error = n.new_error,
+    t.runs = t.runs + n.ran, t.progress = {_PROGRESS},
     t.status = {_NEW_STATUS}, t.version = t.version + 1, t.claimed_by = NULL,
     t.claim_time = NULL, t.update_time = %s
 WHERE t.{STATUS_OF_FOUND} IN {FINISHABLE_SQL}"""
@@ -192,6 +203,7 @@ def _values(dialect: Dialect, rows: Sequence[HandOver]) -> list[Any]:
             row.when and time(row.when),
             *row[5:9],
             row.scheduled_time and time(row.scheduled_time),
+            row.ran,
         )
         for row in rows
     )

@@ -38,6 +38,7 @@ class Orphan(NamedTuple):
     biz_code: str
     biz_num: str
     schedule: str | None
+    options: str | None
     when: datetime
     claim_time: datetime
 
@@ -150,7 +151,7 @@ def _owned_by(dialect: Dialect, owners: Sequence[int], condition: str = "") -> l
         return []
     lock = (
         "SELECT id, version, claimed_by, status, attempts, rescues, last_error, biz_code, biz_num,"
-        f" schedule, {{when}}, COALESCE(claim_time, {{when}}) FROM {{task}} AS t"
+        f" schedule, options, {{when}}, COALESCE(claim_time, {{when}}) FROM {{task}} AS t"
         f" WHERE id IN ({placeholders(len(ids))}) AND {STATUS_OF_FOUND} {owned}{condition}"
         f" ORDER BY id{dialect.lock_free_rows}"
     )

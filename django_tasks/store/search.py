@@ -58,8 +58,13 @@ def containing(biz_code: str, fragment: str, *, at_start: bool) -> Q:
 
 
 def pending_like(biz_code: str, fragment: str, *, using: str) -> QuerySet[Task]:
-    """Pending tasks of a code whose number contains ``fragment`` in any case, earliest first."""
-    pending = Task._base_manager.using(using).filter(biz_code=biz_code, status=Status.PENDING)
+    """Pending tasks whose number contains ``fragment`` in any case, earliest first.
+
+    An empty code, or fragment, means any.
+    """
+    pending = Task.objects.using(using).filter(status=Status.PENDING)
+    if biz_code:
+        pending = pending.filter(biz_code=biz_code)
     if fragment:
         # A pattern rather than LIKE, because SQLite's knows the case of ASCII letters only.
         pattern = dialect_of(using).any_case + re.escape(fragment)

@@ -14,12 +14,14 @@ from typing import Any, NamedTuple
 
 from django.db import IntegrityError
 
+from django_tasks import payloads
 from django_tasks.models import Task
 from django_tasks.store.dialects import Dialect, dialect_of, placeholders
 from django_tasks.store.statuses import OWNED_SQL
 from django_tasks.store.transactions import answered_transaction, write_transaction
 from django_tasks.timezones import for_django
 from django_tasks.values import payload
+from django_tasks.values.options import options_of_text
 from django_tasks.values.status import Status
 
 
@@ -33,7 +35,10 @@ class OnConflict(str, Enum):
 
 
 class NewTask(NamedTuple):
-    """A task as an add stores it; ``when`` is aware UTC, ``biz_ext`` JSON text or None."""
+    """A task as an add stores it.
+
+    ``when`` is aware UTC, ``biz_ext`` and ``options`` are JSON texts or None.
+    """
 
     biz_code: str
     biz_num: str
@@ -42,18 +47,23 @@ class NewTask(NamedTuple):
     queue: str
     priority: int
     schedule: str | None
+    name: str = ""
+    options: str | None = None
 
 
 _COLUMNS = (
-    "biz_code, biz_num, {when}, biz_ext, queue, priority, schedule, create_time, update_time,"
-    " status, version, attempts, rescues, last_error"
+    "biz_code, biz_num, {when}, biz_ext, queue, priority, schedule, name, options, create_time,"
+    " update_time, status, version, attempts, rescues, last_error, runs"
 )
 _ALL_FIELDS = [field.attname for field in Task._meta.concrete_fields]
 _TIMES = ("when", "create_time", "update_time", "claim_time", "scheduled_time", "latest_time")
 _ALL_COLUMNS = ", ".join("{when}" if name == "when" else name for name in _ALL_FIELDS)
 # What the statement decides, where it moves whatever it finds; the rest is known beforehand. (Of
 # ``biz_ext`` jsonb makes another text: 1e20 is a whole number there.)
-_DECIDED = ("id", "version", "status", "attempts", "rescues", "last_error", "claimed_by", "biz_ext")
+_DECIDED = (
+    *("id", "version", "status", "attempts", "rescues", "last_error", "claimed_by", "biz_ext"),
+    *("runs", "progress"),
+)
 _DECIDED_COLUMNS = ", ".join(_DECIDED)
 # PostgreSQL's types of what is given for each row, and what is the same for all.
 _TYPES = (
@@ -64,16 +74,20 @@ _TYPES = (
     "text",
     "smallint",
     "text",
+    "text",
+    "text",
     "timestamptz",
     "timestamptz",
 )
-_CONSTANTS = f", {Status.PENDING:d}, 0, 0, 0, ''"
+_CONSTANTS = ", 0, 0, 0, '', 0"
 
 
 def upsert_one(
-    task: NewTask, on_conflict: OnConflict, now: datetime, *, using: str
+    task: NewTask, on_conflict: OnConflict, now: datetime, *, using: str, paused: bool = False
 ) -> tuple[Task, bool]:
     """Store one task; returns its row and whether it was inserted or moved.
+
+    With ``paused`` it is paused by the same statement. Without, one that is paused stays so.
 
     The row is read by the statement that wrote it, or under its lock: a worker may have run the
     task and deleted the row by the time a second look arrives.
@@ -81,17 +95,23 @@ def upsert_one(
     dialect = dialect_of(using)
     if dialect.returns_inserts and on_conflict is OnConflict.REPLACE:
         with answered_transaction(using):
-            (row,) = _upsert(dialect, [task], on_conflict, now, _returning_decided(dialect))
+            decided = _returning_decided(dialect)
+            (row,) = _upsert(dialect, [task], on_conflict, now, paused, decided)
         return _moved(dialect, task, now, row), True
     with write_transaction(using):
-        moved = bool(upsert([task], on_conflict, now, using=using))
+        moved = bool(upsert([task], on_conflict, now, using=using, paused=paused))
         template = f"SELECT {_ALL_COLUMNS} FROM {{task}} WHERE biz_code = %s AND biz_num = %s"
         (row,) = dialect.fetch(template + dialect.lock, task[:2])
         return _stored(dialect, row), moved
 
 
 def upsert(
-    tasks: Sequence[NewTask], on_conflict: OnConflict, now: datetime, *, using: str
+    tasks: Sequence[NewTask],
+    on_conflict: OnConflict,
+    now: datetime,
+    *,
+    using: str,
+    paused: bool = False,
 ) -> set[tuple[str, str]]:
     """Store a batch of tasks with distinct keys; returns the keys that were inserted or moved.
 
@@ -102,11 +122,11 @@ def upsert(
     ordered = sorted(tasks, key=lambda task: task[:2])
     if not dialect.returns_only_moved and on_conflict is not OnConflict.REPLACE:
         with write_transaction(using):
-            return _look_then_write(dialect, ordered, on_conflict, now)
+            return _look_then_write(dialect, ordered, on_conflict, now, paused)
     if on_conflict is OnConflict.REPLACE:
-        _upsert(dialect, ordered, on_conflict, now)
+        _upsert(dialect, ordered, on_conflict, now, paused)
         return {task[:2] for task in ordered}
-    rows = _upsert(dialect, ordered, on_conflict, now, " RETURNING biz_code, biz_num")
+    rows = _upsert(dialect, ordered, on_conflict, now, paused, " RETURNING biz_code, biz_num")
     return {(row[0], row[1]) for row in rows}
 
 
@@ -115,10 +135,12 @@ def _upsert(
     tasks: Sequence[NewTask],
     on_conflict: OnConflict,
     now: datetime,
+    paused: bool,
     returning: str = "",
 ) -> list[tuple[Any, ...]]:
-    insert, params = _inserting(dialect, tasks, now)
-    template = insert + _conflict_clause(dialect.returns_only_moved, on_conflict) + returning
+    insert, params = _inserting(dialect, tasks, now, paused)
+    conflict = _conflict_clause(dialect.returns_only_moved, on_conflict, paused)
+    template = insert + conflict + returning
     if returning:
         return dialect.fetch(template, params)
     dialect.execute(template, params)
@@ -126,28 +148,33 @@ def _upsert(
 
 
 def _inserting(
-    dialect: Dialect, tasks: Sequence[NewTask], now: datetime
+    dialect: Dialect, tasks: Sequence[NewTask], now: datetime, paused: bool
 ) -> tuple[str, Sequence[Any]]:
     """An INSERT as far as its rows, and its parameters."""
     moment = dialect.to_column(now)
     rows = [(*task[:2], dialect.to_due(task.when), *task[3:], moment, moment) for task in tasks]
-    source, params = dialect.source(_TYPES, rows, _CONSTANTS)
+    status = Status.PAUSED if paused else Status.PENDING
+    source, params = dialect.source(_TYPES, rows, f", {status:d}{_CONSTANTS}")
     return f"INSERT INTO {{task}} ({_COLUMNS}) {source}", params
 
 
 @cache
-def _conflict_clause(only_moved: bool, on_conflict: OnConflict) -> str:
+def _conflict_clause(only_moved: bool, on_conflict: OnConflict, paused: bool) -> str:
     if not only_moved:
         # MySQL and MariaDB: assignments run from left to right and see what came before them.
-        sets = _assignments("", lambda column: f"VALUES({column})")
+        sets = _assignments("", lambda column: f"VALUES({column})", paused)
         return f" ON DUPLICATE KEY UPDATE {sets}"
-    sets = _assignments("{task}.", lambda column: f"excluded.{column}")
+    sets = _assignments("{task}.", lambda column: f"excluded.{column}", paused)
     wanted = _wanted(on_conflict, "{task}.", "excluded.{when}")
     return f" ON CONFLICT (biz_code, biz_num) DO UPDATE SET {sets} WHERE {wanted}"
 
 
 def _look_then_write(
-    dialect: Dialect, tasks: Sequence[NewTask], on_conflict: OnConflict, now: datetime
+    dialect: Dialect,
+    tasks: Sequence[NewTask],
+    on_conflict: OnConflict,
+    now: datetime,
+    paused: bool,
 ) -> set[tuple[str, str]]:
     """MySQL, MariaDB, when not everything is to be replaced. Runs inside a transaction.
 
@@ -165,13 +192,13 @@ def _look_then_write(
         try:
             with write_transaction(using):
                 if new:
-                    dialect.execute(*_inserting(dialect, new, now))
+                    dialect.execute(*_inserting(dialect, new, now, paused))
         except IntegrityError:
             if before is not None and before.keys() == there.keys():
                 raise  # it was not about a key
             continue
         if moved := [task for task in wanted if task[:2] in there]:
-            _upsert(dialect, moved, OnConflict.REPLACE, now)
+            _upsert(dialect, moved, OnConflict.REPLACE, now, paused)
         return {task[:2] for task in wanted}
 
 
@@ -203,7 +230,7 @@ def _moves(task: NewTask, there: tuple[int, datetime] | None, on_conflict: OnCon
     return on_conflict is OnConflict.EARLIEST and task.when < there[1]
 
 
-def _assignments(old: str, new: Callable[[str], str]) -> str:
+def _assignments(old: str, new: Callable[[str], str], paused: bool) -> str:
     """The changes of an add in a row that exists.
 
     ``status`` comes last: MySQL evaluates from left to right, and the counters ask for the old
@@ -215,10 +242,22 @@ def _assignments(old: str, new: Callable[[str], str]) -> str:
         f" rescues = CASE WHEN {owned} THEN {old}rescues ELSE 0 END,"
         f" last_error = CASE WHEN {owned} THEN {old}last_error ELSE '' END,"
         f" biz_ext = {new('biz_ext')}, queue = {new('queue')}, priority = {new('priority')},"
-        f" schedule = {new('schedule')}, scheduled_time = NULL, latest_time = NULL,"
+        f" schedule = {new('schedule')}, name = {new('name')}, options = {new('options')},"
+        f" scheduled_time = NULL, latest_time = NULL,"
         f" update_time = {new('update_time')},"
         f" version = {old}version + 1, {{when}} = {new('{when}')},"
-        f" status = CASE {old}status WHEN {Status.FAILED:d} THEN {Status.PENDING:d}"
+        f" status = {_status_after(old, paused)}"
+    )
+
+
+def _status_after(old: str, paused: bool) -> str:
+    if paused:
+        return (
+            f"CASE WHEN {old}status IN {OWNED_SQL} THEN {Status.PAUSING:d}"
+            f" ELSE {Status.PAUSED:d} END"
+        )
+    return (
+        f"CASE {old}status WHEN {Status.FAILED:d} THEN {Status.PENDING:d}"
         f" WHEN {Status.CANCELLING:d} THEN {Status.RUNNING:d} ELSE {old}status END"
     )
 
@@ -269,7 +308,9 @@ def _stored(dialect: Dialect, row: tuple[Any, ...]) -> Task:
 
 
 def _as_task(dialect: Dialect, values: dict[str, Any]) -> Task:
-    """``values`` by field, ``biz_ext`` among them as JSON text."""
-    values["biz_ext"] = payload.load(values["biz_ext"])
+    """``values`` by field, the JSON texts among them."""
+    values["biz_ext"] = payloads.decoded(values["biz_ext"])
+    values["options"] = options_of_text(values["options"])
+    values["progress"] = payload.load(values["progress"])
     ordered = [values[name] for name in _ALL_FIELDS]
     return Task.from_db(dialect.connection.alias, _ALL_FIELDS, ordered)

@@ -2,12 +2,12 @@
 
 import json
 import os
-import socket
 from collections.abc import Mapping
 from datetime import datetime, timedelta
 from typing import NamedTuple
 
 from django_tasks.clock import ClockReading
+from django_tasks.conf import host_name
 from django_tasks.store.dialects import dialect_of, placeholders
 from django_tasks.store.statuses import OWNED_SQL
 
@@ -23,7 +23,7 @@ class Door(NamedTuple):
     def can_be_reached(self) -> bool:
         """Tell if it is another process's, and can be rung from here."""
         host, pid, *_ = *self.name.split(":"), ""
-        here = host == socket.gethostname()
+        here = host == host_name()
         ours = here and pid == str(os.getpid())
         return bool(self.address) and not ours and (here or not self.address.startswith(LOOPBACK))
 

@@ -10,7 +10,7 @@ class Claimed(NamedTuple):
     """A task that worker ``worker_id`` owns, as it was at the claim; times are aware UTC.
 
     ``version`` is the fencing number: every write that follows repeats id, version and worker_id.
-    ``biz_ext`` is JSON text. A NamedTuple, because thousands a second are made.
+    ``biz_ext`` and ``options`` are JSON texts. A NamedTuple, because thousands a second are made.
     """
 
     id: int
@@ -27,6 +27,8 @@ class Claimed(NamedTuple):
     last_error: str
     schedule: str | None
     scheduled_time: datetime | None
+    options: str | None
+    runs: int
     worker_id: int
     claim_time: datetime
 

@@ -1,11 +1,14 @@
 """Rules for a key, a queue and a priority: the same for every database. No Django."""
 
+from uuid import UUID
+
 from django_tasks.exceptions import TaskTypeError, TaskValueError
 from django_tasks.values.amounts import whole_number
 
 BIZ_CODE_LENGTH = 50
 BIZ_NUM_LENGTH = 100
 QUEUE_LENGTH = 50
+NAME_LENGTH = 200
 LOCK_NAME_LENGTH = 100
 PRIORITIES = range(-32_768, 32_768)  # a smallint everywhere
 # The number under which a handler's own schedule has its row.
@@ -24,6 +27,28 @@ def check_key(field: str, value: object, longest: int) -> str:
     if text != text.strip():
         raise TaskValueError(field, value, "must not begin or end with blanks")
     return text
+
+
+def check_number(value: object) -> str:
+    """``biz_num`` as callers have it: a text, or an int or UUID that is taken as its text.
+
+    None is refused: it is the pk of an object that was never saved.
+    """
+    if type(value) is not str:
+        if value is None:
+            raise TaskTypeError(
+                "biz_num", value, "is missing (an object that was never saved has none)"
+            )
+        if isinstance(value, UUID):
+            value = str(value)
+        elif isinstance(value, int) and not isinstance(value, bool):
+            value = str(int(value))
+    return check_key("biz_num", value, BIZ_NUM_LENGTH)
+
+
+def check_name(value: object) -> str:
+    """A name for people, perhaps empty."""
+    return "" if value == "" else check_text("name", value, NAME_LENGTH)
 
 
 def _is_plain(text: str) -> bool:

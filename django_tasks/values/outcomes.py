@@ -114,3 +114,10 @@ class Unsettled:
 Outcome = Done | Reschedule | Retry | Fail | Again | GiveBack | Settled | Lost | Unsettled
 # How a run may be found in the history.
 Told = Outcome | Died
+
+
+def was_run(outcome: Outcome) -> int:
+    """1 if a handler has come to an end, in success or not; 0 for what was skipped or put off."""
+    if isinstance(outcome, Unsettled):
+        return was_run(outcome.otherwise)
+    return 0 if isinstance(outcome, (Again, GiveBack)) or outcome.counts_as == "skipped" else 1

@@ -4,7 +4,6 @@ from collections.abc import Mapping, Sequence
 from inspect import iscoroutine
 from typing import Any, NamedTuple
 
-from django_tasks.conf import options
 from django_tasks.exceptions import TaskTypeError
 from django_tasks.handlers.base import Stop
 from django_tasks.handlers.running_task import RunningTask
@@ -42,7 +41,7 @@ class Calls:
             return end
         answer = run.handler.handle(run.task)
         if iscoroutine(answer):  # not asked of the function: that is slower, and misses wrappers
-            answer = self._awaited(run, "handle()", answer)
+            answer = self._awaited([run], "handle()", answer)
         return self._end_of(run, "handle()", answer)
 
     def all(self, runs: Sequence[Run]) -> list[Answer]:
@@ -50,7 +49,7 @@ class Calls:
         name = "handle_batch()"
         answer = runs[0].handler.handle_batch([run.task for run in runs])
         if iscoroutine(answer):
-            answer = self._awaited(runs[0], name, answer)
+            answer = self._awaited(runs, name, answer)
         answers = _by_task(name, answer, runs)
         return [self._answer(run, name, answers.get(run.task)) for run in runs]
 
@@ -59,16 +58,17 @@ class Calls:
             return Answer(run, None, answer)
         return Answer(run, self._end_of(run, name, answer))
 
-    def _awaited(self, run: Run, name: str, answer: Any) -> Any:
-        if run.handler.atomic:
+    def _awaited(self, runs: Sequence[Run], name: str, answer: Any) -> Any:
+        if runs[0].handler.atomic:
             answer.close()  # its thread would not be in our transaction
             raise TaskTypeError(name, answer, "must be no coroutine where atomic is set")
-        return self._loop.run(answer, run.timeout)
+        limits = [run.timeout for run in runs if run.timeout is not None]
+        return self._loop.run(answer, min(limits, default=None))
 
     def _end_of(self, run: Run, name: str, answer: Any) -> RunEnd:
         if (answer is None and run.recurrence is None) or _means_stop(answer):
             return run, DONE
-        payload = run.task.changed_payload(options().payload_limit)
+        payload = run.task.changed_payload()
         if answer is None:
             return self._next_after_success(run, payload)
         return run, Reschedule(moment_of(name, answer, self._clock, ANSWERS), payload)

@@ -2,7 +2,6 @@
 
 import os
 import secrets
-import socket
 from dataclasses import dataclass
 from typing import Any
 
@@ -44,7 +43,7 @@ class WorkerConfig:
         return Bounds(lock_wait=self.lease / 6, statement=self.lease / 2)
 
     def registration(self) -> Registration:
-        name = f"{socket.gethostname()}:{os.getpid()}:{secrets.token_hex(3)}"
+        name = f"{conf.host_name()}:{os.getpid()}:{secrets.token_hex(3)}"
         return Registration(name[-200:], self.lease, self.threads, self.queues)
 
 

@@ -26,22 +26,21 @@ def _forget() -> None:
     _workers.clear()
 
 
-def start_worker(config: WorkerConfig) -> None:
-    """Start a worker unless one of this process already works on that database.
+def start_worker(config: WorkerConfig) -> bool:
+    """Start a worker unless one of this process already works on that database; tell if it did.
 
     Its threads are daemons; what runs when the process exits gets the shutdown timeout to end. In
     a process that is about to fork into those that serve, it is started in each of them instead. In
     one that runs a single claim for a worker there is none.
     """
     if child.is_here:
-        return
+        return False
     if surroundings.is_before_fork():
-        _start_after_fork(config)
-        return
+        return _start_after_fork(config)
     with _lock:
         _drop_ended()
         if any(each.config.using == config.using and each.is_wanted() for each in _workers):
-            return
+            return False
         if surroundings.shares_one_thread():
             logs.shares_one_thread(config.using)
         if problem := requirements.memory_problem(config.using):
@@ -50,6 +49,13 @@ def start_worker(config: WorkerConfig) -> None:
         _workers.append(worker)
         _stop_at_exit()
         worker.start()
+        return True
+
+
+def databases() -> list[str]:
+    """The aliases on which a worker of this process is at work, and not about to stop."""
+    with _lock:
+        return [each.config.using for each in _workers if each.is_wanted() and each.is_alive()]
 
 
 def stop_workers(timeout: float | None = None) -> bool:
@@ -72,11 +78,14 @@ def wait_for_workers() -> None:
         worker.join()
 
 
-def _start_after_fork(config: WorkerConfig) -> None:
+def _start_after_fork(config: WorkerConfig) -> bool:
+    """Have a worker started in each child of this process; tell if that was not known yet."""
     with _lock:
-        if all(each.using != config.using for each in _wanted):
+        is_new = all(each.using != config.using for each in _wanted)
+        if is_new:
             _wanted.append(config)
     _start_wanted_after_fork()
+    return is_new
 
 
 @cache

@@ -8,10 +8,10 @@ from typing import Any
 from django.db import InterfaceError, InternalError, OperationalError
 
 from django_tasks import logs, signals
-from django_tasks.backoff import Exponential, seconds
+from django_tasks.backoff import Exponential, as_backoff, seconds
 from django_tasks.clock import Clock
 from django_tasks.exceptions import RetryLater, TaskTypeError, TaskValueError
-from django_tasks.handlers.base import may_retry, retry_delay
+from django_tasks.handlers.base import may_retry
 from django_tasks.store.connection import drop_connections
 from django_tasks.timezones import aware
 from django_tasks.values.outcomes import Done, Fail, Reschedule, Retry
@@ -111,9 +111,9 @@ def moment_of(
 
 
 def _delay(run: Run, attempt: int) -> timedelta:
-    """The handler's backoff, or the default one if that fails: a task must not be lost over it."""
+    """The task's backoff, or the default one if that fails: a task must not be lost over it."""
     try:
-        delay = seconds(retry_delay(run.handler, attempt))
+        delay = seconds(as_backoff(run.policy.backoff).delay(attempt))
     except Exception:  # noqa: BLE001 - a user's backoff may raise anything
         logs.backoff_failed(run.task)
         delay = Exponential().delay(attempt)

@@ -17,7 +17,8 @@ from django_tasks.handlers.recurrence import UnknownTrigger, allowance_of
 from django_tasks.handlers.registry import handler_for
 from django_tasks.handlers.running_task import RunningTask
 from django_tasks.host.clocks import ticks
-from django_tasks.store.claimed_rows import is_cancelled, is_ours
+from django_tasks.store import claimed_rows
+from django_tasks.store.claimed_rows import is_ours
 from django_tasks.store.connection import drop_connections
 from django_tasks.store.finish import Ended, finish_inside
 from django_tasks.values.claimed import Claimed
@@ -40,7 +41,7 @@ from django_tasks.worker.endings import Endings
 from django_tasks.worker.error_text import error_text
 from django_tasks.worker.executor import Item
 from django_tasks.worker.history import line_since_claim
-from django_tasks.worker.misfires import UnreadableSchedule, in_time, parked, with_schedule
+from django_tasks.worker.misfires import UnreadableSchedule, in_time, parked, with_own_terms
 from django_tasks.worker.refusals import FIRST_DELAY, MOST_REFUSALS, Refusals, delay_after
 from django_tasks.worker.run import Run, RunEnd, Standing
 from django_tasks.worker.suspects import is_suspect
@@ -102,8 +103,8 @@ class Runner:
     def start_of(self, run: Run) -> Run | RunEnd:
         """The run that is to start, for the last time of its schedule; its end if it is not to."""
         try:
-            if run.claimed.schedule is not None:
-                run = with_schedule(run)
+            if run.claimed.schedule is not None or run.claimed.options is not None:
+                run = with_own_terms(run)
             return in_time(run, self._standing.clock)
         except UnreadableSchedule as error:
             return parked(run, error)
@@ -121,7 +122,7 @@ class Runner:
         return Ended(claimed, outcome, line=line)
 
     def _begun(self, claimed: Claimed, handler: TaskHandler, started: Tick) -> Run:
-        task = RunningTask(claimed, self._using, started, is_cancelled)
+        task = RunningTask(claimed, self._using, started, claimed_rows)
         return Run(claimed, handler, task, started, self._using)
 
     def _defect(self, run: Run, error: BaseException) -> RunEnd:
@@ -180,7 +181,7 @@ class Runner:
             return Ended(claimed, Again(worker.clock.now() + AFTER_DEFECT))
         except ProcessDied as error:
             with suppress(TaskException):
-                run = with_schedule(run) if claimed.schedule else run
+                run = with_own_terms(run)
             return self.ended(self._after_death(run, error))
 
     def _after_death(self, run: Run, death: ProcessDied) -> RunEnd:

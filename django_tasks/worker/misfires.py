@@ -1,55 +1,90 @@
 """Times that have passed: the run for the last of them, one that comes too late, the next one."""
 
 from dataclasses import replace
-from typing import Any
+from datetime import datetime
+from typing import Any, Literal
 
 from django_tasks import signals
 from django_tasks.clock import Clock
 from django_tasks.exceptions import Misfired, TaskException, TaskValueError
-from django_tasks.handlers.recurrence import for_latest, next_run, recurrence_of
+from django_tasks.handlers.recurrence import (
+    Policy,
+    Recurrence,
+    for_latest,
+    next_run,
+    policy_of,
+    schedule_of,
+)
 from django_tasks.handlers.running_task import RunningTask
-from django_tasks.store.claimed_rows import is_cancelled
+from django_tasks.store import claimed_rows
+from django_tasks.values.options import options_of_text
 from django_tasks.values.outcomes import Done, Fail
 from django_tasks.worker.error_text import error_text
 from django_tasks.worker.run import Run, RunEnd
 
 
 class UnreadableSchedule(TaskException):
-    """The row's schedule says nothing: it is for a person to mend."""
+    """The row's schedule or its options say nothing: it is for a person to mend."""
 
 
-def with_schedule(run: Run) -> Run:
-    """The run of a task that has a schedule: it is for the last time that has passed.
+def with_own_terms(run: Run) -> Run:
+    """The run of a task whose row has a schedule or options.
 
-    Raises UnreadableSchedule and UnknownTrigger.
+    With a schedule it is for the last time that has passed. Raises UnreadableSchedule and
+    UnknownTrigger.
     """
+    claimed, handler = run.claimed, run.handler
     try:
-        recurrence = recurrence_of(run.claimed, run.handler)
+        policy = policy_of(handler, options_of_text(claimed.options))
+        schedule = schedule_of(claimed, handler) if claimed.schedule is not None else None
     except TaskValueError as error:
         raise UnreadableSchedule(str(error)) from error
+    run = run._replace(own=policy)
+    return run if schedule is None else _for_latest(run, Recurrence(schedule, policy))
+
+
+def _for_latest(run: Run, recurrence: Recurrence) -> Run:
     now = run.started.utc
     claimed = for_latest(run.claimed, recurrence, now)
     if claimed is not run.claimed:
-        task = RunningTask(claimed, run.using, run.started, is_cancelled)
+        task = RunningTask(claimed, run.using, run.started, claimed_rows)
         run = run._replace(claimed=claimed, task=task).having_missed("coalesce", now)
     return run._replace(recurrence=recurrence)
 
 
 def in_time(run: Run, clock: Clock) -> Run | RunEnd:
     """The run if it is to start; its end if it would start too late."""
-    if run.recurrence is None and run.handler.misfire_grace_time is None:
+    if run.own is None and run.handler.misfire_grace_time is None:
         return run
     now, policy = run.started.utc, run.policy
+    if policy.expires is not None and now > policy.expires:
+        return _expired(run, policy, now)
     grace, late = policy.grace, run.lateness(now)
     if grace is None or late <= grace or run.claimed.attempts or run.claimed.rescues:
         return run  # in time, or not the first time that it is to run
-    action = policy.on_misfire or ("skip" if run.recurrence else "fail")
+    action = policy.on_misfire or _usual(run)
     run = run.having_missed(action, now)
     if action == "run":
         return run
     if action == "skip":
         return following(run, clock, counts_as="skipped") or (run, Done(counts_as="skipped"))
     reason = f"It would have started {late:.0f} s late; its misfire_grace_time is {grace:g} s."
+    return parked(run, Misfired(reason))
+
+
+def _usual(run: Run) -> Literal["skip", "fail"]:
+    """The end of a misfire where nothing else is said."""
+    return "skip" if run.recurrence else "fail"
+
+
+def _expired(run: Run, policy: Policy, now: datetime) -> RunEnd:
+    """The end of a task that is not to start any more, a retry or a later time neither."""
+    action = policy.on_misfire if policy.on_misfire in ("skip", "fail") else _usual(run)
+    run = run.having_missed(action, now)
+    if action == "skip":
+        return run, Done(counts_as="skipped")
+    before = f" Before that: {run.claimed.last_error}" if run.claimed.last_error else ""
+    reason = f"It would have started after it expired, {policy.expires}.{before}"
     return parked(run, Misfired(reason))
 
 

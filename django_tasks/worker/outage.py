@@ -80,7 +80,7 @@ class Outage:
 
 
 def reason_of(error: BaseException) -> logs.Reason:
-    """Why a database cannot be worked with, by the driver's error or Django's."""
+    """The reason for which a database cannot be worked with, by the driver's error or Django's."""
     for known in (*error.args[:1], _state(error)):
         if isinstance(known, int | str) and known in REASONS:
             return REASONS[known]

@@ -13,7 +13,7 @@ from django_tasks.handlers.recurrence import allowance_of
 from django_tasks.handlers.registry import handler_for
 from django_tasks.handlers.running_task import RunningTask
 from django_tasks.host.clocks import ticks
-from django_tasks.store.claimed_rows import is_cancelled
+from django_tasks.store import claimed_rows
 from django_tasks.store.connection import close_connections
 from django_tasks.values.claimed import Claimed
 from django_tasks.worker.executor import Running
@@ -36,7 +36,7 @@ class Overdue:
                 self._told.add(_key(first))
                 logs.still_running(first, seconds, limit, len(item))
                 tick = Tick(reading, started)
-                tasks = [RunningTask(each, self._using, tick, is_cancelled) for each in item]
+                tasks = [RunningTask(each, self._using, tick, claimed_rows) for each in item]
                 if handler := handler_for(first.biz_code):
                     report(handler, tasks, seconds)
 

@@ -6,9 +6,8 @@ from typing import Any, NamedTuple, Protocol
 from django_tasks import logs, signals
 from django_tasks.clock import Clock, Tick
 from django_tasks.handlers.base import TaskHandler, time_limit
-from django_tasks.handlers.recurrence import Recurrence, policy_of
+from django_tasks.handlers.recurrence import Policy, Recurrence, policy_of
 from django_tasks.handlers.running_task import RunningTask
-from django_tasks.schedules.policies import Policy
 from django_tasks.values.claimed import Claimed
 from django_tasks.values.outcomes import Outcome
 
@@ -29,7 +28,10 @@ class Standing(Protocol):
 
 
 class Run(NamedTuple):
-    """A claim, its handler, and what was done so far about times that have passed (``missed``)."""
+    """A claim, its handler, and what was done so far about times that have passed (``missed``).
+
+    ``own`` is the policy of a task whose row says something about it.
+    """
 
     claimed: Claimed
     handler: TaskHandler
@@ -38,16 +40,17 @@ class Run(NamedTuple):
     using: str
     missed: tuple[str, ...] = ()
     recurrence: Recurrence | None = None
+    own: Policy | None = None
 
     @property
     def policy(self) -> Policy:
         """The policy of its row, and of its handler where the row has none."""
-        return self.recurrence.policy if self.recurrence else policy_of(self.handler)
+        return self.own or policy_of(self.handler)
 
     @property
     def timeout(self) -> float | None:
-        """Seconds, as ``policy`` says. Asked for in every run, and most have no schedule."""
-        return self.recurrence.policy.timeout if self.recurrence else time_limit(self.handler)
+        """Seconds, as ``policy`` says. Asked for in every run, and most rows say nothing."""
+        return self.own.timeout if self.own else time_limit(self.handler)
 
     def tell(self, signal: Any, **facts: Any) -> None:
         """Send a signal about this run."""

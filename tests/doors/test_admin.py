@@ -18,7 +18,7 @@ from django.contrib.auth.models import User
 from django.db import connections
 from django.db.models import Model, QuerySet
 from django.forms.utils import to_current_timezone
-from django.test import Client
+from django.test import Client, override_settings
 from django.urls import reverse
 from django.utils import timezone, translation
 from django.utils.formats import get_format, reset_format_cache
@@ -26,11 +26,12 @@ from django.utils.formats import get_format, reset_format_cache
 from django_tasks import api, signals
 from django_tasks.admin import forms, lists, tasks
 from django_tasks.client.arguments import checked_task
-from django_tasks.handlers.base import task_handler
+from django_tasks.handlers.base import TaskHandler, task_handler
 from django_tasks.host.clocks import EPOCH
 from django_tasks.models import Lock, Task
 from django_tasks.store import clock
 from django_tasks.timezones import for_django
+from django_tasks.values.options import TaskOptions
 from django_tasks.values.status import Status
 from tests.conftest import DEADLINE
 from tests.doors.conftest import Staff, logged_in
@@ -227,7 +228,7 @@ def test_the_list_shows_how_each_task_stands(boss: Client) -> None:
         priority=17,
     )
     page = text(boss.get(reverse(LIST)))
-    for word in ("refund 42", "running", "3 minutes ago", "web-1:4711", "mail", "17"):
+    for word in ("refund no handler 42", "running", "3 minutes ago", "web-1:4711", "mail", "17"):
         assert word in page
 
 
@@ -1118,3 +1119,46 @@ def test_of_many_pauses_the_list_of_tasks_names_some(boss: Client) -> None:
     for number in range(tasks.MOST_NAMED + 3):
         api.pause_tasks(biz_code=f"code{number:02}")
     assert "code code09; 3 more." in text(boss.get(reverse(LIST)))
+
+
+# What a task says of itself
+
+
+def test_a_code_without_a_handler_is_marked_unless_nobody_is_to_ask(
+    boss: Client, handlers: Any
+) -> None:
+    class Refund(TaskHandler):
+        biz_code = "refund"
+
+        def handle(self, task: Any) -> None:
+            pass
+
+    handlers(Refund)
+    a_row("1", biz_code="refund")
+    a_row("2", biz_code="refunt")
+    page = text(boss.get(reverse(LIST)))
+    assert "refund 1" in page
+    assert "refunt no handler 2" in page
+    with override_settings(DJANGO_TASKS={"STRICT_CODES": "off"}):
+        assert "no handler" not in text(boss.get(reverse(LIST)))
+
+
+def test_its_page_shows_name_options_runs_and_progress(boss: Client) -> None:
+    progress = {"done": 3, "total": 10, "text": "printing"}
+    task = a_row(
+        name="Offer", options=TaskOptions(timeout=30, max_attempts=2), runs=41, progress=progress
+    )
+    page = text(boss.get(reverse(CHANGE, args=[task.pk])))
+    for word in ("timeout 30s, attempts 2", "41", "3 / 10 printing"):
+        assert word in page
+
+
+def test_options_behind_a_schedule_that_was_edited_come_over_those_there_were(
+    boss: Client,
+) -> None:
+    task = api.add_task("refund", "1", when=later(60), timeout=5, expires=later(9999))
+    edited = {"schedule": "every 2h | timeout 9s | attempts 4", "name": "Offer"}
+    save(boss, task, opened(boss, task) | edited)
+    row = the_row("1", "refund")
+    assert (row.schedule, row.name) == ("every 2h", "Offer")
+    assert row.options == TaskOptions(timeout=9, max_attempts=4, expires=later(9999))

@@ -20,7 +20,7 @@ from django_tasks import checks, installation
 from django_tasks.fields import KeyField
 from django_tasks.handlers import registry
 from django_tasks.handlers.base import TaskHandler, task_handler
-from tests.vendor import VENDOR
+from tests.vendor import MYSQL, only_on
 
 SQLITE = {"ENGINE": "django.db.backends.sqlite3", "NAME": "tasks.sqlite3"}
 MARIADB = {"ENGINE": "django.db.backends.mysql", "NAME": "tasks", "HOST": "db.invalid"}
@@ -375,7 +375,7 @@ def test_w004_is_silent_with_read_committed_on_postgresql(
 
 # MySQL, MariaDB: W002
 
-on_mysql = pytest.mark.skipif(VENDOR != "mysql", reason="only MySQL has collations to mend")
+on_mysql = only_on(MYSQL, because="only MySQL has collations to mend")
 
 
 def run(statement: str) -> None:

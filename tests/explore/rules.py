@@ -1,4 +1,4 @@
-"""What the checker of the fault suite does not ask: who was too late without a reason."""
+"""Questions that the checker of the fault suite does not ask: who was late without a reason."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -52,7 +52,7 @@ def _looks(records: Records) -> Iterator[tuple[dict[str, Any], bool]]:
 
 
 def _begin(record: dict[str, Any]) -> float:
-    """When it was; a fault has its end as its time."""
+    """Its time; that of a fault is its end."""
     return float(record.get("from", record["at"]))
 
 

@@ -33,9 +33,9 @@ def add_without_version() -> None:
     """An add to a running task leaves its version, so that the old run's end still matches."""
     intact = upsert._assignments
 
-    def broken(old: str, new: Callable[[str], str]) -> str:
+    def broken(old: str, new: Callable[[str], str], paused: bool) -> str:
         bumped = f" version = {old}version + 1,"
-        text = intact(old, new)
+        text = intact(old, new, paused)
         assert bumped in text
         return text.replace(bumped, "")
 

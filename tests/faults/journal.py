@@ -1,4 +1,4 @@
-"""What happened, written outside the database under test: append-only JSON lines.
+"""Events, written outside the database under test: append-only JSON lines.
 
 One ``os.write`` on a file opened with O_APPEND a record, so that a process that is killed leaves
 whole records only. Times are CLOCK_MONOTONIC, which all processes of one machine share; no fault

@@ -1,4 +1,4 @@
-"""How late tasks started, and how long the recovery from a fault took."""
+"""The lateness of tasks, and the time of the recovery from a fault."""
 
 from collections.abc import Iterator
 

@@ -1,4 +1,4 @@
-"""What a run of the suite can be told."""
+"""Options of a run of the suite."""
 
 import argparse
 from collections.abc import Sequence

@@ -51,7 +51,7 @@ class Statements:
         raise Cut(f"the connection broke {self._side} COMMIT")
 
     def _cut(self) -> None:
-        """What the server had not committed, it rolls back."""
+        """Have the server roll back whatever it had not committed."""
         connection: Any = connections[self._using]
         if connection.vendor == "sqlite":
             # A file that is closed under an open cursor stays locked.

@@ -19,7 +19,7 @@ FAULT = "nothing"
 
 @pytest.fixture
 def journalled(tmp_path, monkeypatch):
-    """What was journalled in this process."""
+    """The journal of this process."""
     monkeypatch.setenv(journal.DIRECTORY, str(tmp_path))
 
     def records() -> list[dict[str, Any]]:

@@ -17,7 +17,7 @@ EVERYTHING = {(site, scenario.name) for scenario in SCENARIOS.values() for site 
 
 
 def played(*arguments: str) -> list[tuple[str, str]]:
-    """What a run with these arguments plays, if nothing is left out."""
+    """The plays of a run with these arguments, if nothing is left out."""
     options = parsed("", arguments)
     return [(site, each.name) for site in options.site for each in scenarios_at(site, options)]
 

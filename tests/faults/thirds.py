@@ -43,7 +43,7 @@ def of_commit(checkout: Path = CHECKOUT) -> tuple[int, str]:
 
 
 def _git(checkout: Path, *arguments: str) -> str:
-    """What git answers; nothing if it is not there or cannot."""
+    """The answer of git; nothing if it is not there or cannot."""
     try:
         done = subprocess.run(
             ["git", *arguments], cwd=checkout, capture_output=True, text=True, check=True

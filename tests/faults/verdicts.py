@@ -1,4 +1,4 @@
-"""What came of a scenario: accusations, and measures."""
+"""Results of a scenario: accusations, and measures."""
 
 import re
 from collections import Counter
@@ -27,7 +27,7 @@ def defects(log: str) -> list[Accusation]:
 
 @dataclass
 class Verdict:
-    """What the checker found."""
+    """The checker's findings."""
 
     tasks: int = 0
     runs: int = 0

@@ -38,7 +38,7 @@ from django_tasks.worker.apart.parent import NoProcess, NotRun, ProcessDied, run
 from tests.conftest import Elsewhere
 from tests.factories import lanes, table
 from tests.habits.apart import Effect, Place
-from tests.vendor import ON_SQLITE
+from tests.vendor import SERVERS, only_on
 from tests.waiting import DEADLINE, eventually
 from tests.worker.parts import added, heard, joined, runner
 
@@ -65,7 +65,7 @@ def apart(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> "Apart":
         values: dict[str, Any] = dict.fromkeys(Claimed._fields)
         values |= {"id": 1, "version": 2, "biz_code": "apart", "biz_num": "1", "when": NOW}
         values |= {"biz_ext": payload, "queue": "default", "priority": 0, "attempts": 0}
-        values |= {"rescues": 2, "create_time": NOW, "claim_time": NOW, "last_error": ""}
+        values |= {"rescues": 2, "create_time": NOW, "claim_time": NOW, "last_error": "", "runs": 0}
         return run_apart(
             Claimed(**values | {"worker_id": 7}), 7, "worker", lambda: may_start, using="default"
         )
@@ -227,7 +227,7 @@ def test_a_process_that_cannot_be_set_up_has_not_failed_the_run(
         apart("tells")
 
 
-@pytest.mark.skipif(ON_SQLITE, reason="a process asks SQLite nothing before its run begins")
+@only_on(*SERVERS, because="a process asks SQLite nothing before its run begins")
 def test_a_database_that_does_not_answer_it_has_it_run_later_and_not_beside_others(
     apart: Apart, monkeypatch: pytest.MonkeyPatch
 ) -> None:

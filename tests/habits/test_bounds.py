@@ -36,7 +36,7 @@ from tests.habits.workers import (
     wait_for_beats,
     watched,
 )
-from tests.vendor import ON_SQLITE, VENDOR
+from tests.vendor import ON_SQLITE, POSTGRESQL, SERVERS, VENDOR, only_on
 from tests.waiting import DEADLINE, eventually
 from tests.worker.parts import added, ago, config, handler
 
@@ -174,7 +174,7 @@ def test_every_statement_has_bounds_also_after_the_server_has_closed_the_connect
 
 LISTENER = "django_tasks-hints-default"
 
-has_poolers = pytest.mark.skipif(VENDOR != "postgresql", reason="only PostgreSQL is pooled")
+has_poolers = only_on(POSTGRESQL, because="only PostgreSQL is pooled")
 
 
 def bounds_elsewhere(count: int) -> list[tuple[Any, ...]]:
@@ -258,7 +258,7 @@ def waiting_for_an_answer() -> int:
     return int(parameters["read_timeout"])
 
 
-@pytest.mark.skipif(ON_SQLITE, reason="no network lies between a process and its SQLite file")
+@only_on(*SERVERS, because="no network lies between a process and its SQLite file")
 def test_a_server_that_dies_over_a_statement_is_found_out_within_its_bound(
     elsewhere: Elsewhere,
 ) -> None:

@@ -19,13 +19,13 @@ from tests.habits.workers import (
     wait_for_judgement,
     watched,
 )
-from tests.vendor import ON_SQLITE
+from tests.vendor import SERVERS, only_on
 from tests.waiting import DEADLINE, eventually
 from tests.worker.parts import added, handler
 
 pytestmark = [
     pytest.mark.django_db(transaction=True),
-    pytest.mark.skipif(ON_SQLITE, reason="SQLite has no server that closes connections"),
+    only_on(*SERVERS, because="SQLite has no server that closes connections"),
 ]
 
 # Heartbeats of two leases.

@@ -15,13 +15,13 @@ from django_tasks.values.status import Status
 from django_tasks.worker.worker import Worker
 from tests.conftest import Elsewhere
 from tests.habits.workers import Held, Start, ident, wait_for_beats, wait_for_judgement
-from tests.vendor import ON_SQLITE, VENDOR
+from tests.vendor import SERVERS, VENDOR, only_on
 from tests.waiting import DEADLINE, eventually
 from tests.worker.parts import added, handler, stored
 
 pytestmark = [
     pytest.mark.django_db(transaction=True),
-    pytest.mark.skipif(ON_SQLITE, reason="SQLite locks the file, and no table by itself"),
+    only_on(*SERVERS, because="SQLite locks the file, and no table by itself"),
 ]
 
 # Heartbeats of two leases.

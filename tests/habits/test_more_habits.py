@@ -19,7 +19,7 @@ from django_tasks.store.dialects import Bounds
 from django_tasks.wakeup import postgres
 from tests.conftest import Elsewhere
 from tests.habits.conftest import another_way
-from tests.vendor import VENDOR
+from tests.vendor import POSTGRESQL, VENDOR, only_on
 from tests.waiting import DEADLINE, never
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -180,7 +180,7 @@ def test_a_session_of_a_worker_may_be_idle(elsewhere: Elsewhere) -> None:
     assert elsewhere(of_a_thread_of_ours, keep, may_be_idle).result(DEADLINE)[-1]
 
 
-@pytest.mark.skipif(VENDOR != "postgresql", reason="only PostgreSQL sends hints")
+@only_on(POSTGRESQL, because="only PostgreSQL sends hints")
 @pytest.mark.usefixtures("impatient")
 def test_the_session_that_listens_may_be_idle(elsewhere: Elsewhere) -> None:
     heard = Event()

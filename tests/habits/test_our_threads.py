@@ -18,6 +18,7 @@ from django.views import debug
 from django_tasks import redaction, signals
 from django_tasks.client.adding import add_task
 from django_tasks.client.control import cancel_task, delete_tasks, reschedule_task
+from django_tasks.client.many import cancel_tasks
 from django_tasks.client.pauses import pause_tasks, resume_tasks
 from django_tasks.handlers.base import FUNCTION_ATTRIBUTES, TaskHandler
 from django_tasks.models import Task, WorkerRow
@@ -257,6 +258,8 @@ def meddle() -> None:
     cancel_task("good", "debounced")
     added("x-1", "good", when=ago(-3600))
     delete_tasks("good", "x-", match="prefix")
+    added("y", "good", when=ago(-3600))
+    cancel_tasks(biz_code="good", biz_num="y")
     resume_tasks(queue="elsewhere")
 
 

@@ -14,12 +14,12 @@ from django.db import connection, connections, transaction
 from django_tasks.api import lock
 from django_tasks.models import Lock, Pause
 from tests.conftest import Elsewhere
-from tests.vendor import VENDOR
+from tests.vendor import POSTGRESQL, only_on
 from tests.waiting import DEADLINE, eventually, never
 
 pytestmark = [
     pytest.mark.django_db(transaction=True),
-    pytest.mark.skipif(VENDOR != "postgresql", reason="only PostgreSQL is pooled"),
+    only_on(POSTGRESQL, because="only PostgreSQL is pooled"),
 ]
 
 # Longer than a sixth of the shortest lease, which is what a renewal waits for a lock.

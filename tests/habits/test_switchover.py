@@ -24,13 +24,13 @@ from tests.habits.workers import (
     is_of_savepoint,
     wait_for_beats,
 )
-from tests.vendor import ON_SQLITE, VENDOR
+from tests.vendor import SERVERS, VENDOR, only_on
 from tests.waiting import eventually
 from tests.worker.parts import added, handler
 
 pytestmark = [
     pytest.mark.django_db(transaction=True),
-    pytest.mark.skipif(ON_SQLITE, reason="SQLite has no second server to switch to"),
+    only_on(*SERVERS, because="SQLite has no second server to switch to"),
 ]
 
 # The transaction that has just begun as well: MariaDB's begins with its first look at a table.

@@ -75,7 +75,7 @@ OUR_NAMES = {"mysql": "mariadb", "postgresql": "postgresql"}
 
 
 def why_not_ours() -> str | None:
-    """Why the server of the test database may not be restarted; None if it may."""
+    """The reason for which the server of the test database may not be restarted, or None."""
     if not os.environ.get("SERVERS_DIR"):
         return "SERVERS_DIR is not set: there is no server that these tests may restart"
     name = OUR_NAMES[connections["default"].vendor]

@@ -1,4 +1,4 @@
-"""What the workers of these tests run with: the test project, and handlers that keep a journal.
+"""Settings of the workers of these tests: the test project, and handlers that keep a journal.
 
 The test chooses databases and handlers through the environment of the process that it starts.
 """

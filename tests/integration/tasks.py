@@ -3,13 +3,11 @@
 from datetime import datetime, timedelta, timezone
 from typing import Any
 
-import pytest
-
 from django_tasks.client.adding import add_tasks
 from django_tasks.models import Task, WorkerRow
-from tests.vendor import ON_SQLITE
+from tests.vendor import SERVERS, only_on
 
-needs_a_server = pytest.mark.skipif(ON_SQLITE, reason="no server to restart, or to cut off from")
+needs_a_server = only_on(*SERVERS, because="no server to restart, or to cut off from")
 
 
 def add(biz_code: str, *numbers: object, seconds: float = 0.0, **fields: Any) -> None:

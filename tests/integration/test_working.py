@@ -140,7 +140,7 @@ def test_a_task_that_always_fails_is_kept_with_its_error(start: Start, journal: 
 def test_what_is_due_fires_and_what_is_an_hour_away_does_not(
     start: Start, journal: Journal
 ) -> None:
-    """Whatever zone the server's clock shows: MariaDB's private server stands at +08:00."""
+    """In any zone of the server's clock: MariaDB's private server stands at +08:00."""
     if connections["default"].vendor == "mysql":
         with connections["default"].cursor() as cursor:
             cursor.execute("SELECT TIMESTAMPDIFF(HOUR, UTC_TIMESTAMP(), NOW())")

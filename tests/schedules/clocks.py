@@ -1,4 +1,4 @@
-"""What wall clocks show, found out by looking at them minute by minute.
+"""Wall clocks, read by looking at them minute by minute.
 
 Nothing here comes from the code under test: it answers by looking what local time each UTC minute
 has, and which times of day were never shown, or twice.
@@ -96,7 +96,7 @@ class Days:
         return [first + number * MINUTE for number in range((last - first) // MINUTE + 1)]
 
     def instants(self, wall: datetime, gap: str, fold: str) -> list[datetime]:
-        """When a fire that is meant for ``wall`` comes."""
+        """The moment of a fire that is meant for ``wall``."""
         shown = self.shown.get(wall, [])
         if len(shown) > 1:
             return {"first": shown[:1], "second": shown[1:], "both": shown}[fold]

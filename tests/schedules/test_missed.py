@@ -1,4 +1,4 @@
-"""What should have run in the meantime."""
+"""Times that should have run in the meantime."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager

@@ -13,29 +13,27 @@ HALF = Every(minutes=30)
 
 
 @pytest.mark.parametrize(
-    ("text", "differs", "printed"),
+    ("text", "given", "printed"),
     [
         ("every 30m", {}, "every 30m"),
-        ("every 30m | grace 10m", {"grace": 600.0}, "every 30m | grace 10m"),
-        ("every 30m|Grace 90 seconds", {"grace": 90.0}, "every 30m | grace 1m30s"),
+        ("every 30m | grace 10m", {"misfire_grace_time": 600.0}, "every 30m | grace 10m"),
+        ("every 30m|Grace 90 seconds", {"misfire_grace_time": 90.0}, "every 30m | grace 1m30s"),
         ("every 30m | late fail", {"on_misfire": "fail"}, "every 30m | late fail"),
-        ("every 30m | each", {"coalesce": False, "catch_up": None}, "every 30m | each"),
-        ("every 30m | coalesce", {"coalesce": True, "catch_up": None}, "every 30m | coalesce"),
+        ("every 30m | each", {"coalesce": False}, "every 30m | each"),
+        ("every 30m | coalesce", {"coalesce": True}, "every 30m | coalesce"),
         ("every 30m | catch  up 3", {"coalesce": False, "catch_up": 3}, "every 30m | catch up 3"),
         ("every 30m | timeout 90s", {"timeout": 90.0}, "every 30m | timeout 1m30s"),
         ("every 30m | Attempts 3", {"max_attempts": 3}, "every 30m | attempts 3"),
         (
             "every 30m | each | late skip | grace 0s",
-            {"coalesce": False, "catch_up": None, "on_misfire": "skip", "grace": 0.0},
+            {"coalesce": False, "on_misfire": "skip", "misfire_grace_time": 0.0},
             "every 30m | grace 0s | late skip | each",
         ),
     ],
 )
-def test_a_text_says_when_and_what_differs(
-    text: str, differs: dict[str, Any], printed: str
-) -> None:
+def test_a_text_says_when_and_what_differs(text: str, given: dict[str, Any], printed: str) -> None:
     plan = as_plan(text)
-    assert (plan.schedule, plan.differs, str(plan)) == (HALF, differs, printed)
+    assert (plan.schedule, plan.options.given(), str(plan)) == (HALF, given, printed)
     assert as_plan(printed) == plan
 
 

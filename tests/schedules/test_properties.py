@@ -1,4 +1,4 @@
-"""What holds for every schedule."""
+"""Properties of every schedule."""
 
 import copy
 import pickle

@@ -14,13 +14,13 @@ from django_tasks.store.bounds import bounded_transaction
 from django_tasks.store.dialects import dialect_of
 from django_tasks.store.transactions import is_contention
 from tests.conftest import Elsewhere
-from tests.vendor import ON_SQLITE, VENDOR
+from tests.vendor import SERVERS, VENDOR, only_on
 from tests.waiting import DEADLINE
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
 ON_MYSQL = VENDOR == "mysql"
-has_locks = pytest.mark.skipif(ON_SQLITE, reason="SQLite has no locks of rows")
+has_locks = only_on(*SERVERS, because="SQLite has no locks of rows")
 
 Holding = Callable[[str], Any]
 

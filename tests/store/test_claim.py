@@ -19,6 +19,7 @@ from django_tasks.store.lanes import Lane, Look, Place, has_suspects, look_along
 from django_tasks.store.pauses import Scope, set_pause
 from django_tasks.store.upsert import OnConflict, upsert_one
 from django_tasks.values import payload
+from django_tasks.values.options import TaskOptions
 from django_tasks.values.status import OWNED, Status
 from tests.factories import (
     CODE,
@@ -73,6 +74,8 @@ def test_a_claim_brings_home_all_of_the_row(careful):
         create_time=later(-99),
         schedule="every 1h",
         scheduled_time=later(-5),
+        options=TaskOptions(timeout=5),
+        runs=3,
     )
 
     (claimed,) = take(now=later(1), careful=careful)
@@ -94,6 +97,8 @@ def test_a_claim_brings_home_all_of_the_row(careful):
         "last_error": "oops",
         "schedule": "every 1h",
         "scheduled_time": later(-5),
+        "options": '{"timeout": 5.0}',
+        "runs": 3,
         "worker_id": WORKER,
         "claim_time": later(1),
     }

@@ -38,6 +38,7 @@ from tests.factories import (
     the_row,
     there_is,
 )
+from tests.vendor import SERVERS, only_on
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -434,11 +435,12 @@ def held(elsewhere):
     return hold
 
 
+has_row_locks = only_on(*SERVERS, because="SQLite locks the whole file")
+
+
 @pytest.fixture
 def impatient(monkeypatch):
     """Nothing waits for a lock for longer than a second, and nothing is repeated."""
-    if connection.vendor == "sqlite":
-        pytest.skip(reason="SQLite locks the whole file: there is no row to step over")
     for dialect in (MySQL, PostgreSQL):
         monkeypatch.setattr(dialect, "contention_retries", 0)
     # A planner that sees three rows reads them all, and meets locks that are none of its business.
@@ -448,6 +450,7 @@ def impatient(monkeypatch):
     connection.close()
 
 
+@has_row_locks
 def test_a_careful_claim_steps_over_a_locked_row(held, impatient):
     a_row("locked", when=later(-9))
     a_row("free")
@@ -457,6 +460,7 @@ def test_a_careful_claim_steps_over_a_locked_row(held, impatient):
         assert [item.biz_num for item in taken] == ["free"]
 
 
+@has_row_locks
 @pytest.mark.parametrize("outcome", [Done(), Retry(later(60), "oops")])
 def test_a_careful_finish_steps_over_a_locked_row(held, impatient, outcome):
     locked, free, gone = (a_claim(number) for number in ("locked", "free", "gone"))
@@ -471,6 +475,7 @@ def test_a_careful_finish_steps_over_a_locked_row(held, impatient, outcome):
     assert the_row("locked").biz_ext == "added"
 
 
+@has_row_locks
 def test_a_lock_that_is_waited_for_too_long_counts_as_contention(held, impatient):
     claimed = a_claim()
 
@@ -479,6 +484,7 @@ def test_a_lock_that_is_waited_for_too_long_counts_as_contention(held, impatient
     assert is_contention("default", caught.value)
 
 
+@has_row_locks
 def test_a_locked_row_of_the_living_does_not_keep_the_dead_from_being_rescued(held, impatient):
     a_row("alive", status=Status.RUNNING, claimed_by=WORKER)
     a_row("orphan", status=Status.RUNNING, claimed_by=DEAD)
@@ -487,6 +493,7 @@ def test_a_locked_row_of_the_living_does_not_keep_the_dead_from_being_rescued(he
         assert len(rescue([DEAD], lambda code: 3, NOW, using="default").freed) == 1
 
 
+@has_row_locks
 def test_a_locked_orphan_does_not_keep_the_others_from_being_rescued(held, impatient):
     for number in ("locked", "orphan"):
         a_row(number, status=Status.RUNNING, claimed_by=DEAD)
@@ -496,6 +503,7 @@ def test_a_locked_orphan_does_not_keep_the_others_from_being_rescued(held, impat
     assert len(rescue([DEAD], lambda code: 3, NOW, using="default").freed) == 1
 
 
+@has_row_locks
 def test_a_locked_row_of_another_worker_does_not_keep_strays_from_going_back(held, impatient):
     a_row("alive", status=Status.RUNNING, claimed_by=WORKER)
     a_row("stray", status=Status.RUNNING, claimed_by=DEAD)
@@ -504,6 +512,7 @@ def test_a_locked_row_of_another_worker_does_not_keep_strays_from_going_back(hel
         assert give_back_strays(DEAD, [], NOW, using="default") == 1
 
 
+@has_row_locks
 def test_a_locked_row_does_not_keep_a_client_from_another_one(held, impatient):
     a_row("locked")
     a_row("free")

@@ -21,7 +21,7 @@ from django_tasks.store.dialects.mysql import MariaDB, MySQL
 from django_tasks.store.dialects.postgresql import PostgreSQL
 from django_tasks.store.dialects.sqlite import SQLite
 from django_tasks.store.errors import Kind, kind_of, was_cut_off
-from tests.vendor import ON_SQLITE, VENDOR
+from tests.vendor import SERVERS, VENDOR, only_on
 
 WORLD, CONTENTION, DATA, UNKNOWN = Kind
 
@@ -227,7 +227,7 @@ TOO_LONG = {
 }
 
 
-@pytest.mark.skipif(ON_SQLITE, reason="SQLite has no bound of statements")
+@only_on(*SERVERS, because="SQLite has no bound of statements")
 @pytest.mark.django_db(transaction=True)
 def test_that_is_what_the_server_says() -> None:
     with pytest.raises(OperationalError) as caught, transaction.atomic():

@@ -39,6 +39,7 @@ from django_tasks.store.pauses import Scope
 from django_tasks.store.upsert import OnConflict
 from django_tasks.store.workers import Peer, Registration
 from django_tasks.values.limits import as_limit
+from django_tasks.values.options import TaskOptions, options_to_text
 from django_tasks.values.outcomes import (
     Again,
     Done,
@@ -49,6 +50,7 @@ from django_tasks.values.outcomes import (
     Retry,
     Unsettled,
 )
+from django_tasks.values.progress import Progress
 from django_tasks.values.status import Status
 from django_tasks.worker.marks import LaneMarks
 from tests.factories import (
@@ -180,8 +182,10 @@ def claimed(texts: Texts, number: str) -> Any:
 
 
 def adding(do: Caller, texts: Texts) -> None:
+    options = options_to_text(TaskOptions(on_misfire="skip"))
     for conflict in OnConflict:
-        do(upsert.upsert_one, new(texts), conflict, NOW)
+        do(upsert.upsert_one, new(texts, name=texts.name, options=options), conflict, NOW)
+        do(upsert.upsert_one, new(texts, name=texts.name), conflict, NOW, paused=True)
         both = [new(texts), new(texts, conflict.value)]
         do(upsert.upsert, both, conflict, NOW)
         do(upsert.upsert, both, conflict, NOW)
@@ -231,6 +235,8 @@ def finishing(do: Caller, texts: Texts) -> None:
     assert not do(claimed_rows.is_cancelled, claims[0])
     do(claimed_rows.await_claim, claims[0])
     assert do(claimed_rows.is_ours, claims[0])
+    assert do(claimed_rows.save_payload, claims[0], texts.payload)
+    do(claimed_rows.save_progress, claims[0], Progress(1, None, texts.error))
     # The last but one was added again meanwhile: it is handed over.
     do(upsert.upsert, [new(texts, str(len(ends) - 2))], OnConflict.REPLACE, NOW)
     for careful in (False, True):
@@ -267,6 +273,11 @@ def steering(do: Caller, texts: Texts) -> None:
             do(control.replan, match, search.Planned(texts.error, texts.queue, 1), later(60), NOW)
             == 1
         )
+        facts = {"name": texts.name, "queue": texts.queue}
+        assert do(control.alter, match, facts, NOW) == 1
+        facts["biz_ext"] = texts.payload
+        assert do(control.change, match, facts, lambda options: options, None, NOW)
+        assert do(control.change, match, facts, None, later(60), NOW)
         table().update(status=Status.FAILED)
         assert do(control.requeue, match, NOW) == 1
     assert do(control.cancel, match, NOW) == (1, 0)
@@ -331,6 +342,9 @@ def locking(do: Caller, texts: Texts) -> None:
     assert (hold.name, hold.holder) == (texts.name, texts.number)
     assert not do(lock_rows.take, texts.name, texts.code, 30.0)
     assert do(lock_rows.renew, hold, 30.0)
+    assert do(lock_rows.save, hold, texts.error)
+    assert do(lock_rows.attributes_of, hold) == texts.error
+    assert do(lock_rows.state, texts.name).holder == texts.number
     assert do(lock_rows.free, hold)
     assert do(lock_rows.take, texts.name, texts.code, 30.0)
     do(lock_rows.now_in_microseconds)

@@ -32,7 +32,7 @@ from django_tasks.values.runs import keeps
 from django_tasks.values.status import RunOutcome, Status
 from tests.conftest import DEADLINE, Elsewhere
 from tests.factories import NOW, a_claim, a_line, a_run, a_task, in_utc, later, table
-from tests.vendor import ON_SQLITE
+from tests.vendor import SERVERS, only_on
 
 pytestmark = pytest.mark.django_db
 
@@ -300,7 +300,7 @@ def check_reads_by_id(sql: str) -> None:
     assert not [line for line in table if " ALL " in line or "filesort" in line], plan
 
 
-@pytest.mark.skipif(ON_SQLITE, reason="there are no locks of rows there")
+@only_on(*SERVERS, because="there are no locks of rows there")
 @pytest.mark.django_db(transaction=True)
 def test_lines_that_somebody_holds_locked_stay_for_the_next_time(elsewhere: Elsewhere) -> None:
     for number in range(4):

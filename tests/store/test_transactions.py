@@ -17,6 +17,7 @@ from django_tasks.store.dialects import dialect_of
 from django_tasks.store.transactions import is_contention, retried, write_transaction
 from tests.conftest import DEADLINE
 from tests.factories import a_row, there_is
+from tests.vendor import SQLITE, only_on
 
 CONTENTION: dict[str, list[tuple[object, ...]]] = {
     "mysql": [(1205, "Lock wait timeout exceeded"), (1213, "Deadlock found"), (1020, "Changed")],
@@ -123,11 +124,12 @@ def test_other_errors_are_no_contention(error):
     assert not is_contention("default", error)
 
 
+has_modes = only_on(SQLITE, because="only SQLite has a transaction_mode")
+
+
 @pytest.fixture
 def begins(monkeypatch):
     """Set SQLite's transaction_mode for new connections; answers with how a transaction begins."""
-    if connection.vendor != "sqlite":
-        pytest.skip(reason="only SQLite has a transaction_mode: there is nothing to set elsewhere")
 
     def how(mode, action):
         monkeypatch.setitem(connection.settings_dict["OPTIONS"], "transaction_mode", mode)
@@ -152,12 +154,14 @@ def read():
         pass
 
 
+@has_modes
 @pytest.mark.django_db(transaction=True)
 @pytest.mark.parametrize("mode", ["DEFERRED", "IMMEDIATE", None])
 def test_a_transaction_that_will_write_holds_the_write_lock_from_its_start(begins, mode):
     assert begins(mode, write) == ["BEGIN IMMEDIATE"]
 
 
+@has_modes
 @pytest.mark.django_db(transaction=True)
 @pytest.mark.parametrize("mode", ["DEFERRED", "IMMEDIATE", None])
 def test_transactions_of_the_project_begin_as_it_has_configured(begins, mode):
@@ -174,6 +178,7 @@ def test_transactions_of_the_project_begin_as_it_has_configured(begins, mode):
     assert begins(mode, all_three)[-1] == " ".join(filter(None, ["BEGIN", mode]))
 
 
+@has_modes
 @pytest.mark.django_db(transaction=True)
 @pytest.mark.parametrize("mode", ["DEFERRED", "IMMEDIATE", None])
 def test_the_first_transaction_of_a_thread_is_like_any_other(elsewhere, begins, mode):

@@ -43,7 +43,7 @@ def event_loop_thread() -> Iterator[EventLoop]:
 
 @pytest.fixture
 def embedded_workers() -> Iterator[None]:
-    """Whatever ``start`` starts in the test has ended after it."""
+    """End, after the test, each worker that ``start`` has started in it."""
     yield
     assert embedded.stop_workers(timeout=DEADLINE)
 

@@ -13,6 +13,7 @@ from django_tasks.values import outcomes
 from django_tasks.values.claimed import Claimed
 from django_tasks.values.runs import Line
 from django_tasks.worker.apart.texts import claim_of_text, claim_to_text, end_of_text, end_to_text
+from tests.factories import a_claim_of
 
 times = st.datetimes(timezones=st.just(timezone.utc))
 # As in rows: text without surrogates, that may hold line ends, quotes and any script.
@@ -106,7 +107,7 @@ def test_an_end_comes_through_in_one_line(kind: type[Any], data: st.DataObject) 
 
 def test_a_time_of_another_zone_is_the_same_moment() -> None:
     moment = datetime(2030, 1, 1, 12, tzinfo=timezone(timedelta(hours=5, minutes=45)))
-    ended = Ended(_claim(), outcomes.Again(moment))
+    ended = Ended(a_claim_of(), outcomes.Again(moment))
     assert end_of_text(end_to_text(ended)) == ended
 
 
@@ -129,8 +130,3 @@ def test_a_time_of_another_zone_is_the_same_moment() -> None:
 def test_any_other_text_is_refused(text: str) -> None:
     with pytest.raises(ValueError):
         end_of_text(text)
-
-
-def _claim() -> Claimed:
-    then = datetime(2030, 1, 1, tzinfo=timezone.utc)
-    return Claimed(1, 1, "job", "1", then, None, "default", 0, 0, 0, then, "", None, None, 7, then)

@@ -22,7 +22,7 @@ from django_tasks.values.status import Status
 from django_tasks.worker.membership import Membership
 from tests.conftest import Elsewhere
 from tests.factories import table
-from tests.vendor import ON_SQLITE, VENDOR
+from tests.vendor import POSTGRESQL, SERVERS, only_on
 from tests.waiting import DEADLINE
 from tests.worker.conftest import Register
 from tests.worker.parts import (
@@ -60,7 +60,7 @@ def written(claim: Claimed, membership: Membership) -> Outcome:
     return ended.outcome
 
 
-needs_two_writers = pytest.mark.skipif(ON_SQLITE, reason="an atomic run holds its only write lock")
+needs_two_writers = only_on(*SERVERS, because="an atomic run holds its only write lock")
 
 
 def test_effects_and_end_are_one_transaction(register: Register) -> None:
@@ -123,7 +123,7 @@ def test_a_database_error_that_was_swallowed_leaves_no_effect(register: Register
     assert effects() == 0
 
 
-@pytest.mark.skipif(VENDOR != "postgresql", reason="elsewhere an error breaks no transaction")
+@only_on(POSTGRESQL, because="elsewhere an error breaks no transaction")
 def test_a_transaction_that_the_handler_has_broken_is_its_own_fault(register: Register) -> None:
     def handle(task: Any) -> None:
         Group.objects.create(name="effect")

@@ -23,7 +23,7 @@ from django_tasks.values.status import Status
 from django_tasks.wakeup import local
 from django_tasks.worker import embedded
 from django_tasks.worker.worker import Worker
-from tests.vendor import ON_SQLITE
+from tests.vendor import SERVERS, only_on
 from tests.waiting import DEADLINE, eventually
 from tests.worker.conftest import Register
 from tests.worker.parts import CODE, added, ago, ahead, heard, row, stored
@@ -362,7 +362,7 @@ def test_all_kinds_of_ends_come_out_as_the_protocol_says(register: Register) -> 
     assert "TimeoutError" in Task.objects.filter(biz_code="hanging")[0].last_error
 
 
-@pytest.mark.skipif(ON_SQLITE, reason="during an atomic run nobody else can write there, nor beat")
+@only_on(*SERVERS, because="during an atomic run nobody else can write there, nor beat")
 def test_an_atomic_task_that_comes_back_at_once_never_runs_twice_at_a_time(
     register: Register,
 ) -> None:

@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from datetime import datetime, timezone
 from threading import Event
 from typing import Any
 
@@ -16,20 +15,13 @@ from django_tasks.values.claimed import Claimed
 from django_tasks.values.outcomes import Done, GiveBack
 from django_tasks.worker import executor as module
 from django_tasks.worker.executor import Executor, Item
+from tests.factories import a_claim_of
 from tests.waiting import DEADLINE, eventually
 from tests.worker.parts import StillTicks
 
-THEN = datetime(2030, 1, 1, tzinfo=timezone.utc)
-
-
-def claim(number: int) -> Claimed:
-    return Claimed(
-        number, 1, "job", str(number), THEN, None, "default", 0, 0, 0, THEN, "", None, None, 7, THEN
-    )
-
 
 def items(count: int) -> list[Item]:
-    return [(claim(number),) for number in range(count)]
+    return [(a_claim_of(number),) for number in range(count)]
 
 
 def done(claimed: Claimed) -> Ended:
@@ -153,7 +145,7 @@ def test_every_end_wakes_the_poller_after_it_can_be_collected() -> None:
 def test_a_task_never_waits_behind_a_slow_one_while_a_thread_is_free() -> None:
     gate = Gate()
     with working(2, lambda each: gate(each) if each.id == 0 else done(each)) as executor:
-        executor.submit([(claim(0),)])
+        executor.submit([(a_claim_of(0),)])
         eventually(lambda: gate.inside, "the slow one runs")
         executor.submit(items(20)[1:])
         ends: list[Ended] = []
@@ -281,9 +273,9 @@ def start_one(executor: Executor, clock: StillTicks) -> None:
 
 def test_what_goes_first_goes_before_all_that_waits_in_its_own_order(clock: StillTicks) -> None:
     executor = an_executor(1, clock, 0.0)
-    executor.submit([(claim(1),), (claim(2),)])
-    executor.submit([(claim(3),), (claim(4),)], first=True)
-    executor.submit([(claim(5),)])
+    executor.submit([(a_claim_of(1),), (a_claim_of(2),)])
+    executor.submit([(a_claim_of(3),), (a_claim_of(4),)], first=True)
+    executor.submit([(a_claim_of(5),)])
     executor._run_all(0)
     assert [end.claimed.id for end in executor.collect()] == [3, 4, 1, 2, 5]
 

@@ -19,7 +19,7 @@ from django_tasks.values.status import Status
 from django_tasks.worker.executor import Executor
 from django_tasks.worker.poller import Poller
 from tests.factories import table
-from tests.vendor import ON_SQLITE
+from tests.vendor import SERVERS, only_on
 from tests.waiting import DEADLINE, eventually
 from tests.worker.conftest import Register
 from tests.worker.parts import (
@@ -39,7 +39,7 @@ from tests.worker.parts import (
 pytestmark = [
     pytest.mark.django_db(transaction=True),
     pytest.mark.usefixtures("embedded_workers"),
-    pytest.mark.skipif(ON_SQLITE, reason="SQLite has no row locks: one writer stops all others"),
+    only_on(*SERVERS, because="SQLite has no row locks: one writer stops all others"),
 ]
 
 Holding = Callable[[str], AbstractContextManager[None]]

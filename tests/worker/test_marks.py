@@ -21,6 +21,7 @@ from django_tasks.values.outcomes import (
 )
 from django_tasks.wakeup.wake import SLACK
 from django_tasks.worker.marks import MOST_LANES, Marks
+from tests.factories import a_claim_of
 
 NOW = datetime(2030, 1, 1, 12, tzinfo=timezone.utc)
 KEY = ("default", 0, "job")
@@ -35,10 +36,7 @@ def lane(seconds: float, code: str = "job") -> Lane:
 
 
 def claim(number: int, seconds: float) -> Claimed:
-    when = at(seconds)
-    return Claimed(
-        number, 1, "job", str(number), when, None, "default", 0, 0, 0, when, "", None, None, 7, when
-    )
+    return a_claim_of(number, at(seconds))
 
 
 def claimed_from(marks: Marks, *seconds: float) -> list[Claimed]:

@@ -1,4 +1,4 @@
-"""What a worker makes of pauses: it claims nothing of them, does not spin, and says so once."""
+"""Pauses, as a worker sees them: it claims nothing of them, does not spin, and says so once."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""What the site runs with; the test says where its database and its notes are."""
+"""Settings of the site; the test says where its database and its notes are."""
 
 from testproject.settings import database, env
 
