@@ -189,6 +189,16 @@ def test_a_time_of_day_is_a_text_or_a_time_and_a_zone_a_name_or_a_zoneinfo():
     assert Every(days=1, tz="utc") == Every(days=1, at="00:00:00", tz="UTC")
 
 
+def test_a_step_of_a_century_is_taken():
+    every = Every(years=100, tz="UTC", start=utc(2000, 1, 1))
+
+    assert fires(every, 3, now=utc(2000, 1, 1)) == [
+        utc(2100, 1, 1),
+        utc(2200, 1, 1),
+        utc(2300, 1, 1),
+    ]
+
+
 def test_the_last_year_is_the_end():
     every = Every(years=1, tz="Europe/Berlin")
 
