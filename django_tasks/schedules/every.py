@@ -28,6 +28,9 @@ LONGEST_STEP = 365_250
 # Nothing has to be looked at to count exact intervals.
 MOST_MULTIPLIED = 1_000_000_000
 
+# Steps of months and days are walked from the start each time.
+MOST_WALKED = 1_000
+
 
 @dataclass(frozen=True, repr=False, init=False)
 class Every(Schedule):
@@ -42,6 +45,9 @@ class Every(Schedule):
     ``day`` and ``at`` are those of ``start``, else the first and midnight. Steps are counted from
     the date of ``start``; without one from that of the previous time, or of now; months that
     divide a year from January. ``gap`` and ``fold``: see ``WallClock``; next and first.
+
+    ``Every(months=2, days=8)``: each date is two months, then eight days, after the one before it.
+    There is no ``day``, and months that have no such day are stepped over.
 
     Raises TaskValueError or TaskTypeError for what makes no schedule.
     """
@@ -105,7 +111,9 @@ class Every(Schedule):
             return None
 
     def _most_counted(self) -> int:
-        return super()._most_counted() if isinstance(self.step, Dates) else MOST_MULTIPLIED
+        if isinstance(self.step, Exact):
+            return MOST_MULTIPLIED
+        return MOST_WALKED if self.step.is_mixed() else super()._most_counted()
 
     def _said(self) -> str:
         words = f"every {self.step}"
@@ -140,15 +148,14 @@ def _exact(interval: timedelta | None, *amounts: float) -> timedelta:
 
 
 def _day(months: int, days: int, day: int | None, shown: datetime | None) -> int:
-    if months and days:
-        raise TaskValueError("every", (months, days), "must be of months or of days, not of both")
+    """The day of the month; 0 where there are days, which lead from any day to any other."""
     if not months and not days:
         raise TaskValueError("every", 0, "must be longer than nothing")
-    if not months and day is not None:
-        raise TaskValueError("day", day, "is one of a month, and needs months or years")
-    if day is not None:
-        return whole_number("day", day, 1, LONGEST_MONTH)
-    return 0 if not months else shown.day if shown else 1
+    if day is None:
+        return 0 if days else shown.day if shown else 1
+    if days:
+        raise TaskValueError("day", day, "is one of a month, and needs months or years alone")
+    return whole_number("day", day, 1, LONGEST_MONTH)
 
 
 def _at(at: object, shown: datetime | None) -> time:

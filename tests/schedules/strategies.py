@@ -99,6 +99,17 @@ daily = _keyed(
         }
     ),
 )
+mixed = _keyed(
+    Every,
+    st.fixed_dictionaries(
+        {
+            "months": st.integers(1, 30),
+            "days": st.integers(1, 40),
+            "at": st.none() | st.times().map(str),
+            **_clocks,
+        }
+    ),
+)
 expressions = st.tuples(
     st.sampled_from(("0", "30", "*", "*/5", "1-59/7", "0,59")),
     st.sampled_from(("0", "2", "*", "*/5", "9-18", "0,23")),
@@ -112,7 +123,7 @@ crons = _keyed(
     st.fixed_dictionaries({"expression": expressions | seconds_expressions, **_clocks}),
 )
 once = made(lambda when, window: At(when, **window), moments, windows())
-simple = exact | monthly | daily | crons | once
+simple = exact | monthly | daily | mixed | crons | once
 
 
 def _several(

@@ -199,6 +199,52 @@ def test_a_step_of_a_century_is_taken():
     ]
 
 
+# Months, then days
+
+
+def test_months_come_before_days():
+    every = Every(months=2, days=8, at="09:00", tz="UTC", start=utc(2026, 1, 5))
+
+    assert fires(every, 4, now=utc(2026, 1, 1)) == [
+        utc(2026, 1, 5, 9),
+        utc(2026, 3, 13, 9),
+        utc(2026, 5, 21, 9),
+        utc(2026, 7, 29, 9),
+    ]
+
+
+def test_before_the_days_months_without_such_a_day_are_stepped_over():
+    every = Every(months=1, days=1, tz="UTC", start=utc(2026, 1, 31))
+
+    assert fires(every, 3, now=utc(2026, 1, 1)) == [
+        utc(2026, 1, 31),
+        utc(2026, 4, 1),
+        utc(2026, 5, 2),
+    ]
+
+
+def test_months_and_days_go_on_from_the_previous_time_if_nothing_started_them():
+    every = Every(months=1, weeks=1, at="09:00", tz="UTC")
+
+    assert every.next_after(utc(2026, 2, 20, 9), NOW) == utc(2026, 3, 27, 9)
+    assert every.next_after(None, NOW) == utc(2026, 4, 17, 9)
+    assert every.next_after(utc(2026, 5, 1, 9), NOW) == utc(2026, 5, 1, 9)
+
+
+def test_a_count_is_of_months_with_days_too():
+    every = Every(months=1, days=1, tz="UTC", start=utc(2026, 1, 1), count=3)
+
+    assert fires(every, 9, now=utc(2025, 1, 1)) == [
+        utc(2026, 1, 1),
+        utc(2026, 2, 2),
+        utc(2026, 3, 3),
+    ]
+
+
+def test_the_last_year_is_the_end_of_months_and_days():
+    assert Every(months=1, days=1, tz="UTC").next_after(None, utc(9999, 12, 15)) is None
+
+
 def test_the_last_year_is_the_end():
     every = Every(years=1, tz="Europe/Berlin")
 
@@ -230,7 +276,7 @@ def test_the_last_year_is_the_end():
         ({"days": 1.5, "tz": "UTC"}, "days must be a whole number"),
         ({"months": True, "tz": "UTC"}, "months must be a whole number"),
         ({"months": -1, "tz": "UTC"}, "months must be a whole number from 0 to 12000"),
-        ({"months": 1, "days": 1, "tz": "UTC"}, "every must be of months or of days"),
+        ({"months": 1, "days": 1, "day": 1, "tz": "UTC"}, "day is one of a month"),
         ({"tz": "UTC"}, "every must be longer than nothing"),
         ({"days": 1, "day": 3, "tz": "UTC"}, "day is one of a month"),
         ({"months": 1, "day": 32, "tz": "UTC"}, "day must be a whole number from 1 to 31"),
@@ -255,6 +301,10 @@ def test_the_last_year_is_the_end():
         ({"hours": 1, "count": 3}, "count needs a start: fires are counted from there"),
         ({"hours": 1, "start": NOW, "count": 0}, "count must be a whole number from 1 to"),
         ({"hours": 1, "start": NOW, "count": 1.0}, "count must be a whole number"),
+        (
+            {"months": 1, "days": 1, "tz": "UTC", "start": NOW, "count": 1_001},
+            "count must be a whole number from 1 to 1000",
+        ),
         (
             {"days": 1, "tz": "UTC", "start": NOW, "count": 100_001},
             "count must be a whole number from 1 to",

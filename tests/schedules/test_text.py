@@ -46,6 +46,8 @@ CANONICAL = {
     "every 1 month on day 31 at 09:00 Asia/Shanghai": Every(
         months=1, day=31, at="09:00", tz="Asia/Shanghai"
     ),
+    "every 2 months and 8 days at 09:00 UTC": Every(months=2, days=8, at="09:00", tz="UTC"),
+    "every 1 year and 2 weeks at 00:00 UTC": Every(years=1, weeks=2, tz="UTC"),
     "every 2 years on day 1 at 00:00 UTC": Every(years=2, tz="UTC"),
     "every 1 day at 09:00:30 Europe/Berlin": Every(days=1, at="9:00:30", tz="Europe/Berlin"),
     "every 2 weeks at 02:30 Europe/Berlin gap shift fold both": Every(
@@ -111,6 +113,7 @@ def test_texts_are_what_a_person_would_write(text, schedule):
         ("at 2026-12-24T10:00:00.5z", "at 2026-12-24T10:00:00.500000+00:00"),
         ("at 2026-12-24 18:00 Asia/Shanghai", "at 2026-12-24T18:00:00+08:00"),
         ("at 2026-12-24 in Asia/Shanghai", "at 2026-12-24T00:00:00+08:00"),
+        ("every month 8 days utc", "every 1 month and 8 days at 00:00 UTC"),
         ("any of(every 30m;every 1h)", "any of (every 30m; every 1h)"),
         (
             "every 1h count 2 from 2026-01-01 Asia/Shanghai",
@@ -143,6 +146,7 @@ def test_reading_is_lenient_and_printing_is_not(text, canonical):
         ("every month on day 32 UTC", "is impossible: day must be a whole number from 1 to 31"),
         ("every month on day x UTC", "needs a whole number after 'day'"),
         ("every 30m at 09:00 UTC", "is impossible: every must be of whole days"),
+        ("every 2 months and 8 days on day 3 UTC", "is impossible: day is one of a month"),
         ("every 30m gap skip", "is impossible: every must be of whole days"),
         ("every 1h jitter", "needs a duration like 30s or 1h30m after 'jitter'"),
         ("every 1h jitter 1 month", "needs a duration like 30s"),
