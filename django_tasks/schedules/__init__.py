@@ -1,7 +1,8 @@
-"""Times at which a task runs again, as values and as text. No Django.
+"""Times at which a task runs again, as values and as text.
 
-Each answers ``next_after(previous, now)``, the first fire strictly later than ``now``, and is the
-same value again after ``parse(str(schedule))``.
+No Django, but for the zone of those that name none: ``settings.TIME_ZONE``. Each answers
+``next_after(previous, now)``, the first fire strictly later than ``now``, and is the same value
+again after ``parse(str(schedule))``.
 """
 
 from django_tasks.schedules.accept import as_schedule

@@ -1,14 +1,13 @@
 """The five fields of crontab, or six with seconds first. The syntax is that of cronsim."""
 
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import datetime, timedelta, tzinfo
 from itertools import islice, pairwise
 from typing import TYPE_CHECKING
-from zoneinfo import ZoneInfo
 
 from django_tasks.exceptions import TaskException, TaskTypeError, TaskValueError
-from django_tasks.schedules.arguments import zone_name
 from django_tasks.schedules.base import LONGEST, SOMEWHERE, Asked, Options, Schedule
+from django_tasks.schedules.default_zone import zone_or_default
 from django_tasks.schedules.every import policies
 from django_tasks.schedules.wall_clock import Fold, Gap, WallClock, wall_clock
 
@@ -29,6 +28,8 @@ LOOKED_AT = 1000
 class Cron(Schedule):
     """``Cron("*/5 9-18 * * 1-5", tz="Asia/Shanghai")``: times on the wall clock of a zone.
 
+    Left out, ``tz`` is ``settings.TIME_ZONE``.
+
     Names, ``L`` and ``#`` are known; a sixth field is that of seconds and stands first. Needs the
     package cronsim: ``pip install 'django-delayed-tasks[cron]'``.
 
@@ -47,14 +48,14 @@ class Cron(Schedule):
     def __init__(
         self,
         expression: str,
-        tz: str | ZoneInfo = "UTC",
+        tz: str | tzinfo | None = None,
         *,
         gap: Gap | None = None,
         fold: Fold | None = None,
         **options: "Unpack[Options]",
     ) -> None:
         expression = _checked(expression)
-        clock = wall_clock(zone_name(tz), gap, fold, _usual(expression))
+        clock = wall_clock(zone_or_default(tz), gap, fold, _usual(expression))
         self._become(options, expression=expression, tz=clock.tz, gap=clock.gap, fold=clock.fold)
 
     def _fire(self, asked: Asked) -> datetime | None:
@@ -67,10 +68,8 @@ class Cron(Schedule):
             return None
 
     def _said(self) -> str:
-        words = f"cron {self.expression}"
-        if self.tz != "UTC":
-            words += f" {self.tz}"
-        return words + policies(self.gap, self.fold, _usual(self.expression))
+        usual = _usual(self.expression)
+        return f"cron {self.expression} {self.tz}" + policies(self.gap, self.fold, usual)
 
     def _shortest(self) -> timedelta | None:
         walls = islice(_cronsim(self.expression, SOMEWHERE.replace(tzinfo=None)), LOOKED_AT)

@@ -2,13 +2,13 @@
 
 import re
 from dataclasses import dataclass
-from datetime import datetime, time, timedelta
+from datetime import datetime, time, timedelta, tzinfo
 from typing import TYPE_CHECKING
-from zoneinfo import ZoneInfo
 
 from django_tasks.exceptions import TaskTypeError, TaskValueError
-from django_tasks.schedules.arguments import UTC, zone, zone_name
+from django_tasks.schedules.arguments import UTC, zone
 from django_tasks.schedules.base import Asked, Options, Schedule, window
+from django_tasks.schedules.default_zone import zone_or_default
 from django_tasks.schedules.durations import EXACT, format_duration
 from django_tasks.schedules.every_steps import LONGEST_MONTH, YEAR, Dates, Exact
 from django_tasks.schedules.wall_clock import Fold, Gap, wall_clock
@@ -41,7 +41,7 @@ class Every(Schedule):
 
     ``Every(months=1, day=31, at="09:00", tz="Asia/Shanghai")``: dates on a calendar, if
     ``years``, ``months``, ``day``, ``at`` or ``tz`` is given. ``day=31`` is the last day of a
-    shorter month too; ``at`` is a local time; ``tz`` must be given. Where they are left out,
+    shorter month too; ``at`` is a local time. Left out, ``tz`` is ``settings.TIME_ZONE``, and
     ``day`` and ``at`` are those of ``start``, else the first and midnight. Steps are counted from
     the date of ``start``; without one from that of the previous time, or of now; months that
     divide a year from January. ``gap`` and ``fold``: see ``WallClock``; next and first.
@@ -68,7 +68,7 @@ class Every(Schedule):
         seconds: float = 0,
         day: int | None = None,
         at: time | str | None = None,
-        tz: str | ZoneInfo | None = None,
+        tz: str | tzinfo | None = None,
         gap: Gap | None = None,
         fold: Fold | None = None,
         **options: "Unpack[Options]",
@@ -91,9 +91,7 @@ class Every(Schedule):
         in_days = whole_number("weeks", weeks, 0, LONGEST_STEP) * 7 + whole_number(
             "days", days, 0, LONGEST_STEP
         )
-        if tz is None:
-            raise TaskTypeError("tz", tz, "is missing: dates are those of a time zone")
-        clock = wall_clock(zone_name(tz), gap, fold, USUAL)
+        clock = wall_clock(zone_or_default(tz), gap, fold, USUAL)
         start = window(options)["start"]
         shown = start and start.astimezone(zone(clock.tz))
         day = _day(months, in_days, day, shown)

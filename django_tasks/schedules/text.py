@@ -13,6 +13,7 @@ from django_tasks.schedules.at import At
 from django_tasks.schedules.base import DEEPEST, LONGEST, Schedule
 from django_tasks.schedules.combined import AllOf, AnyOf
 from django_tasks.schedules.cron import Cron
+from django_tasks.schedules.default_zone import project_zone
 from django_tasks.schedules.durations import EXACT, is_duration_word, read_units, to_timedelta
 from django_tasks.schedules.every import Every
 
@@ -54,10 +55,11 @@ class Nonsense(Exception):
 def parse(text: str) -> Schedule:
     """The schedule that ``text`` stands for: ``parse(str(schedule)) == schedule``.
 
-    Case of keywords, blanks and long or short forms (``every 30 minutes``) are free. Raises
-    TaskTypeError for what is no text; TaskValueError, with a sentence that shows what is possible,
-    for one of more than 1,000 characters, one nested more than 5 levels deep, one with the
-    policies of a row (``| grace 10m``), and any other that is no schedule.
+    Case of keywords, blanks and long or short forms (``every 30 minutes``) are free; times on a
+    wall clock without a zone are those of ``settings.TIME_ZONE``. Raises TaskTypeError for what is
+    no text; TaskValueError, with a sentence that shows what is possible, for one of more than 1,000
+    characters, one nested more than 5 levels deep, one with the policies of a row (``| grace
+    10m``), and any other that is no schedule.
     """
     if not isinstance(text, str):
         raise TaskTypeError("schedule", text, "must be a text")
@@ -67,13 +69,13 @@ def parse(text: str) -> Schedule:
         )
     if "|" in text:
         raise TaskValueError("schedule", text, _POLICIES)
-    return _parsed(text)
+    return _parsed(text, project_zone())
 
 
 @lru_cache(maxsize=1024)  # a worker reads the same texts again and again
-def _parsed(text: str) -> Schedule:
+def _parsed(text: str, local: str | None) -> Schedule:
     try:
-        reader = Reader(_TOKEN.findall(text))
+        reader = Reader(_TOKEN.findall(text), local)
         schedule = reader.schedule(depth=1)
         reader.expect_end()
     except Nonsense as error:
@@ -85,10 +87,11 @@ def _parsed(text: str) -> Schedule:
 
 
 class Reader:
-    """Reads tokens from left to right."""
+    """Reads tokens from left to right; ``local`` is the zone of times that name none."""
 
-    def __init__(self, tokens: list[str]) -> None:
+    def __init__(self, tokens: list[str], local: str | None) -> None:
         self.tokens = tokens
+        self.local = local
         self.place = 0
 
     # Tokens
@@ -164,7 +167,7 @@ class Reader:
         options = self.options("gap", "fold")
         if amounts.keys() <= EXACT.keys() and not dates.keys() | options.keys() & {"gap", "fold"}:
             return Every(_exactly(amounts), **options)
-        return Every(**_whole(amounts), **dates, **options)
+        return Every(**_whole(amounts), **{"tz": self.local, **dates}, **options)
 
     def amounts(self) -> dict[str, Decimal]:
         """The number of each unit here: ``1h30m``, ``hour``, ``1 hour and 30 minutes``."""
@@ -182,7 +185,7 @@ class Reader:
         while self.has_more() and _CRON_FIELD.fullmatch(self.peek()):
             fields.append(self.take())
         self.skip("in")
-        tz = self.take() if self.has_more() else "UTC"
+        tz = self.take() if self.has_more() else self.local
         return Cron(" ".join(fields), tz, **self.options("gap", "fold"))
 
     # Options

@@ -81,7 +81,7 @@ exact = _keyed(
     ),
 )
 _dates = {"day": st.integers(1, 31) | st.none(), "at": st.none() | st.times().map(str)}
-_clocks = {"tz": zones, "gap": gaps, "fold": folds}
+_clocks = {"tz": zones | st.none(), "gap": gaps, "fold": folds}
 monthly = _keyed(
     Every,
     st.fixed_dictionaries(
@@ -147,7 +147,7 @@ agreeing = st.sampled_from(
         AllOf(Cron("0 0 29 2 *"), Cron("0 0 * * 0")),
         AllOf(
             Every(months=1, day=31, tz="UTC"),
-            Cron("0 0 * * 1-5", end=datetime.max.replace(tzinfo=UTC) - timedelta(days=9)),
+            Cron("0 0 * * 1-5", "UTC", end=datetime.max.replace(tzinfo=UTC) - timedelta(days=9)),
         ),
     )
 ) | st.builds(lambda start: AllOf(_hourly(start), Cron("0 9 * * *")), instants)

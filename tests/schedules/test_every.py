@@ -189,6 +189,14 @@ def test_a_time_of_day_is_a_text_or_a_time_and_a_zone_a_name_or_a_zoneinfo():
     assert Every(days=1, tz="utc") == Every(days=1, at="00:00:00", tz="UTC")
 
 
+def test_dates_without_a_zone_are_of_the_projects(settings):
+    settings.TIME_ZONE = "Europe/Berlin"
+
+    assert Every(days=1, at="09:00") == Every(days=1, at="09:00", tz="Europe/Berlin")
+    assert Every(months=1).next_after(None, NOW) == utc(2026, 3, 31, 22)
+    assert Every(days=1) == Every(hours=24)
+
+
 def test_a_step_of_a_century_is_taken():
     every = Every(years=100, tz="UTC", start=utc(2000, 1, 1))
 
@@ -264,8 +272,6 @@ def test_the_last_year_is_the_end():
         ({"hours": float("nan")}, "every is no duration"),
         ({"weeks": 1e12}, "every is no duration"),
         ({"hours": "1"}, "every must be of numbers"),
-        ({"months": 1}, "tz is missing"),
-        ({"days": 1, "at": "09:00"}, "tz is missing"),
         ({"months": 1, "tz": "Mars/Olympus"}, "tz is no known time zone"),
         ({"months": 1, "tz": "../../etc/passwd"}, "tz is no known time zone"),
         ({"months": 1, "tz": "Europe"}, "tz is no known time zone"),

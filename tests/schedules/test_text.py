@@ -1,8 +1,11 @@
 """Schedules as text: what is printed can be read, and so can what people write."""
 
 import re
+import sys
 from datetime import datetime, timedelta, timezone
+from os import environ
 from pathlib import Path
+from subprocess import run
 
 import pytest
 from hypothesis import given
@@ -54,14 +57,14 @@ CANONICAL = {
         weeks=2, at="02:30", tz="Europe/Berlin", gap="shift", fold="both"
     ),
     "cron */5 9-18 * * 1-5 Asia/Shanghai": Cron("*/5 9-18 * * 1-5", tz="Asia/Shanghai"),
-    "cron 0 9 * * *": Cron("0 9 * * *"),
+    "cron 0 9 * * * UTC": Cron("0 9 * * *", "UTC"),
     "cron 30 0 9 * * MON#1 Etc/GMT+5": Cron("30 0 9 * * mon#1", tz="Etc/GMT+5"),
     "cron 0 9 L * 5L EST gap skip": Cron("0 9 L * 5L", tz="EST", gap="skip"),
-    "cron 0 * * * * fold first": Cron("0 * * * *", fold="first"),
+    "cron 0 * * * * Asia/Tokyo fold first": Cron("0 * * * *", "Asia/Tokyo", fold="first"),
     "at 2026-12-24T18:00:00+08:00": At(datetime(2026, 12, 24, 18, tzinfo=CHINA)),
-    "any of (every 30m; cron 0 9 * * *)": AnyOf(Every(minutes=30), Cron("0 9 * * *")),
-    "all of (cron 0 9 * * *; cron 0 * * * 1-5) jitter 5s": AllOf(
-        Cron("0 9 * * *"), Cron("0 * * * 1-5"), jitter=5
+    "any of (every 30m; cron 0 9 * * * UTC)": AnyOf(Every(minutes=30), Cron("0 9 * * *", "UTC")),
+    "all of (cron 0 9 * * * UTC; cron 0 * * * 1-5 UTC) jitter 5s": AllOf(
+        Cron("0 9 * * *", "UTC"), Cron("0 * * * 1-5", "UTC"), jitter=5
     ),
     "any of (any of (every 1d; every 1w count 3 from 2026-01-01T00:00:00+00:00))": AnyOf(
         AnyOf(Every(days=1), Every(weeks=1, start=YEAR, count=3))
@@ -105,7 +108,7 @@ def test_texts_are_what_a_person_would_write(text, schedule):
         ("every 14 days at 09:00 UTC", "every 2 weeks at 09:00 UTC"),
         ("every day at 09:00:00 UTC gap Next", "every 1 day at 09:00 UTC"),
         ("every 1 day utc", "every 1 day at 00:00 UTC"),
-        ("cron 0 9 * * mon-fri utc", "cron 0 9 * * MON-FRI"),
+        ("cron 0 9 * * mon-fri utc", "cron 0 9 * * MON-FRI UTC"),
         ("cron 0 9 * * * in Europe/Berlin", "cron 0 9 * * * Europe/Berlin"),
         ("at 2026-12-24 18:00+08:00", "at 2026-12-24T18:00:00+08:00"),
         ("at 2026-12-24T18:00+0800", "at 2026-12-24T18:00:00+08:00"),
@@ -138,8 +141,6 @@ def test_reading_is_lenient_and_printing_is_not(text, canonical):
         ("every 1h 2h", "says hours twice"),
         ("every 0m", "is impossible: every must be longer than nothing"),
         ("every 99999999999999999999w", "has a duration that is too long"),
-        ("every month", "is impossible: tz is missing"),
-        ("every day at 09:00", "is impossible: tz is missing"),
         ("every day at 09:00 Mars/Olympus", "is impossible: tz is no known time zone"),
         ("every day at noon UTC", "is impossible: at must be a time of day"),
         ("every 1.5 days at 09:00 UTC", "has 1.5 days, which must be a whole number"),
@@ -230,3 +231,54 @@ def test_the_documentation_says_what_is_printed():
     assert len(rows) > 6
     for text, printed in rows[:7]:
         assert str(parse(text)) == printed
+
+
+# The zone of what names none
+
+
+@pytest.mark.parametrize(
+    ("text", "printed"),
+    [
+        ("cron 0 9 * * *", "cron 0 9 * * * {}"),
+        ("every day at 09:00", "every 1 day at 09:00 {}"),
+        ("every month", "every 1 month on day 1 at 00:00 {}"),
+    ],
+)
+def test_a_text_without_a_zone_is_of_the_projects_as_it_is_when_it_is_read(text, printed, settings):
+    for name in ("Europe/Berlin", "UTC", "Asia/Tokyo"):
+        settings.TIME_ZONE = name
+
+        assert str(parse(text)) == printed.format(name)
+
+
+def test_what_is_stored_keeps_its_zone_whatever_becomes_of_the_setting(settings):
+    settings.TIME_ZONE = "Europe/Berlin"
+    made = (Cron("0 9 * * *"), Every(months=1), parse("every month"))
+    texts = [str(each) for each in made]
+
+    settings.TIME_ZONE = "Asia/Tokyo"
+
+    assert all(text.endswith(" Europe/Berlin") for text in texts)
+    assert tuple(map(parse, texts)) == made
+
+
+ALONE = """
+import sys
+from django_tasks.schedules import Cron, Every, parse
+print(Cron("0 9 * * *", tz="UTC"), parse("every day at 09:00 UTC"), "django.db" in sys.modules)
+for make in (lambda: Cron("0 9 * * *"), lambda: Every(months=1), lambda: parse("every month")):
+    try:
+        print(make())
+    except ValueError as error:
+        print(error)
+"""
+
+
+def test_without_settings_a_zone_must_be_named():
+    environment = {name: value for name, value in environ.items() if not name.startswith("DJANGO")}
+    done = run([sys.executable, "-c", ALONE], env=environment, capture_output=True, check=True)
+
+    made, *refused = done.stdout.decode().splitlines()
+    assert made == "cron 0 9 * * * UTC every 1 day at 09:00 UTC False"
+    assert len(refused) == 3
+    assert all("tz is missing, and there is no settings.TIME_ZONE" in line for line in refused)
