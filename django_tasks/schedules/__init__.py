@@ -14,6 +14,7 @@ from django_tasks.schedules.every import Every
 from django_tasks.schedules.foreign import Foreign
 from django_tasks.schedules.missed import missed
 from django_tasks.schedules.text import parse
+from django_tasks.schedules.triggers import from_apscheduler
 from django_tasks.schedules.wall_clock import Fold, Gap
 
 __all__ = [
@@ -27,6 +28,7 @@ __all__ = [
     "Gap",
     "Schedule",
     "as_schedule",
+    "from_apscheduler",
     "missed",
     "parse",
 ]

@@ -13,14 +13,15 @@ from django_tasks.schedules.at import At
 from django_tasks.schedules.base import DEEPEST, LONGEST, Schedule
 from django_tasks.schedules.combined import AllOf, AnyOf
 from django_tasks.schedules.cron import Cron
+from django_tasks.schedules.cron_fields import is_open
 from django_tasks.schedules.default_zone import project_zone
 from django_tasks.schedules.durations import EXACT, is_duration_word, read_units, to_timedelta
 from django_tasks.schedules.every import Every
 
 POSSIBLE = (
     "possible are 'every 30m', 'every 1 month on day 31 at 09:00 Asia/Shanghai', "
-    "'cron 0 9 * * 1-5 Europe/Berlin', 'at 2026-12-24T18:00:00+08:00', 'any of (...; ...)' "
-    "and 'all of (...; ...)'"
+    "'cron 0 9 * * 1-5 Europe/Berlin', 'cron day=last fri hour=9', "
+    "'at 2026-12-24T18:00:00+08:00', 'any of (...; ...)' and 'all of (...; ...)'"
 )
 
 _TOKEN = re.compile(r"[();]|[^\s();]+")
@@ -181,12 +182,18 @@ class Reader:
             raise Nonsense(str(error)) from None
 
     def cron(self) -> Cron:
-        fields = []
-        while self.has_more() and _CRON_FIELD.fullmatch(self.peek()):
+        fields: list[str] = []
+        while self.has_more() and (_CRON_FIELD.fullmatch(self.peek()) or "=" in self.peek()):
             fields.append(self.take())
+            while "=" in fields[-1] and self.has_more() and is_open(fields[-1], self.peek()):
+                fields[-1] += f" {self.take()}"
+        return Cron(" ".join(fields), **self.zone_and_options())
+
+    def zone_and_options(self) -> dict[str, Any]:
+        """The zone that stands here or else ours, and the options of times on a wall clock."""
         self.skip("in")
         tz = self.take() if self.has_more() else self.local
-        return Cron(" ".join(fields), tz, **self.options("gap", "fold"))
+        return {"tz": tz, **self.options("gap", "fold")}
 
     # Options
 

@@ -61,10 +61,19 @@ CANONICAL = {
     "cron 30 0 9 * * MON#1 Etc/GMT+5": Cron("30 0 9 * * mon#1", tz="Etc/GMT+5"),
     "cron 0 9 L * 5L EST gap skip": Cron("0 9 L * 5L", tz="EST", gap="skip"),
     "cron 0 * * * * Asia/Tokyo fold first": Cron("0 * * * *", "Asia/Tokyo", fold="first"),
+    "cron day=last fri hour=9 minute=*/5 Europe/Berlin gap skip": Cron(
+        day="last fri", hour=9, minute="*/5", tz="Europe/Berlin", gap="skip"
+    ),
+    "cron year=2027-2029 week=1-26 day_of_week=mon-fri hour=* minute=0 second=*/20 UTC": Cron(
+        year="2027-2029", week="1-26", day_of_week="0-4", minute=0, second="*/20", tz="UTC"
+    ),
+    "cron day=1st mon,2nd tue,last hour=12 minute=0 UTC jitter 5m": Cron(
+        day="1st mon, 2nd tue, last", hour=12, tz="UTC", jitter=300
+    ),
     "at 2026-12-24T18:00:00+08:00": At(datetime(2026, 12, 24, 18, tzinfo=CHINA)),
     "any of (every 30m; cron 0 9 * * * UTC)": AnyOf(Every(minutes=30), Cron("0 9 * * *", "UTC")),
-    "all of (cron 0 9 * * * UTC; cron 0 * * * 1-5 UTC) jitter 5s": AllOf(
-        Cron("0 9 * * *", "UTC"), Cron("0 * * * 1-5", "UTC"), jitter=5
+    "all of (cron 0 9 * * * UTC; cron day=last hour=9 minute=0 UTC) jitter 5s": AllOf(
+        Cron("0 9 * * *", "UTC"), Cron(day="last", hour=9, tz="UTC"), jitter=5
     ),
     "any of (any of (every 1d; every 1w count 3 from 2026-01-01T00:00:00+00:00))": AnyOf(
         AnyOf(Every(days=1), Every(weeks=1, start=YEAR, count=3))
@@ -162,6 +171,11 @@ def test_reading_is_lenient_and_printing_is_not(text, canonical):
         ("every 1h please", "is impossible: tz is no known time zone"),
         ("every 1h from 2026-01-01Z please", "has 'please' where it should end; possible are"),
         ("cron", "is impossible: cron is no cron expression (Wrong number of fields)"),
+        ("cron hour=25", "is impossible: hour has '25', which is not from 0 to 23"),
+        ("cron hour=9 hour=10", "is impossible: hour is there twice"),
+        ("cron hours=9", "is impossible: cron has a field that is none of year, month, day, week"),
+        ("cron 0 9 day=3", "is impossible: cron has a field that is none of year"),
+        ("cron month=2 day=30", "is impossible: schedule is a schedule that never fires"),
         ("cron 0 0 30 2 *", "is impossible: cron is a schedule that never fires"),
         ("cron 0 9 * * * Asia/Shangai", "is impossible: tz is no known time zone"),
         ("cron 0 9 * * * gap jump", "is impossible: gap must be one of skip, next, shift"),
@@ -197,6 +211,7 @@ WORDS = (
     *("every", "cron", "at", "any", "all", "of", "(", ")", ";", "trigger", "* * * * *", "*/5", "L"),
     *("from", "until", "jitter", "count", "gap", "fold", "skip", "both"),
     *("on", "day", "the", "last", "in", "and", "5", "31", "1h", "30m", "month", "09:00"),
+    *("day=last", "hour=9,", "minute=*/5", "year=2027", "week="),
     *("UTC", "Europe/Berlin", "2026-01-01", "2026-01-01T00:00Z"),
 )
 
@@ -240,6 +255,7 @@ def test_the_documentation_says_what_is_printed():
     ("text", "printed"),
     [
         ("cron 0 9 * * *", "cron 0 9 * * * {}"),
+        ("cron hour=9", "cron hour=9 minute=0 {}"),
         ("every day at 09:00", "every 1 day at 09:00 {}"),
         ("every month", "every 1 month on day 1 at 00:00 {}"),
     ],
