@@ -1,6 +1,5 @@
 """Again and again: every 30 minutes, every month on the last day at 09:00."""
 
-import re
 from dataclasses import dataclass
 from datetime import datetime, time, timedelta, tzinfo
 from typing import TYPE_CHECKING
@@ -11,16 +10,14 @@ from django_tasks.schedules.base import Asked, Options, Schedule, window
 from django_tasks.schedules.default_zone import zone_or_default
 from django_tasks.schedules.durations import EXACT, format_duration
 from django_tasks.schedules.every_steps import LONGEST_MONTH, YEAR, Dates, Exact
+from django_tasks.schedules.times_of_day import MIDNIGHT, time_of_day
 from django_tasks.schedules.wall_clock import Fold, Gap, wall_clock
 from django_tasks.values.amounts import whole_number
 
 if TYPE_CHECKING:
     from typing import Unpack
 
-MIDNIGHT = time()
 USUAL: tuple[Gap, Fold] = ("next", "first")
-
-_TIME = re.compile(r"([0-9]{1,2}):([0-9]{2})(?::([0-9]{2})(?:\.([0-9]{1,6}))?)?")
 
 # A thousand years in days: longer ones are a mistake, and would leave the range of dates.
 LONGEST_STEP = 365_250
@@ -157,18 +154,6 @@ def _day(months: int, days: int, day: int | None, shown: datetime | None) -> int
 
 
 def _at(at: object, shown: datetime | None) -> time:
-    if at is None:
-        return shown.time() if shown else MIDNIGHT
-    if isinstance(at, time):
-        if at.tzinfo is not None:
-            raise TaskValueError("at", at, "must have no time zone of its own: give it as tz")
-        return at.replace(fold=0)
-    if not isinstance(at, str):
-        raise TaskTypeError("at", at, "must be a time of day, like '09:00'")
-    if (match := _TIME.fullmatch(at)) is None:
-        raise TaskValueError("at", at, "must be a time of day, like '09:00' or '23:59:30'")
-    hour, minute, second, fraction = match.groups(default="0")
-    try:
-        return time(int(hour), int(minute), int(second), int(fraction.ljust(6, "0")))
-    except ValueError as error:
-        raise TaskValueError("at", at, f"must be a time of day ({error})") from None
+    if at is not None:
+        return time_of_day(at)
+    return shown.time() if shown else MIDNIGHT

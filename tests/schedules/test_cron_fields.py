@@ -264,3 +264,4 @@ def test_fields_need_no_cronsim(monkeypatch):
     monkeypatch.setitem(sys.modules, "cronsim", None)
 
     assert Cron(hour=9, tz="UTC").next_after(None, NOW) == utc(2026, 3, 11, 9)
+    assert parse("every weekday at 18:30 UTC").next_after(None, NOW) == utc(2026, 3, 10, 18, 30)

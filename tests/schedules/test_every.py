@@ -189,6 +189,23 @@ def test_a_time_of_day_is_a_text_or_a_time_and_a_zone_a_name_or_a_zoneinfo():
     assert Every(days=1, tz="utc") == Every(days=1, at="00:00:00", tz="UTC")
 
 
+@pytest.mark.parametrize(
+    ("at", "said"),
+    [
+        ("9am", "09:00"),
+        ("6:30 PM", "18:30"),
+        ("12am", "00:00"),
+        ("12 pm", "12:00"),
+        ("noon", "12:00"),
+        ("Midnight", "00:00"),
+        ("17", "17:00"),
+        ("9:00:30.25", "09:00:30.250000"),
+    ],
+)
+def test_a_time_of_day_may_be_written_as_people_do(at, said):
+    assert Every(days=1, at=at, tz="UTC") == Every(days=1, at=time.fromisoformat(said), tz="UTC")
+
+
 def test_dates_without_a_zone_are_of_the_projects(settings):
     settings.TIME_ZONE = "Europe/Berlin"
 
@@ -288,7 +305,9 @@ def test_the_last_year_is_the_end():
         ({"months": 1, "day": 32, "tz": "UTC"}, "day must be a whole number from 1 to 31"),
         ({"months": 1, "day": 0, "tz": "UTC"}, "day must be a whole number from 1 to 31"),
         ({"days": 1, "at": "25:00", "tz": "UTC"}, "at must be a time of day"),
-        ({"days": 1, "at": "noon", "tz": "UTC"}, "at must be a time of day"),
+        ({"days": 1, "at": "tea", "tz": "UTC"}, "at must be a time of day"),
+        ({"days": 1, "at": "0 am", "tz": "UTC"}, "at must be a time of day (hour must be in 1..12"),
+        ({"days": 1, "at": "", "tz": "UTC"}, "at must be a time of day"),
         ({"days": 1, "at": 9, "tz": "UTC"}, "at must be a time of day"),
         ({"days": 1, "at": time(9, tzinfo=UTC), "tz": "UTC"}, "at must have no time zone"),
         ({"days": 1, "tz": "UTC", "gap": "jump"}, "gap must be one of skip, next, shift"),
