@@ -92,7 +92,8 @@ class TaskForm(TaskModelForm):
         if "schedule" in self.fields:
             self.fields["schedule"].empty_value = None  # type: ignore[attr-defined]
             self.fields["schedule"].help_text = _(
-                "When it runs again: “every 30m”, “cron 0 9 * * 1-5 Asia/Shanghai”; with options: "
+                "When it runs again: “every 30m”, “every monday at 09:00”, “cron 0 9 * * 1-5 "
+                "Asia/Shanghai”; with options: "
                 "“every 1h | grace 10m | timeout 30s | attempts 3”. Empty: it runs once."
             )
             self.fields["when"].required = False

@@ -130,7 +130,9 @@ def checked_schedule(schedule: object, using: str) -> tuple[Plan, datetime]:
     plan = as_plan(schedule)
     if isinstance(plan.schedule, Foreign):
         raise TaskValueError(
-            "schedule", schedule, "is known to this code alone: give it to a handler"
+            "schedule",
+            schedule,
+            "is known to this code alone: give it to a handler, or see from_apscheduler",
         )
     return plan, first_time(plan.schedule, clock.now(using))
 

@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 from datetime import datetime, timedelta
-from functools import lru_cache
 from random import uniform
 from typing import Any, NamedTuple, Protocol
 
@@ -18,7 +17,6 @@ from django_tasks.values.options import NO_OPTIONS, OnMisfire, TaskOptions, opti
 from django_tasks.values.outcomes import Reschedule
 
 TRIGGER = "trigger "
-_read = lru_cache(maxsize=1024)(as_schedule)
 
 
 class UnknownTrigger(TaskException):
@@ -55,7 +53,7 @@ def schedule_of(claimed: Claimed, handler: TaskHandler) -> Schedule:
     """
     text = claimed.schedule or ""
     if not (text.startswith(TRIGGER) and claimed.biz_num == SCHEDULE_NUM):
-        return _read(text)
+        return as_schedule(text)
     # Whatever it was in the process that wrote it: ours is the one to ask.
     own = None if handler.schedule is None else as_schedule(handler.schedule)
     if not isinstance(own, Foreign):

@@ -49,9 +49,12 @@ def one_of(field: str, value: object, words: tuple[Word, ...], default: Word) ->
 
 
 def zone_name(value: object) -> str:
-    """The IANA name of ``value``, a name or a ZoneInfo; TaskValueError for an unknown one."""
-    if isinstance(value, ZoneInfo) and value.key:
-        value = value.key
+    """The IANA name of ``value``, a name or a zone with one: a ZoneInfo, ``timezone.utc``.
+
+    Raises TaskTypeError for anything else, TaskValueError for a zone that is not known.
+    """
+    if isinstance(value, tzinfo):
+        value = str(value)
     if not isinstance(value, str):
         raise TaskTypeError("tz", value, "must be the name of a time zone, like Europe/Berlin")
     if value.upper() == "UTC":

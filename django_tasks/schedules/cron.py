@@ -1,21 +1,22 @@
-"""The five fields of crontab, or six with seconds first. The syntax is that of cronsim."""
+"""Times on a wall clock by their fields: crontab's expressions, or APScheduler's fields by name."""
 
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import datetime, timedelta, tzinfo
+from functools import lru_cache
 from itertools import islice, pairwise
-from typing import TYPE_CHECKING
-from zoneinfo import ZoneInfo
+from typing import TYPE_CHECKING, Any
 
-from django_tasks.exceptions import TaskException, TaskTypeError, TaskValueError
-from django_tasks.schedules.arguments import zone_name
-from django_tasks.schedules.base import LONGEST, SOMEWHERE, Asked, Options, Schedule
+from django_tasks.exceptions import TaskTypeError, TaskValueError
+from django_tasks.schedules.base import Asked, Options, Schedule
+from django_tasks.schedules.cron_fields import Fields, fields_of, read_fields
+from django_tasks.schedules.crontab import Crontab, read_crontab
+from django_tasks.schedules.default_zone import zone_or_default
 from django_tasks.schedules.every import policies
+from django_tasks.schedules.field_texts import NAMES
 from django_tasks.schedules.wall_clock import Fold, Gap, WallClock, wall_clock
 
 if TYPE_CHECKING:
     from typing import Unpack
-
-    from cronsim import CronSim
 
 # An hour field that starts with * means an interval, others a time of day.
 INTERVALS: tuple[Gap, Fold] = ("skip", "both")
@@ -24,19 +25,27 @@ TIMES_OF_DAY: tuple[Gap, Fold] = ("next", "first")
 # So many fires are looked at for the shortest interval: more than a year of two a day.
 LOOKED_AT = 1000
 
+TRIGGER = "apscheduler.triggers.cron.CronTrigger"
+CRONTAB = ("minute", "hour", "day", "month", "day_of_week")
+
 
 @dataclass(frozen=True, repr=False, init=False)
 class Cron(Schedule):
-    """``Cron("*/5 9-18 * * 1-5", tz="Asia/Shanghai")``: times on the wall clock of a zone.
+    """Times on the wall clock of a zone, ``settings.TIME_ZONE`` if ``tz`` is left out.
 
-    Names, ``L`` and ``#`` are known; a sixth field is that of seconds and stands first. Needs the
+    ``Cron("*/5 9-18 * * 1-5", tz="Asia/Shanghai")``: crontab's five fields; a sixth is that of
+    seconds and stands first. Names, ``L`` and ``#`` are known; 0 and 7 are Sunday. Needs the
     package cronsim: ``pip install 'django-delayed-tasks[cron]'``.
+
+    ``Cron(day="last fri", hour=9, minute="*/5", year="2027-2029")``: APScheduler's fields, ints or
+    texts, by name. All must match, 0 is Monday, and a field left out is ``*``, or its first value
+    behind the least significant one that is given. Needs no package.
 
     ``gap`` and ``fold``: see ``WallClock``. Skip and both if the hour field starts with ``*``,
     else next and first.
 
     Raises TaskValueError or TaskTypeError for what makes no schedule, TaskException if cronsim is
-    not installed.
+    needed and not installed.
     """
 
     expression: str
@@ -46,84 +55,120 @@ class Cron(Schedule):
 
     def __init__(
         self,
-        expression: str,
-        tz: str | ZoneInfo = "UTC",
+        expression: str | None = None,
+        tz: str | tzinfo | None = None,
         *,
+        year: int | str | None = None,
+        month: int | str | None = None,
+        day: int | str | None = None,
+        week: int | str | None = None,
+        day_of_week: int | str | None = None,
+        hour: int | str | None = None,
+        minute: int | str | None = None,
+        second: int | str | None = None,
         gap: Gap | None = None,
         fold: Fold | None = None,
         **options: "Unpack[Options]",
     ) -> None:
-        expression = _checked(expression)
-        clock = wall_clock(zone_name(tz), gap, fold, _usual(expression))
-        self._become(options, expression=expression, tz=clock.tz, gap=clock.gap, fold=clock.fold)
+        values = (year, month, day, week, day_of_week, hour, minute, second)
+        given = {
+            name: value for name, value in zip(NAMES, values, strict=True) if value is not None
+        }
+        times = _one_of(expression, given)
+        clock = wall_clock(zone_or_default(tz), gap, fold, _usual(times))
+        self._become(options, expression=str(times), tz=clock.tz, gap=clock.gap, fold=clock.fold)
+
+    @classmethod
+    def from_apscheduler(cls, trigger: object, tz: str | tzinfo | None = None) -> "Cron":
+        """The schedule that a CronTrigger of APScheduler 3, or a text for its from_crontab, means.
+
+        A trigger brings its fields, start, end and jitter along, and its zone unless ``tz`` says
+        another; a text is in ``tz``, by default ``settings.TIME_ZONE``. In a text, too, 0 is
+        Monday, and both fields of days must match.
+
+        Fires are the same but for two things: where clocks are changed, ``gap`` and ``fold`` hold;
+        and the jitter must be shorter than the shortest interval.
+
+        Raises TaskTypeError for anything else, TaskValueError for a text that cannot be read, and
+        for a zone without a name if ``tz`` gives none.
+        """
+        if isinstance(trigger, str):
+            if len(values := trigger.split()) != len(CRONTAB):
+                raise TaskValueError("cron", trigger, f"must have {len(CRONTAB)} fields")
+            given: dict[str, Any] = dict(zip(CRONTAB, values, strict=True))
+            return cls(tz=tz, **given)
+        if class_of(trigger) != TRIGGER:
+            raise TaskTypeError("cron", trigger, "must be a CronTrigger, or a text of five fields")
+        return _of_trigger(trigger, tz)
 
     def _fire(self, asked: Asked) -> datetime | None:
         return WallClock(self.tz, self.gap, self.fold).first(self._wall, asked.after)
 
     def _wall(self, wall: datetime) -> datetime | None:
-        try:
-            return next(_cronsim(self.expression, wall), None)
-        except (ValueError, OverflowError):  # behind the last year there is
-            return None
+        return next(_times(self.expression).walls(wall), None)
 
     def _said(self) -> str:
-        words = f"cron {self.expression}"
-        if self.tz != "UTC":
-            words += f" {self.tz}"
-        return words + policies(self.gap, self.fold, _usual(self.expression))
+        usual = _usual(_times(self.expression))
+        return f"cron {self.expression} {self.tz}" + policies(self.gap, self.fold, usual)
+
+    def _opening(self) -> datetime:
+        return self.start or _times(self.expression).opening
 
     def _shortest(self) -> timedelta | None:
-        walls = islice(_cronsim(self.expression, SOMEWHERE.replace(tzinfo=None)), LOOKED_AT)
+        times = _times(self.expression)
+        walls = islice(times.walls(times.opening.replace(tzinfo=None)), LOOKED_AT)
         return min((later - earlier for earlier, later in pairwise(walls)), default=None)
 
 
-def _cronsim(expression: str, wall: datetime) -> "CronSim":
-    """Wall times strictly later than a naive one, which know no daylight saving time."""
-    try:
-        from cronsim import CronSim
-    except ImportError:
-        raise TaskException(
-            "a Cron schedule needs cronsim: pip install 'django-delayed-tasks[cron]'"
-        ) from None
-    return CronSim(expression, wall)
-
-
-def _checked(expression: object) -> str:
-    """An expression in its canonical spelling, of which there is a wall time."""
+def _one_of(expression: object, given: dict[str, Any]) -> Crontab | Fields:
+    """The times of an expression, or of fields given by name."""
+    if expression is None and given:
+        return fields_of(given)
     if not isinstance(expression, str):
-        raise TaskTypeError("cron", expression, "must be a text of five or six fields")
-    if len(expression) > LONGEST:
-        raise TaskValueError("cron", expression, f"is longer than {LONGEST:,} characters")
-    canonical = " ".join(expression.upper().split())
-    reason = _wrong_with(canonical)
-    if reason is None:
-        return canonical
-    if _is_impossible_date(canonical):
-        raise TaskValueError("cron", expression, f"is a schedule that never fires ({reason})")
-    raise TaskValueError("cron", expression, f"is no cron expression ({reason})")
+        raise TaskTypeError(
+            "cron", expression, "must be a text of five or six fields, unless fields are named"
+        )
+    if given:
+        raise TaskTypeError("cron", expression, f"stands beside {', '.join(given)}: give one")
+    return _times(expression)
 
 
-def _wrong_with(expression: str) -> str | None:
-    """The library's reason why there is no time for an expression."""
-    try:
-        first = next(_cronsim(expression, SOMEWHERE.replace(tzinfo=None)), None)
-    except TaskException:
-        raise
-    except Exception as error:  # noqa: BLE001 - CronSimError, which is there if cronsim is
-        return str(error)
-    return "no such date" if first is None else None
+@lru_cache(maxsize=1024)  # rows have the same expressions again and again
+def _times(expression: str) -> Crontab | Fields:
+    """The times of an expression: crontab has no ``=``, and fields by name have one each."""
+    return read_fields(expression) if "=" in expression else read_crontab(expression)
 
 
-def _is_impossible_date(expression: str) -> bool:
-    """Tell if there would be a time on other days, and in other months."""
-    fields = expression.split()
-    if len(fields) not in (5, 6):
-        return False
-    *clock, day, month, weekday = fields
-    others = ((*clock, "*", month, weekday), (*clock, day, "*", weekday))
-    return all(_wrong_with(" ".join(other)) is None for other in others)
+def _usual(times: Crontab | Fields) -> tuple[Gap, Fold]:
+    return INTERVALS if times.hours.startswith("*") else TIMES_OF_DAY
 
 
-def _usual(expression: str) -> tuple[Gap, Fold]:
-    hour = expression.split()[-4]
-    return INTERVALS if hour.startswith("*") else TIMES_OF_DAY
+# What others have made
+
+
+def class_of(value: object) -> str:
+    """The full name of a value's class: a library need not be there to know its objects."""
+    kind = type(value)
+    return f"{kind.__module__}.{kind.__qualname__}"
+
+
+def _of_trigger(trigger: Any, tz: str | tzinfo | None) -> Cron:
+    given: dict[str, Any] = {
+        field.name: ",".join(map(_item, field.expressions)) for field in trigger.fields
+    }
+    return Cron(
+        tz=trigger.timezone if tz is None else tz,
+        start=trigger.start_date,
+        end=trigger.end_date,
+        jitter=trigger.jitter or 0,
+        **given,
+    )
+
+
+def _item(expression: Any) -> str:
+    """The text of a part of a trigger's field; of a single value, without a step that does nothing.
+
+    The library's own text of ``0-0/5`` is ``0/5``, which means others too.
+    """
+    first = getattr(expression, "first", None)
+    return str(expression if first is None or first != expression.last else first)

@@ -1,32 +1,32 @@
 """Again and again: every 30 minutes, every month on the last day at 09:00."""
 
-import re
 from dataclasses import dataclass
-from datetime import datetime, time, timedelta
+from datetime import datetime, time, timedelta, tzinfo
 from typing import TYPE_CHECKING
-from zoneinfo import ZoneInfo
 
 from django_tasks.exceptions import TaskTypeError, TaskValueError
-from django_tasks.schedules.arguments import UTC, zone, zone_name
+from django_tasks.schedules.arguments import UTC, zone
 from django_tasks.schedules.base import Asked, Options, Schedule, window
+from django_tasks.schedules.default_zone import zone_or_default
 from django_tasks.schedules.durations import EXACT, format_duration
 from django_tasks.schedules.every_steps import LONGEST_MONTH, YEAR, Dates, Exact
+from django_tasks.schedules.times_of_day import MIDNIGHT, time_of_day
 from django_tasks.schedules.wall_clock import Fold, Gap, wall_clock
 from django_tasks.values.amounts import whole_number
 
 if TYPE_CHECKING:
     from typing import Unpack
 
-MIDNIGHT = time()
 USUAL: tuple[Gap, Fold] = ("next", "first")
-
-_TIME = re.compile(r"([0-9]{1,2}):([0-9]{2})(?::([0-9]{2})(?:\.([0-9]{1,6}))?)?")
 
 # A thousand years in days: longer ones are a mistake, and would leave the range of dates.
 LONGEST_STEP = 365_250
 
 # Nothing has to be looked at to count exact intervals.
 MOST_MULTIPLIED = 1_000_000_000
+
+# Steps of months and days are walked from the start each time.
+MOST_WALKED = 1_000
 
 
 @dataclass(frozen=True, repr=False, init=False)
@@ -38,10 +38,13 @@ class Every(Schedule):
 
     ``Every(months=1, day=31, at="09:00", tz="Asia/Shanghai")``: dates on a calendar, if
     ``years``, ``months``, ``day``, ``at`` or ``tz`` is given. ``day=31`` is the last day of a
-    shorter month too; ``at`` is a local time; ``tz`` must be given. Where they are left out,
+    shorter month too; ``at`` is a local time. Left out, ``tz`` is ``settings.TIME_ZONE``, and
     ``day`` and ``at`` are those of ``start``, else the first and midnight. Steps are counted from
     the date of ``start``; without one from that of the previous time, or of now; months that
     divide a year from January. ``gap`` and ``fold``: see ``WallClock``; next and first.
+
+    ``Every(months=2, days=8)``: each date is two months, then eight days, after the one before it.
+    There is no ``day``, and months that have no such day are stepped over.
 
     Raises TaskValueError or TaskTypeError for what makes no schedule.
     """
@@ -62,7 +65,7 @@ class Every(Schedule):
         seconds: float = 0,
         day: int | None = None,
         at: time | str | None = None,
-        tz: str | ZoneInfo | None = None,
+        tz: str | tzinfo | None = None,
         gap: Gap | None = None,
         fold: Fold | None = None,
         **options: "Unpack[Options]",
@@ -85,9 +88,7 @@ class Every(Schedule):
         in_days = whole_number("weeks", weeks, 0, LONGEST_STEP) * 7 + whole_number(
             "days", days, 0, LONGEST_STEP
         )
-        if tz is None:
-            raise TaskTypeError("tz", tz, "is missing: dates are those of a time zone")
-        clock = wall_clock(zone_name(tz), gap, fold, USUAL)
+        clock = wall_clock(zone_or_default(tz), gap, fold, USUAL)
         start = window(options)["start"]
         shown = start and start.astimezone(zone(clock.tz))
         day = _day(months, in_days, day, shown)
@@ -105,7 +106,9 @@ class Every(Schedule):
             return None
 
     def _most_counted(self) -> int:
-        return super()._most_counted() if isinstance(self.step, Dates) else MOST_MULTIPLIED
+        if isinstance(self.step, Exact):
+            return MOST_MULTIPLIED
+        return MOST_WALKED if self.step.is_mixed() else super()._most_counted()
 
     def _said(self) -> str:
         words = f"every {self.step}"
@@ -140,30 +143,17 @@ def _exact(interval: timedelta | None, *amounts: float) -> timedelta:
 
 
 def _day(months: int, days: int, day: int | None, shown: datetime | None) -> int:
-    if months and days:
-        raise TaskValueError("every", (months, days), "must be of months or of days, not of both")
+    """The day of the month; 0 where there are days, which lead from any day to any other."""
     if not months and not days:
         raise TaskValueError("every", 0, "must be longer than nothing")
-    if not months and day is not None:
-        raise TaskValueError("day", day, "is one of a month, and needs months or years")
-    if day is not None:
-        return whole_number("day", day, 1, LONGEST_MONTH)
-    return 0 if not months else shown.day if shown else 1
+    if day is None:
+        return 0 if days else shown.day if shown else 1
+    if days:
+        raise TaskValueError("day", day, "is one of a month, and needs months or years alone")
+    return whole_number("day", day, 1, LONGEST_MONTH)
 
 
 def _at(at: object, shown: datetime | None) -> time:
-    if at is None:
-        return shown.time() if shown else MIDNIGHT
-    if isinstance(at, time):
-        if at.tzinfo is not None:
-            raise TaskValueError("at", at, "must have no time zone of its own: give it as tz")
-        return at.replace(fold=0)
-    if not isinstance(at, str):
-        raise TaskTypeError("at", at, "must be a time of day, like '09:00'")
-    if (match := _TIME.fullmatch(at)) is None:
-        raise TaskValueError("at", at, "must be a time of day, like '09:00' or '23:59:30'")
-    hour, minute, second, fraction = match.groups(default="0")
-    try:
-        return time(int(hour), int(minute), int(second), int(fraction.ljust(6, "0")))
-    except ValueError as error:
-        raise TaskValueError("at", at, f"must be a time of day ({error})") from None
+    if at is not None:
+        return time_of_day(at)
+    return shown.time() if shown else MIDNIGHT

@@ -35,7 +35,7 @@ class Exact:
 
 @dataclass(frozen=True)
 class Dates:
-    """A number of months, or of days (one of them is 0), at a time of day."""
+    """A number of months, or of days, or of months and then days, at a time of day."""
 
     months: int
     days: int
@@ -56,16 +56,28 @@ class Dates:
         return self.clock.first(following, after)
 
     def _walls(self, origin: int, wall: datetime) -> Iterator[datetime]:
-        """The wall times from the last one that may be before ``wall`` on."""
+        """The wall times from one that may be before ``wall`` on."""
+        dates = self._mixed(origin) if self.is_mixed() else self._regular(origin, wall.date())
+        try:
+            for found in dates:
+                yield datetime.combine(found, self.at)
+        except (ValueError, OverflowError):  # behind the last year there is
+            return
+
+    def _regular(self, origin: int, near: date) -> Iterator[date]:
+        """The dates from the last one that may be before ``near`` on."""
         step = self.days or self.months
-        number = origin + (self._number_of(wall.date()) - origin) // step * step
+        number = origin + (self._number_of(near) - origin) // step * step
         while True:
-            try:
-                found = date.fromordinal(number) if self.days else self._day_of(number)
-            except (ValueError, OverflowError):  # behind the last year there is
-                return
-            yield datetime.combine(found, self.at)
+            yield date.fromordinal(number) if self.days else self._day_of(number)
             number += step
+
+    def _mixed(self, origin: int) -> Iterator[date]:
+        """All dates from the origin on: nothing but the one before tells a date."""
+        found = date.fromordinal(origin)
+        while True:
+            yield found
+            found = _months_later(found, self.months) + timedelta(days=self.days)
 
     def _number_of(self, of: date) -> int:
         """The number of a day, or of a month: what steps are counted in."""
@@ -86,24 +98,35 @@ class Dates:
         return shown.date()
 
     def shortest(self) -> timedelta:
-        return timedelta(days=self.days) or self.months * SHORTEST_MONTH
+        return timedelta(days=self.days) + self.months * SHORTEST_MONTH
 
     def floats(self) -> bool:
-        return self.days > 1 or bool(self.months and YEAR % self.months)
+        return self.is_mixed() or self.days > 1 or bool(self.months and YEAR % self.months)
+
+    def is_mixed(self) -> bool:
+        """Tell if it is of months and days."""
+        return bool(self.months and self.days)
 
     def __str__(self) -> str:
         at = self.at.isoformat("auto" if self.at.second or self.at.microsecond else "minutes")
-        day = f" on day {self.day}" if self.months else ""
-        return f"{self._step()}{day} at {at} {self.clock.tz}"
+        day = f" on day {self.day}" if self.day else ""
+        return f"{' and '.join(self._parts())}{day} at {at} {self.clock.tz}"
 
-    def _step(self) -> str:
-        for number, name, size in (
-            (self.months, "year", YEAR),
-            (self.months, "month", 1),
-            (self.days, "week", 7),
-            (self.days, "day", 1),
+    def _parts(self) -> Iterator[str]:
+        for number, small, large, size in (
+            (self.months, "month", "year", YEAR),
+            (self.days, "day", "week", 7),
         ):
-            if number and number % size == 0:
-                many = number // size
-                return f"{many} {name}" if many == 1 else f"{many} {name}s"
-        raise AssertionError("neither months nor days")
+            if number:
+                many, unit = (number, small) if number % size else (number // size, large)
+                yield f"{many} {unit}" if many == 1 else f"{many} {unit}s"
+
+
+def _months_later(day: date, months: int) -> date:
+    """The same day some months later; months that have no such day are stepped over."""
+    number = day.year * YEAR + day.month - 1
+    while True:
+        number += months
+        year, month = divmod(number, YEAR)
+        if day.day <= monthrange(year, month + 1)[1]:
+            return date(year, month + 1, day.day)

@@ -34,7 +34,7 @@ class Foreign(Schedule):
     """An object with APScheduler's ``get_next_fire_time(previous_fire_time, now)``.
 
     What the trigger raises passes through ``next_after``. Its text says what it is, and cannot be
-    read back: only the code knows it.
+    read back: only the code knows it. ``from_apscheduler`` makes values with a text of a trigger.
     """
 
     trigger: Any

@@ -13,12 +13,17 @@ from django_tasks.schedules.at import At
 from django_tasks.schedules.base import DEEPEST, LONGEST, Schedule
 from django_tasks.schedules.combined import AllOf, AnyOf
 from django_tasks.schedules.cron import Cron
+from django_tasks.schedules.cron_fields import is_open
+from django_tasks.schedules.default_zone import project_zone
 from django_tasks.schedules.durations import EXACT, is_duration_word, read_units, to_timedelta
+from django_tasks.schedules.english import DAYS, NICKNAMES, PLACES, day_in_month
 from django_tasks.schedules.every import Every
+from django_tasks.schedules.times_of_day import MIDNIGHT, time_of_day
 
 POSSIBLE = (
-    "possible are 'every 30m', 'every 1 month on day 31 at 09:00 Asia/Shanghai', "
-    "'cron 0 9 * * 1-5 Europe/Berlin', 'at 2026-12-24T18:00:00+08:00', 'any of (...; ...)' "
+    "possible are 'every 30m', 'every weekday at 18:30', '@daily', "
+    "'every month on day 31 at 9:00 Asia/Shanghai', 'cron 0 9 * * 1-5', "
+    "'cron day=last fri hour=9', 'at 2026-12-24T18:00:00+08:00', 'any of (...; ...)' "
     "and 'all of (...; ...)'"
 )
 
@@ -54,10 +59,11 @@ class Nonsense(Exception):
 def parse(text: str) -> Schedule:
     """The schedule that ``text`` stands for: ``parse(str(schedule)) == schedule``.
 
-    Case of keywords, blanks and long or short forms (``every 30 minutes``) are free. Raises
-    TaskTypeError for what is no text; TaskValueError, with a sentence that shows what is possible,
-    for one of more than 1,000 characters, one nested more than 5 levels deep, one with the
-    policies of a row (``| grace 10m``), and any other that is no schedule.
+    Case of keywords, blanks and long or short forms (``every 30 minutes``) are free; times on a
+    wall clock without a zone are those of ``settings.TIME_ZONE``. Raises TaskTypeError for what is
+    no text; TaskValueError, with a sentence that shows what is possible, for one of more than 1,000
+    characters, one nested more than 5 levels deep, one with the policies of a row (``| grace
+    10m``), and any other that is no schedule.
     """
     if not isinstance(text, str):
         raise TaskTypeError("schedule", text, "must be a text")
@@ -67,13 +73,13 @@ def parse(text: str) -> Schedule:
         )
     if "|" in text:
         raise TaskValueError("schedule", text, _POLICIES)
-    return _parsed(text)
+    return _parsed(text, project_zone())
 
 
 @lru_cache(maxsize=1024)  # a worker reads the same texts again and again
-def _parsed(text: str) -> Schedule:
+def _parsed(text: str, local: str | None) -> Schedule:
     try:
-        reader = Reader(_TOKEN.findall(text))
+        reader = Reader(_TOKEN.findall(text), local)
         schedule = reader.schedule(depth=1)
         reader.expect_end()
     except Nonsense as error:
@@ -85,10 +91,11 @@ def _parsed(text: str) -> Schedule:
 
 
 class Reader:
-    """Reads tokens from left to right."""
+    """Reads tokens from left to right; ``local`` is the zone of times that name none."""
 
-    def __init__(self, tokens: list[str]) -> None:
+    def __init__(self, tokens: list[str], local: str | None) -> None:
         self.tokens = tokens
+        self.local = local
         self.place = 0
 
     # Tokens
@@ -126,8 +133,12 @@ class Reader:
     def schedule(self, depth: int) -> Schedule:
         if depth > DEEPEST:
             raise Nonsense(f"is nested more than {DEEPEST} levels deep")
+        if self.peek().lower() in NICKNAMES:
+            return NICKNAMES[self.take().lower()](**self.zone_and_options())
         if self.skip("every"):
-            return self.every()
+            return self.weekly() if self.names_day() else self.every()
+        if self.skip("the") or self.peek().lower() in PLACES:
+            return self.monthly()
         if self.skip("cron"):
             return self.cron()
         if self.skip("at"):
@@ -148,7 +159,8 @@ class Reader:
         return parts
 
     def every(self) -> Every:
-        amounts = self.amounts()
+        half = self.skip("half", "hour") or self.skip("half", "an", "hour")
+        amounts = {"minutes": Decimal(30)} if half else self.amounts()
         if not amounts:
             raise Nonsense(f"says 'every' without how often; {POSSIBLE}")
         dates: dict[str, Any] = {}
@@ -157,14 +169,62 @@ class Reader:
         elif self.skip("on", "last", "day") or self.skip("on", "the", "last", "day"):
             dates["day"] = 31
         if self.skip("at"):
-            dates["at"] = self.take()
+            dates["at"] = self.time_of_day()
         self.skip("in")
         if self.has_more():
             dates["tz"] = zone_name(self.take())
         options = self.options("gap", "fold")
         if amounts.keys() <= EXACT.keys() and not dates.keys() | options.keys() & {"gap", "fold"}:
             return Every(_exactly(amounts), **options)
-        return Every(**_whole(amounts), **dates, **options)
+        return Every(**_whole(amounts), **{"tz": self.local, **dates}, **options)
+
+    def weekly(self) -> Cron:
+        """``every monday and thursday at 9:00``."""
+        days = [self.day_name()]
+        while self.skip("and") or self.names_day():
+            days.append(self.day_name())
+        return Cron(day_of_week=",".join(days), **self.clock(), **self.zone_and_options())
+
+    def monthly(self) -> Schedule:
+        """``last day of the month at noon``, ``first monday of the month``."""
+        place = PLACES.get(self.take().lower())
+        is_day = self.skip("day")
+        day = "" if is_day or not self.names_day() else self.day_name()
+        if place is None or "-" in day or not (is_day or day) or not self.of_month():
+            raise Nonsense(f"is none that can be read; {POSSIBLE}")
+        if day:
+            return Cron(day=f"{place} {day}", **self.clock(), **self.zone_and_options())
+        at = self.time_of_day() if self.skip("at") else MIDNIGHT
+        return Every(months=1, day=day_in_month(place), at=at, **self.zone_and_options())
+
+    def of_month(self) -> bool:
+        return any(self.skip("of", *which, "month") for which in (("the",), ("every",), ("each",)))
+
+    def names_day(self) -> bool:
+        return self.peek().lower().rstrip(",") in DAYS
+
+    def day_name(self) -> str:
+        """The days that a word stands for; a comma may follow."""
+        if not self.names_day():
+            raise Nonsense(f"has {self.peek() or 'nothing'!r} where a day of the week is expected")
+        return DAYS[self.take().lower().rstrip(",")]
+
+    def clock(self) -> dict[str, Any]:
+        """The fields of the time of day that stands here; of midnight if there is none."""
+        at = time_of_day(self.time_of_day()) if self.skip("at") else MIDNIGHT
+        if at.microsecond:
+            raise Nonsense(f"has a fraction of a second, {at}, which no field tells")
+        return {"hour": at.hour, "minute": at.minute, "second": at.second}
+
+    def time_of_day(self) -> str:
+        word = self.take()
+        return f"{word} {self.take()}" if self.peek().lower() in ("am", "pm") else word
+
+    def zone_and_options(self) -> dict[str, Any]:
+        """The zone that stands here or else ours, and the options of times on a wall clock."""
+        self.skip("in")
+        tz = self.take() if self.has_more() else self.local
+        return {"tz": tz, **self.options("gap", "fold")}
 
     def amounts(self) -> dict[str, Decimal]:
         """The number of each unit here: ``1h30m``, ``hour``, ``1 hour and 30 minutes``."""
@@ -178,12 +238,12 @@ class Reader:
             raise Nonsense(str(error)) from None
 
     def cron(self) -> Cron:
-        fields = []
-        while self.has_more() and _CRON_FIELD.fullmatch(self.peek()):
+        fields: list[str] = []
+        while self.has_more() and (_CRON_FIELD.fullmatch(self.peek()) or "=" in self.peek()):
             fields.append(self.take())
-        self.skip("in")
-        tz = self.take() if self.has_more() else "UTC"
-        return Cron(" ".join(fields), tz, **self.options("gap", "fold"))
+            while "=" in fields[-1] and self.has_more() and is_open(fields[-1], self.peek()):
+                fields[-1] += f" {self.take()}"
+        return Cron(" ".join(fields), **self.zone_and_options())
 
     # Options
 

@@ -25,7 +25,8 @@ Walls = Callable[[datetime], datetime | None]
 DAY = timedelta(days=1)
 NOTHING = timedelta(0)
 
-# February 29 on a Monday comes every 28 years, or after 40 around 2100.
+# Of walls that are all in gaps, no more are looked at. February 29 on a Monday comes every 28
+# years, or after 40 around 2100.
 GIVE_UP = timedelta(days=50 * 366)
 
 
@@ -76,8 +77,8 @@ class WallClock:
         where = zone(self.tz)
         shown = self.naive(after).replace(fold=0)
         shifted = None
-        wall = walls(shown)
-        while wall is not None and wall - shown < GIVE_UP:
+        wall = first = walls(shown)
+        while wall is not None and first is not None and wall - first < GIVE_UP:
             before, behind = offsets(where, wall)
             if before == behind:
                 return _earlier(_utc(wall, before), shifted)

@@ -81,7 +81,7 @@ exact = _keyed(
     ),
 )
 _dates = {"day": st.integers(1, 31) | st.none(), "at": st.none() | st.times().map(str)}
-_clocks = {"tz": zones, "gap": gaps, "fold": folds}
+_clocks = {"tz": zones | st.none(), "gap": gaps, "fold": folds}
 monthly = _keyed(
     Every,
     st.fixed_dictionaries(
@@ -99,6 +99,17 @@ daily = _keyed(
         }
     ),
 )
+mixed = _keyed(
+    Every,
+    st.fixed_dictionaries(
+        {
+            "months": st.integers(1, 30),
+            "days": st.integers(1, 40),
+            "at": st.none() | st.times().map(str),
+            **_clocks,
+        }
+    ),
+)
 expressions = st.tuples(
     st.sampled_from(("0", "30", "*", "*/5", "1-59/7", "0,59")),
     st.sampled_from(("0", "2", "*", "*/5", "9-18", "0,23")),
@@ -111,8 +122,24 @@ crons = _keyed(
     Cron,
     st.fixed_dictionaries({"expression": expressions | seconds_expressions, **_clocks}),
 )
+named_fields = _keyed(
+    Cron,
+    st.fixed_dictionaries(
+        _clocks,
+        optional={
+            "year": st.sampled_from(("2027-2029", "*/2", 2031)),
+            "month": st.sampled_from((2, "jan,feb", "3-10", "*/5")),
+            "day": st.sampled_from((1, 29, "31", "last", "1st mon,3rd wed", "last fri", "*/10")),
+            "week": st.sampled_from((1, "1-26", "53", "*/2")),
+            "day_of_week": st.sampled_from((0, "1-4/2", "mon-fri", "sat,sun")),
+            "hour": st.sampled_from((0, 2, "*", "*/5", "9-18", "0,23")),
+            "minute": st.sampled_from((0, 30, "*", "*/5", "1-59/7", "0,59")),
+            "second": st.sampled_from((0, "*", "*/20", 59)),
+        },
+    ),
+)
 once = made(lambda when, window: At(when, **window), moments, windows())
-simple = exact | monthly | daily | crons | once
+simple = exact | monthly | daily | mixed | crons | named_fields | once
 
 
 def _several(
@@ -132,11 +159,11 @@ def _hourly(start: datetime) -> Schedule:
 # Schedules that agree now and then; any two of ``simple`` never do, and say so slowly.
 agreeing = st.sampled_from(
     (
-        AllOf(Cron("0 9 * * *"), Cron("0 */3 * * 1-5")),
+        AllOf(Cron("0 9 * * *"), Cron(day_of_week="mon-fri", hour="*/3")),
         AllOf(Cron("0 0 29 2 *"), Cron("0 0 * * 0")),
         AllOf(
             Every(months=1, day=31, tz="UTC"),
-            Cron("0 0 * * 1-5", end=datetime.max.replace(tzinfo=UTC) - timedelta(days=9)),
+            Cron("0 0 * * 1-5", "UTC", end=datetime.max.replace(tzinfo=UTC) - timedelta(days=9)),
         ),
     )
 ) | st.builds(lambda start: AllOf(_hourly(start), Cron("0 9 * * *")), instants)

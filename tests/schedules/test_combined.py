@@ -10,8 +10,8 @@ from tests.schedules.test_every import fires, utc
 
 UTC = timezone.utc
 NOW = utc(2026, 3, 10, 12)
-NINE = Cron("0 9 * * *")
-TEN = Cron("0 10 * * *")
+NINE = Cron("0 9 * * *", "UTC")
+TEN = Cron("0 10 * * *", "UTC")
 HOUR = timedelta(hours=1)
 
 
@@ -24,7 +24,7 @@ def test_any_of_fires_whenever_one_does():
 
 
 def test_any_of_fires_once_if_two_do():
-    assert fires(AnyOf(NINE, Cron("0 9 * * 1-5")), 2, now=NOW) == [
+    assert fires(AnyOf(NINE, Cron("0 9 * * 1-5", "UTC")), 2, now=NOW) == [
         utc(2026, 3, 11, 9),
         utc(2026, 3, 12, 9),
     ]
@@ -44,7 +44,7 @@ def test_an_interval_in_any_of_goes_on_from_the_previous_time_or_the_start_of_th
 
 
 def test_all_of_fires_when_all_agree():
-    all_of = AllOf(NINE, Cron("*/30 * * * 1-5"))
+    all_of = AllOf(NINE, Cron("*/30 * * * 1-5", "UTC"))
 
     assert fires(all_of, 3, now=utc(2026, 3, 12, 12)) == [
         utc(2026, 3, 13, 9),
@@ -54,7 +54,7 @@ def test_all_of_fires_when_all_agree():
 
 
 def test_all_of_finds_what_comes_every_28_years():
-    leap_sundays = AllOf(Cron("0 0 29 2 *"), Cron("0 0 * * 0"))
+    leap_sundays = AllOf(Cron("0 0 29 2 *", "UTC"), Cron("0 0 * * 0", "UTC"))
 
     assert leap_sundays.next_after(None, utc(2032, 3, 1)) == utc(2060, 2, 29)
 
@@ -68,14 +68,15 @@ def test_all_of_takes_intervals_that_know_where_they_begin():
 
 
 def test_the_end_of_one_is_the_end_of_all_of():
-    all_of = AllOf(NINE, Cron("0 * * * *", end=NOW + 2 * 24 * HOUR))
+    all_of = AllOf(NINE, Cron("0 * * * *", "UTC", end=NOW + 2 * 24 * HOUR))
 
     assert fires(all_of, 9, now=NOW) == [utc(2026, 3, 11, 9), utc(2026, 3, 12, 9)]
 
 
 @pytest.mark.parametrize("kind", [AnyOf, AllOf])
 def test_both_take_the_options(kind):
-    several = kind(NINE, Cron("0 9 * * *"), start=NOW, end=NOW + 99 * 24 * HOUR, count=2, jitter=60)
+    nine, end = Cron("0 9 * * *", "UTC"), NOW + 99 * 24 * HOUR
+    several = kind(NINE, nine, start=NOW, end=end, count=2, jitter=60)
 
     assert fires(several, 9, now=NOW - 9 * 24 * HOUR) == [
         utc(2026, 3, 11, 9),
@@ -86,7 +87,7 @@ def test_both_take_the_options(kind):
 
 @pytest.mark.parametrize("kind", [AnyOf, AllOf])
 def test_values_are_compared_and_hashed(kind):
-    assert len({kind(NINE, start=NOW), kind(Cron("0  9 * * *"), start=NOW)}) == 1
+    assert len({kind(NINE, start=NOW), kind(Cron("0  9 * * *", "UTC"), start=NOW)}) == 1
     assert kind(NINE) != kind(NINE, start=NOW)
     assert AnyOf(NINE) != AllOf(NINE)  # type: ignore[comparison-overlap]
 
@@ -106,9 +107,9 @@ def test_values_are_compared_and_hashed(kind):
         (lambda: AllOf(NINE, Every(months=5, tz="UTC")), "all of needs to know from when"),
         (lambda: AllOf(NINE, AnyOf(AllOf(NINE))), "all of must not stand inside of all of"),
         (lambda: AnyOf(AnyOf(AnyOf(AnyOf(AnyOf(NINE))))), "any of is nested more than 5 levels"),
-        (lambda: AnyOf(*[NINE] * 100), "schedule is 1,"),
+        (lambda: AnyOf(*[NINE] * 100), "schedule is 2,"),
         (lambda: AnyOf(NINE, TEN, jitter=HOUR), "jitter must be shorter than the interval, 1h"),
-        (lambda: AllOf(NINE, Cron("0 * * * *"), jitter=24 * HOUR), "jitter must be shorter"),
+        (lambda: AllOf(NINE, Cron("0 * * * *", "UTC"), jitter=24 * HOUR), "jitter must be shorter"),
         (lambda: AnyOf(NINE, start=NOW, end=NOW + HOUR), "end is before the first fire"),
         (lambda: AnyOf(NINE, count=2), "count needs a start"),
     ],
@@ -125,4 +126,4 @@ def test_what_is_no_schedule_is_a_type_error():
 
 
 def test_all_of_takes_a_longer_jitter_than_one_of_its_schedules():
-    assert AllOf(NINE, Cron("* * * * *"), jitter=HOUR).jitter == HOUR
+    assert AllOf(NINE, Cron("* * * * *", "UTC"), jitter=HOUR).jitter == HOUR

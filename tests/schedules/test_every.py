@@ -189,6 +189,87 @@ def test_a_time_of_day_is_a_text_or_a_time_and_a_zone_a_name_or_a_zoneinfo():
     assert Every(days=1, tz="utc") == Every(days=1, at="00:00:00", tz="UTC")
 
 
+@pytest.mark.parametrize(
+    ("at", "said"),
+    [
+        ("9am", "09:00"),
+        ("6:30 PM", "18:30"),
+        ("12am", "00:00"),
+        ("12 pm", "12:00"),
+        ("noon", "12:00"),
+        ("Midnight", "00:00"),
+        ("17", "17:00"),
+        ("9:00:30.25", "09:00:30.250000"),
+    ],
+)
+def test_a_time_of_day_may_be_written_as_people_do(at, said):
+    assert Every(days=1, at=at, tz="UTC") == Every(days=1, at=time.fromisoformat(said), tz="UTC")
+
+
+def test_dates_without_a_zone_are_of_the_projects(settings):
+    settings.TIME_ZONE = "Europe/Berlin"
+
+    assert Every(days=1, at="09:00") == Every(days=1, at="09:00", tz="Europe/Berlin")
+    assert Every(months=1).next_after(None, NOW) == utc(2026, 3, 31, 22)
+    assert Every(days=1) == Every(hours=24)
+
+
+def test_a_step_of_a_century_is_taken():
+    every = Every(years=100, tz="UTC", start=utc(2000, 1, 1))
+
+    assert fires(every, 3, now=utc(2000, 1, 1)) == [
+        utc(2100, 1, 1),
+        utc(2200, 1, 1),
+        utc(2300, 1, 1),
+    ]
+
+
+# Months, then days
+
+
+def test_months_come_before_days():
+    every = Every(months=2, days=8, at="09:00", tz="UTC", start=utc(2026, 1, 5))
+
+    assert fires(every, 4, now=utc(2026, 1, 1)) == [
+        utc(2026, 1, 5, 9),
+        utc(2026, 3, 13, 9),
+        utc(2026, 5, 21, 9),
+        utc(2026, 7, 29, 9),
+    ]
+
+
+def test_before_the_days_months_without_such_a_day_are_stepped_over():
+    every = Every(months=1, days=1, tz="UTC", start=utc(2026, 1, 31))
+
+    assert fires(every, 3, now=utc(2026, 1, 1)) == [
+        utc(2026, 1, 31),
+        utc(2026, 4, 1),
+        utc(2026, 5, 2),
+    ]
+
+
+def test_months_and_days_go_on_from_the_previous_time_if_nothing_started_them():
+    every = Every(months=1, weeks=1, at="09:00", tz="UTC")
+
+    assert every.next_after(utc(2026, 2, 20, 9), NOW) == utc(2026, 3, 27, 9)
+    assert every.next_after(None, NOW) == utc(2026, 4, 17, 9)
+    assert every.next_after(utc(2026, 5, 1, 9), NOW) == utc(2026, 5, 1, 9)
+
+
+def test_a_count_is_of_months_with_days_too():
+    every = Every(months=1, days=1, tz="UTC", start=utc(2026, 1, 1), count=3)
+
+    assert fires(every, 9, now=utc(2025, 1, 1)) == [
+        utc(2026, 1, 1),
+        utc(2026, 2, 2),
+        utc(2026, 3, 3),
+    ]
+
+
+def test_the_last_year_is_the_end_of_months_and_days():
+    assert Every(months=1, days=1, tz="UTC").next_after(None, utc(9999, 12, 15)) is None
+
+
 def test_the_last_year_is_the_end():
     every = Every(years=1, tz="Europe/Berlin")
 
@@ -208,8 +289,6 @@ def test_the_last_year_is_the_end():
         ({"hours": float("nan")}, "every is no duration"),
         ({"weeks": 1e12}, "every is no duration"),
         ({"hours": "1"}, "every must be of numbers"),
-        ({"months": 1}, "tz is missing"),
-        ({"days": 1, "at": "09:00"}, "tz is missing"),
         ({"months": 1, "tz": "Mars/Olympus"}, "tz is no known time zone"),
         ({"months": 1, "tz": "../../etc/passwd"}, "tz is no known time zone"),
         ({"months": 1, "tz": "Europe"}, "tz is no known time zone"),
@@ -220,13 +299,15 @@ def test_the_last_year_is_the_end():
         ({"days": 1.5, "tz": "UTC"}, "days must be a whole number"),
         ({"months": True, "tz": "UTC"}, "months must be a whole number"),
         ({"months": -1, "tz": "UTC"}, "months must be a whole number from 0 to 12000"),
-        ({"months": 1, "days": 1, "tz": "UTC"}, "every must be of months or of days"),
+        ({"months": 1, "days": 1, "day": 1, "tz": "UTC"}, "day is one of a month"),
         ({"tz": "UTC"}, "every must be longer than nothing"),
         ({"days": 1, "day": 3, "tz": "UTC"}, "day is one of a month"),
         ({"months": 1, "day": 32, "tz": "UTC"}, "day must be a whole number from 1 to 31"),
         ({"months": 1, "day": 0, "tz": "UTC"}, "day must be a whole number from 1 to 31"),
         ({"days": 1, "at": "25:00", "tz": "UTC"}, "at must be a time of day"),
-        ({"days": 1, "at": "noon", "tz": "UTC"}, "at must be a time of day"),
+        ({"days": 1, "at": "tea", "tz": "UTC"}, "at must be a time of day"),
+        ({"days": 1, "at": "0 am", "tz": "UTC"}, "at must be a time of day (hour must be in 1..12"),
+        ({"days": 1, "at": "", "tz": "UTC"}, "at must be a time of day"),
         ({"days": 1, "at": 9, "tz": "UTC"}, "at must be a time of day"),
         ({"days": 1, "at": time(9, tzinfo=UTC), "tz": "UTC"}, "at must have no time zone"),
         ({"days": 1, "tz": "UTC", "gap": "jump"}, "gap must be one of skip, next, shift"),
@@ -245,6 +326,10 @@ def test_the_last_year_is_the_end():
         ({"hours": 1, "count": 3}, "count needs a start: fires are counted from there"),
         ({"hours": 1, "start": NOW, "count": 0}, "count must be a whole number from 1 to"),
         ({"hours": 1, "start": NOW, "count": 1.0}, "count must be a whole number"),
+        (
+            {"months": 1, "days": 1, "tz": "UTC", "start": NOW, "count": 1_001},
+            "count must be a whole number from 1 to 1000",
+        ),
         (
             {"days": 1, "tz": "UTC", "start": NOW, "count": 100_001},
             "count must be a whole number from 1 to",

@@ -110,7 +110,7 @@ def test_options_and_combinations():
     assert foreign.next_after(None, NOW) == NOW + 5 * MINUTE
     assert foreign.next_after(None, NOW + 5 * MINUTE) == NOW + 6 * MINUTE
     assert foreign.next_after(None, NOW + 6 * MINUTE) is None
-    assert AnyOf(Foreign(Once()), Cron("0 9 * * *")).next_after(None, NOW - MINUTE) == NOW
+    assert AnyOf(Foreign(Once()), Cron("0 9 * * *", "UTC")).next_after(None, NOW - MINUTE) == NOW
 
 
 def test_the_text_says_what_it_is_and_cannot_be_read_back():

@@ -65,9 +65,9 @@ def test_they_are_the_last_of_those_found_one_by_one(schedule, first, down, most
     "schedule",
     [
         Every(seconds=1),
-        Cron("* * * * * *"),
-        Cron("* * * * * 1-5"),  # much, two days ago
-        Cron("* * 9 1 * *"),
+        Cron("* * * * * *", "UTC"),
+        Cron("* * * * * 1-5", "UTC"),  # much, two days ago
+        Cron("* * 9 1 * *", "UTC"),
         Every(timedelta.resolution),
     ],
 )
@@ -105,7 +105,7 @@ def test_what_is_over_has_been_missed_all_the_same():
 
 
 def test_what_all_agree_on_is_found_too():
-    all_of = AllOf(Cron("0 9 * * *"), Cron("*/30 * * * 5"))
+    all_of = AllOf(Cron("0 9 * * *", "UTC"), Cron("*/30 * * * 5", "UTC"))
 
     assert missed(all_of, NOW - 3 * WEEK, NOW, 1) == [datetime(2026, 3, 13, 9, tzinfo=UTC)]
 

@@ -1,8 +1,11 @@
 """Schedules as text: what is printed can be read, and so can what people write."""
 
 import re
+import sys
 from datetime import datetime, timedelta, timezone
+from os import environ
 from pathlib import Path
+from subprocess import run
 
 import pytest
 from hypothesis import given
@@ -46,20 +49,31 @@ CANONICAL = {
     "every 1 month on day 31 at 09:00 Asia/Shanghai": Every(
         months=1, day=31, at="09:00", tz="Asia/Shanghai"
     ),
+    "every 2 months and 8 days at 09:00 UTC": Every(months=2, days=8, at="09:00", tz="UTC"),
+    "every 1 year and 2 weeks at 00:00 UTC": Every(years=1, weeks=2, tz="UTC"),
     "every 2 years on day 1 at 00:00 UTC": Every(years=2, tz="UTC"),
     "every 1 day at 09:00:30 Europe/Berlin": Every(days=1, at="9:00:30", tz="Europe/Berlin"),
     "every 2 weeks at 02:30 Europe/Berlin gap shift fold both": Every(
         weeks=2, at="02:30", tz="Europe/Berlin", gap="shift", fold="both"
     ),
     "cron */5 9-18 * * 1-5 Asia/Shanghai": Cron("*/5 9-18 * * 1-5", tz="Asia/Shanghai"),
-    "cron 0 9 * * *": Cron("0 9 * * *"),
+    "cron 0 9 * * * UTC": Cron("0 9 * * *", "UTC"),
     "cron 30 0 9 * * MON#1 Etc/GMT+5": Cron("30 0 9 * * mon#1", tz="Etc/GMT+5"),
     "cron 0 9 L * 5L EST gap skip": Cron("0 9 L * 5L", tz="EST", gap="skip"),
-    "cron 0 * * * * fold first": Cron("0 * * * *", fold="first"),
+    "cron 0 * * * * Asia/Tokyo fold first": Cron("0 * * * *", "Asia/Tokyo", fold="first"),
+    "cron day=last fri hour=9 minute=*/5 Europe/Berlin gap skip": Cron(
+        day="last fri", hour=9, minute="*/5", tz="Europe/Berlin", gap="skip"
+    ),
+    "cron year=2027-2029 week=1-26 day_of_week=mon-fri hour=* minute=0 second=*/20 UTC": Cron(
+        year="2027-2029", week="1-26", day_of_week="0-4", minute=0, second="*/20", tz="UTC"
+    ),
+    "cron day=1st mon,2nd tue,last hour=12 minute=0 UTC jitter 5m": Cron(
+        day="1st mon, 2nd tue, last", hour=12, tz="UTC", jitter=300
+    ),
     "at 2026-12-24T18:00:00+08:00": At(datetime(2026, 12, 24, 18, tzinfo=CHINA)),
-    "any of (every 30m; cron 0 9 * * *)": AnyOf(Every(minutes=30), Cron("0 9 * * *")),
-    "all of (cron 0 9 * * *; cron 0 * * * 1-5) jitter 5s": AllOf(
-        Cron("0 9 * * *"), Cron("0 * * * 1-5"), jitter=5
+    "any of (every 30m; cron 0 9 * * * UTC)": AnyOf(Every(minutes=30), Cron("0 9 * * *", "UTC")),
+    "all of (cron 0 9 * * * UTC; cron day=last hour=9 minute=0 UTC) jitter 5s": AllOf(
+        Cron("0 9 * * *", "UTC"), Cron(day="last", hour=9, tz="UTC"), jitter=5
     ),
     "any of (any of (every 1d; every 1w count 3 from 2026-01-01T00:00:00+00:00))": AnyOf(
         AnyOf(Every(days=1), Every(weeks=1, start=YEAR, count=3))
@@ -103,7 +117,7 @@ def test_texts_are_what_a_person_would_write(text, schedule):
         ("every 14 days at 09:00 UTC", "every 2 weeks at 09:00 UTC"),
         ("every day at 09:00:00 UTC gap Next", "every 1 day at 09:00 UTC"),
         ("every 1 day utc", "every 1 day at 00:00 UTC"),
-        ("cron 0 9 * * mon-fri utc", "cron 0 9 * * MON-FRI"),
+        ("cron 0 9 * * mon-fri utc", "cron 0 9 * * MON-FRI UTC"),
         ("cron 0 9 * * * in Europe/Berlin", "cron 0 9 * * * Europe/Berlin"),
         ("at 2026-12-24 18:00+08:00", "at 2026-12-24T18:00:00+08:00"),
         ("at 2026-12-24T18:00+0800", "at 2026-12-24T18:00:00+08:00"),
@@ -111,6 +125,7 @@ def test_texts_are_what_a_person_would_write(text, schedule):
         ("at 2026-12-24T10:00:00.5z", "at 2026-12-24T10:00:00.500000+00:00"),
         ("at 2026-12-24 18:00 Asia/Shanghai", "at 2026-12-24T18:00:00+08:00"),
         ("at 2026-12-24 in Asia/Shanghai", "at 2026-12-24T00:00:00+08:00"),
+        ("every month 8 days utc", "every 1 month and 8 days at 00:00 UTC"),
         ("any of(every 30m;every 1h)", "any of (every 30m; every 1h)"),
         (
             "every 1h count 2 from 2026-01-01 Asia/Shanghai",
@@ -135,14 +150,24 @@ def test_reading_is_lenient_and_printing_is_not(text, canonical):
         ("every 1h 2h", "says hours twice"),
         ("every 0m", "is impossible: every must be longer than nothing"),
         ("every 99999999999999999999w", "has a duration that is too long"),
-        ("every month", "is impossible: tz is missing"),
-        ("every day at 09:00", "is impossible: tz is missing"),
         ("every day at 09:00 Mars/Olympus", "is impossible: tz is no known time zone"),
-        ("every day at noon UTC", "is impossible: at must be a time of day"),
+        ("every day at tea UTC", "is impossible: at must be a time of day, like '09:00', '9am'"),
+        ("every day at 13pm UTC", "is impossible: at must be a time of day (hour must be in 1..12"),
         ("every 1.5 days at 09:00 UTC", "has 1.5 days, which must be a whole number"),
         ("every month on day 32 UTC", "is impossible: day must be a whole number from 1 to 31"),
         ("every month on day x UTC", "needs a whole number after 'day'"),
         ("every 30m at 09:00 UTC", "is impossible: every must be of whole days"),
+        ("every 2 months and 8 days on day 3 UTC", "is impossible: day is one of a month"),
+        ("every monday and", "has 'nothing' where a day of the week is expected"),
+        ("every monday at 25:00", "is impossible: at must be a time of day (hour must be in 0..23"),
+        ("every monday at 09:00:00.5", "has a fraction of a second, 09:00:00.500000, which no"),
+        ("every friday gap jump", "is impossible: gap must be one of skip, next, shift"),
+        ("every friday on Mars", "is impossible: tz is no known time zone"),
+        ("last weekday of the month", "is none that can be read; possible are"),
+        ("last day at noon", "is none that can be read; possible are"),
+        ("the day of the month", "is none that can be read; possible are"),
+        ("sixth monday of the month", "is none that can be read; possible are"),
+        ("@reboot", "is none that can be read; possible are 'every 30m'"),
         ("every 30m gap skip", "is impossible: every must be of whole days"),
         ("every 1h jitter", "needs a duration like 30s or 1h30m after 'jitter'"),
         ("every 1h jitter 1 month", "needs a duration like 30s"),
@@ -157,6 +182,11 @@ def test_reading_is_lenient_and_printing_is_not(text, canonical):
         ("every 1h please", "is impossible: tz is no known time zone"),
         ("every 1h from 2026-01-01Z please", "has 'please' where it should end; possible are"),
         ("cron", "is impossible: cron is no cron expression (Wrong number of fields)"),
+        ("cron hour=25", "is impossible: hour has '25', which is not from 0 to 23"),
+        ("cron hour=9 hour=10", "is impossible: hour is there twice"),
+        ("cron hours=9", "is impossible: cron has a field that is none of year, month, day, week"),
+        ("cron 0 9 day=3", "is impossible: cron has a field that is none of year"),
+        ("cron month=2 day=30", "is impossible: schedule is a schedule that never fires"),
         ("cron 0 0 30 2 *", "is impossible: cron is a schedule that never fires"),
         ("cron 0 9 * * * Asia/Shangai", "is impossible: tz is no known time zone"),
         ("cron 0 9 * * * gap jump", "is impossible: gap must be one of skip, next, shift"),
@@ -192,7 +222,18 @@ WORDS = (
     *("every", "cron", "at", "any", "all", "of", "(", ")", ";", "trigger", "* * * * *", "*/5", "L"),
     *("from", "until", "jitter", "count", "gap", "fold", "skip", "both"),
     *("on", "day", "the", "last", "in", "and", "5", "31", "1h", "30m", "month", "09:00"),
-    *("UTC", "Europe/Berlin", "2026-01-01", "2026-01-01T00:00Z"),
+    *("monday", "fri,", "weekday", "half", "hour", "first", "of", "@daily", "noon", "am", "pm"),
+    *(
+        "day=last",
+        "hour=9,",
+        "minute=*/5",
+        "year=2027",
+        "week=",
+        "UTC",
+        "Europe/Berlin",
+        "2026-01-01",
+        "2026-01-01T00:00Z",
+    ),
 )
 
 
@@ -221,8 +262,124 @@ def test_what_the_documentation_writes_can_be_read():
 
 def test_the_documentation_says_what_is_printed():
     page = (Path(__file__).parents[2] / "docs" / "schedules.rst").read_text(encoding="utf-8")
-    rows = re.findall(r"\* - ``(.+)``\n +- ``(.+)``", page.partition("- read\n")[2])
+    table = page.partition("- read\n")[2].partition("\nA text has at most")[0]
+    rows = re.findall(r"\* - ``(.+)``\n +- ``(.+)``", table)
 
-    assert len(rows) > 6
-    for text, printed in rows[:7]:
+    assert len(rows) > 15
+    for text, printed in rows:
         assert str(parse(text)) == printed
+
+
+# Plain English
+
+ENGLISH = {
+    "every half hour": Every(minutes=30),
+    "every half an hour": Every(minutes=30),
+    "every monday at 09:00": Cron(day_of_week="mon", hour=9, tz="Asia/Shanghai"),
+    "every monday at 09:00 in Europe/Berlin": Cron(day_of_week=0, hour=9, tz="Europe/Berlin"),
+    "Every Monday and Thursday at 9:00 UTC": Cron(day_of_week="mon,thu", hour=9, tz="UTC"),
+    "every mon, wed and friday at 6:30 pm UTC": Cron(
+        day_of_week="mon,wed,fri", hour=18, minute=30, tz="UTC"
+    ),
+    "every weekday at 18:30 Europe/Berlin": Cron(
+        day_of_week="mon-fri", hour=18, minute=30, tz="Europe/Berlin"
+    ),
+    "every weekday and sunday at 12:00:30 UTC": Cron(
+        day_of_week="mon-fri,sun", hour=12, minute=0, second=30, tz="UTC"
+    ),
+    "every sunday UTC gap skip": Cron(day_of_week="sun", tz="UTC", gap="skip"),
+    "every day at 09:00": Every(days=1, at="09:00", tz="Asia/Shanghai"),
+    "every day at 9am UTC": Every(days=1, at="09:00", tz="UTC"),
+    "every day at 12 am UTC": Every(days=1, at="00:00", tz="UTC"),
+    "every day at noon in UTC": Every(days=1, at="12:00", tz="UTC"),
+    "every month": Every(months=1, day=1, tz="Asia/Shanghai"),
+    "last day of the month at noon": Every(months=1, day=31, at="12:00", tz="Asia/Shanghai"),
+    "the last day of every month at midnight UTC": Every(months=1, day=31, tz="UTC"),
+    "first day of the month at 9:00 UTC": Every(months=1, day=1, at="09:00", tz="UTC"),
+    "third day of the month UTC": Every(months=1, day=3, tz="UTC"),
+    "last friday of the month at 17:00 UTC": Cron(day="last fri", hour=17, tz="UTC"),
+    "1st mon of each month utc": Cron(day="1st mon", hour=0, tz="UTC"),
+    "@hourly UTC": Cron(minute=0, tz="UTC"),
+    "@daily": Every(days=1, at="00:00", tz="Asia/Shanghai"),
+    "@midnight in UTC": Every(days=1, at="00:00", tz="UTC"),
+    "@weekly UTC": Cron(day_of_week="sun", tz="UTC"),
+    "@monthly UTC": Every(months=1, day=1, tz="UTC"),
+    "@yearly UTC": Cron(month=1, tz="UTC"),
+    "@annually UTC": Cron(month=1, day=1, hour=0, tz="UTC"),
+    "@Daily UTC jitter 5m from 2026-01-01Z count 3": Every(
+        days=1, at="00:00", tz="UTC", start=YEAR, jitter=300, count=3
+    ),
+    "any of (@daily; every friday at 5pm UTC)": AnyOf(
+        Every(days=1, at="00:00", tz="Asia/Shanghai"), Cron(day_of_week="fri", hour=17, tz="UTC")
+    ),
+}
+
+
+@pytest.mark.parametrize(("text", "schedule"), ENGLISH.items())
+def test_plain_english_is_read_and_printed_so_that_it_reads_back(text, schedule, settings):
+    settings.TIME_ZONE = "Asia/Shanghai"
+
+    assert parse(text) == schedule
+    assert parse(str(schedule)) == schedule
+
+
+@pytest.mark.parametrize("name", ["@yearly", "@monthly", "@weekly", "@daily", "@hourly"])
+def test_a_start_does_not_move_what_crontab_has_a_name_for(name):
+    start = datetime(2026, 5, 10, 7, 30, tzinfo=UTC)
+    started, usual = parse(f"{name} UTC from {start.isoformat()}"), parse(f"{name} UTC")
+
+    assert started.next_after(None, start) == usual.next_after(None, start)
+
+
+# The zone of what names none
+
+
+@pytest.mark.parametrize(
+    ("text", "printed"),
+    [
+        ("cron 0 9 * * *", "cron 0 9 * * * {}"),
+        ("cron hour=9", "cron hour=9 minute=0 {}"),
+        ("every weekday at 18:30", "cron day_of_week=mon-fri hour=18 minute=30 {}"),
+        ("every day at 09:00", "every 1 day at 09:00 {}"),
+        ("every month", "every 1 month on day 1 at 00:00 {}"),
+        ("@hourly", "cron hour=* minute=0 {}"),
+    ],
+)
+def test_a_text_without_a_zone_is_of_the_projects_as_it_is_when_it_is_read(text, printed, settings):
+    for name in ("Europe/Berlin", "UTC", "Asia/Tokyo"):
+        settings.TIME_ZONE = name
+
+        assert str(parse(text)) == printed.format(name)
+
+
+def test_what_is_stored_keeps_its_zone_whatever_becomes_of_the_setting(settings):
+    settings.TIME_ZONE = "Europe/Berlin"
+    made = (Cron("0 9 * * *"), Cron(hour=9), Every(months=1), parse("every friday"))
+    texts = [str(each) for each in made]
+
+    settings.TIME_ZONE = "Asia/Tokyo"
+
+    assert all(text.endswith(" Europe/Berlin") for text in texts)
+    assert tuple(map(parse, texts)) == made
+
+
+ALONE = """
+import sys
+from django_tasks.schedules import Cron, Every, parse
+print(Cron(hour=9, tz="UTC"), parse("every day at 09:00 UTC"), "django.db" in sys.modules)
+for make in (lambda: Cron(hour=9), lambda: Every(months=1), lambda: parse("@daily")):
+    try:
+        print(make())
+    except ValueError as error:
+        print(error)
+"""
+
+
+def test_without_settings_a_zone_must_be_named():
+    environment = {name: value for name, value in environ.items() if not name.startswith("DJANGO")}
+    done = run([sys.executable, "-c", ALONE], env=environment, capture_output=True, check=True)
+
+    made, *refused = done.stdout.decode().splitlines()
+    assert made == "cron hour=9 minute=0 UTC every 1 day at 09:00 UTC False"
+    assert len(refused) == 3
+    assert all("tz is missing, and there is no settings.TIME_ZONE" in line for line in refused)

@@ -1,5 +1,6 @@
 """State in the middle of a run: the payload, the progress, and how often a task has run."""
 
+import asyncio
 from collections.abc import Callable
 from datetime import datetime, timedelta, timezone
 from typing import Any
@@ -20,6 +21,7 @@ from django_tasks.store.rescue import rescue
 from django_tasks.values.claimed import Claimed
 from django_tasks.values.outcomes import Done, Fail, Outcome, Reschedule
 from django_tasks.values.status import Status
+from django_tasks.worker.coroutines import EventLoop
 from django_tasks.worker.membership import Membership
 from tests.factories import table
 from tests.worker.conftest import Register
@@ -42,8 +44,8 @@ class Worker:
         (claim,) = claimed(self.membership.worker_id)
         return claim
 
-    def run(self, claim: Claimed | None = None) -> Outcome:
-        ended = runner(self.membership)(claim or self.claim())
+    def run(self, claim: Claimed | None = None, loop: EventLoop | None = None) -> Outcome:
+        ended = runner(self.membership, loop)(claim or self.claim())
         assert not finish([ended], now(), using=USING).lost
         return ended.outcome
 
@@ -370,15 +372,15 @@ def test_what_has_not_expired_runs(worker: Worker, register: Register) -> None:
     assert isinstance(worker.run(), Done)
 
 
-def test_its_own_timeout_ends_a_coroutine(worker: Worker, register: Register) -> None:
-    import asyncio
-
+def test_its_own_timeout_ends_a_coroutine(
+    worker: Worker, register: Register, event_loop_thread: EventLoop
+) -> None:
     async def wait(task: RunningTask) -> None:
         await asyncio.Event().wait()
 
     register(wait, timeout=3600, max_attempts=1)
     added(options=TaskOptions(timeout=0.05))
-    assert isinstance(worker.run(), Fail)
+    assert isinstance(worker.run(loop=event_loop_thread), Fail)
     assert "timeout of 0.05 s" in stored().last_error
 
 

@@ -6,6 +6,10 @@ from itertools import cycle
 from typing import Any
 
 import pytest
+from apscheduler.triggers.calendarinterval import CalendarIntervalTrigger
+from apscheduler.triggers.combining import OrTrigger
+from apscheduler.triggers.cron import CronTrigger
+from apscheduler.triggers.interval import IntervalTrigger
 from django.test import override_settings
 
 from django_tasks import signals
@@ -582,7 +586,7 @@ class Jittered(Trigger):
 class OwnRuns(Runs):
     """Runs of a handler with a trigger; its row was due ``seconds`` ago."""
 
-    def __init__(self, register: Register, trigger: Jittered, seconds: float, **attributes: Any):
+    def __init__(self, register: Register, trigger: Trigger, seconds: float, **attributes: Any):
         self.due = ago(seconds)
         kept(register, Trigger())
         registry.forget()
@@ -629,6 +633,31 @@ def test_what_a_trigger_with_jitter_said_and_what_has_passed_is_not_asked_for_ag
     else:
         assert [message["action"] for message in missed] == ["overrun"]
         assert stored(SCHEDULE_NUM).when == first + HOUR + timedelta(seconds=120)
+
+
+@pytest.mark.parametrize(
+    "trigger",
+    [
+        IntervalTrigger(hours=1, timezone="UTC", jitter=1200),
+        CronTrigger(hour="*", timezone="UTC", jitter=1200),
+        CalendarIntervalTrigger(days=1, timezone="UTC", jitter=1200),
+        OrTrigger([CronTrigger(hour="*", timezone="UTC")], jitter=1200),
+    ],
+    ids=lambda trigger: type(trigger).__name__,
+)
+@pytest.mark.parametrize("ways", WAYS, ids=str)
+def test_a_trigger_of_apscheduler_with_jitter_gives_no_false_alarm(
+    register: Register, trigger: Any, ways: dict[str, Any]
+) -> None:
+    runs = OwnRuns(register, trigger, 0.1, **ways)
+    with heard(signals.task_missed) as missed:
+        for _ in range(10):
+            began = now()
+            runs.run(SCHEDULE_NUM)
+            assert stored(SCHEDULE_NUM).when > began
+            reschedule_task(CODE, SCHEDULE_NUM, ago(0.1))
+    assert missed == []
+    assert len(runs.times) == 10
 
 
 def test_of_several_that_a_trigger_with_jitter_missed_the_last_one_runs(register: Register) -> None:
