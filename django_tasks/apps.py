@@ -1,4 +1,5 @@
 from django.apps import AppConfig
+from django.db.models.signals import pre_migrate
 from django.utils.translation import gettext_lazy as _
 
 
@@ -11,8 +12,10 @@ class DjangoTasksConfig(AppConfig):
     def ready(self) -> None:
         # Inside, because these need the models.
         from django_tasks import checks, logs
+        from django_tasks.coming.gate import refuse_forerunner
         from django_tasks.handlers import registry
 
         checks.register()
         logs.connect()
         registry.load()
+        pre_migrate.connect(refuse_forerunner, sender=self, dispatch_uid="django_tasks.coming")
