@@ -12,10 +12,11 @@ class DjangoTasksConfig(AppConfig):
     def ready(self) -> None:
         # Inside, because these need the models.
         from django_tasks import checks, logs
-        from django_tasks.coming.gate import refuse_forerunner
+        from django_tasks.coming.gate import refuse_forerunner, remind_of_rows
         from django_tasks.handlers import registry
 
         checks.register()
         logs.connect()
         registry.load()
-        pre_migrate.connect(refuse_forerunner, sender=self, dispatch_uid="django_tasks.coming")
+        for receiver in (refuse_forerunner, remind_of_rows):
+            pre_migrate.connect(receiver, sender=self)

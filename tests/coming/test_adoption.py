@@ -11,6 +11,7 @@ from typing import Any
 from zoneinfo import ZoneInfo
 
 import pytest
+from django.conf import settings
 from django.core.management import CommandError, call_command
 from django.db import connections, transaction
 from django.test import override_settings
@@ -28,7 +29,7 @@ from tests.store.test_parameters import HOSTILE
 from tests.vendor import VENDOR
 from tests.waiting import DEADLINE
 
-SHANGHAI, BERLIN = ZoneInfo("Asia/Shanghai"), ZoneInfo("Europe/Berlin")
+BERLIN = ZoneInfo("Europe/Berlin")
 TEXTS = ["", "a,b,c", '{"a": 1}', "null", "中文 ✓ \\ ' \"", "x" * 3000]
 ASIDE = "t_task_forerunner"
 
@@ -52,15 +53,15 @@ def small_batches(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_every_row_comes_over_with_its_id_its_text_and_its_times(old: Old) -> None:
     for number, text in enumerate([None, *TEXTS], start=1):
         old.add(str(number), id=10 * number, biz_ext=text, version=number)
-    before = old.rows()
+    before, here = old.rows(), ZoneInfo(settings.TIME_ZONE)
     adopted(old.alias)
     for task, text in zip(tasks(old.alias), [None, *TEXTS], strict=True):
         number = int(task.biz_num)
         assert (task.id, task.biz_code, task.version) == (10 * number, "order", number)
         assert task.biz_ext == text
-        assert in_utc(task.when) == WHEN.replace(tzinfo=SHANGHAI)
-        assert in_utc(task.create_time) == MADE.replace(tzinfo=SHANGHAI)
-        assert in_utc(task.update_time) == MADE.replace(tzinfo=SHANGHAI)
+        assert in_utc(task.when) == WHEN.replace(tzinfo=here)
+        assert in_utc(task.create_time) == MADE.replace(tzinfo=here)
+        assert in_utc(task.update_time) == MADE.replace(tzinfo=here)
         assert (task.status, task.queue, task.priority) == (Status.PENDING, "default", 0)
         assert (task.attempts, task.schedule, task.claimed_by) == (0, None, None)
     assert old.rows(ASIDE) == before
@@ -354,6 +355,21 @@ def test_a_killed_process_has_lost_nothing_and_the_next_one_goes_on(old: Old, ba
     assert len(tasks(old.alias)) == 2 * (batch - 1)
     adopted(old.alias)
     assert numbers(old.alias) == ["0", "1", "2", "3", "4"]
+
+
+@pytest.mark.usefixtures("small_batches")
+def test_migrate_reminds_of_rows_that_an_interrupted_run_has_left(old: Old) -> None:
+    def said() -> str:
+        out = StringIO()
+        call_command("migrate", "django_tasks", database=old.alias, stdout=out)
+        return out.getvalue()
+
+    for number in range(5):
+        old.add(str(number))
+    interrupted(old, copies=1)
+    assert "t_task_forerunner in database fresh has 3 tasks that did not come over" in said()
+    adopted(old.alias)
+    assert "did not come over" not in said()
 
 
 @pytest.mark.usefixtures("small_batches")

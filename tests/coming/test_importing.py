@@ -16,6 +16,7 @@ from django_tasks.management.commands import importtasks
 from django_tasks.models import Task
 from django_tasks.schedules import parse
 from django_tasks.store import clock
+from django_tasks.timezones import for_django
 from tests.coming import jobs
 from tests.coming.conftest import FRESH
 from tests.coming.old import tasks
@@ -270,7 +271,13 @@ def periodic(models: Any, name: str, **fields: Any) -> None:
     schedules = {"interval", "crontab", "clocked", "solar"}
     if not fields.keys() & schedules:
         fields["interval"] = models.IntervalSchedule.objects.create(every=1, period="hours")
-    models.PeriodicTask.objects.create(name=name, **({"task": "shop.tasks.push"} | fields))
+    values = {"task": "shop.tasks.push"} | {each: stored(fields[each]) for each in fields}
+    models.PeriodicTask.objects.create(name=name, **values)
+
+
+def stored(value: Any) -> Any:
+    """A time as models hold it, with USE_TZ or without."""
+    return for_django(value) if isinstance(value, datetime) else value
 
 
 def a_crontab(models: Any, **fields: Any) -> Any:
@@ -292,7 +299,7 @@ def test_periodic_tasks_come_over_with_arguments_times_and_policies(beat: Any) -
     periodic(beat, "late", last_run_at=NOW - timedelta(hours=3))
     periodic(beat, "begins", start_time=later)
     periodic(beat, "next", one_off=True)
-    clocked = beat.ClockedSchedule.objects.create(clocked_time=later)
+    clocked = beat.ClockedSchedule.objects.create(clocked_time=stored(later))
     periodic(beat, "clocked", clocked=clocked, one_off=True)
     daily = a_crontab(beat, minute="30", hour="9", day_of_week="mon-fri")
     periodic(beat, "daily", crontab=daily)
