@@ -26,8 +26,8 @@ from django_tasks.coming.triggers import schedule_of
 Pickled = tuple[str, Any]
 
 NOT_TRUSTED = (
-    "APScheduler keeps its jobs as pickles, and reading a pickle runs whatever its writer has put"
-    " into it: if nobody else could write to that store, say --trust-pickles"
+    "APScheduler keeps its jobs as pickles, and reading a pickle runs the code that its writer"
+    " has put into it: if nobody else could write to that store, say --trust-pickles"
 )
 
 

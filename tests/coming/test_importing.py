@@ -142,7 +142,7 @@ def test_jobs_that_cannot_come_over_are_named_with_the_reason(ours: str, path: P
 
 
 def test_without_trust_no_pickle_is_read(ours: str, path: Path) -> None:
-    with pytest.raises(CommandError, match=r"runs whatever .*--trust-pickles"):
+    with pytest.raises(CommandError, match=r"runs the code .*--trust-pickles"):
         imported("apscheduler", f"--url=sqlite:///{path}", "--dry-run", database=ours)
 
 
