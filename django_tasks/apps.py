@@ -1,4 +1,5 @@
 from django.apps import AppConfig
+from django.db.models.signals import pre_migrate
 from django.utils.translation import gettext_lazy as _
 
 
@@ -11,8 +12,11 @@ class DjangoTasksConfig(AppConfig):
     def ready(self) -> None:
         # Inside, because these need the models.
         from django_tasks import checks, logs
+        from django_tasks.coming.gate import refuse_forerunner, remind_of_rows
         from django_tasks.handlers import registry
 
         checks.register()
         logs.connect()
         registry.load()
+        for receiver in (refuse_forerunner, remind_of_rows):
+            pre_migrate.connect(receiver, sender=self)

@@ -39,6 +39,10 @@ class KeyField(CharField):
 class OptionsField(TextField):
     """The options of a task, as JSON in the column; a ``TaskOptions`` in Python, never None."""
 
+    if TYPE_CHECKING:
+        _pyi_private_set_type: Any
+        _pyi_private_get_type: Any
+
     def to_python(self, value: Any) -> TaskOptions:
         return value if isinstance(value, TaskOptions) else options_of_text(value or None)
 

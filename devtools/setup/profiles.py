@@ -24,7 +24,10 @@ PROFILES = {
     "demo": Profile(("demo",)),
     "lint": Profile(("dev",)),
     "test": Profile(
-        ("dev", "servers", "uwsgi"), DRIVERS, ("mariadb", "postgresql"), ("PgBouncer", "uWSGI")
+        ("dev", "servers", "stores", "uwsgi"),
+        DRIVERS,
+        ("mariadb", "postgresql"),
+        ("PgBouncer", "uWSGI"),
     ),
     "faults": Profile(("dev",), DRIVERS, ("mariadb", "postgresql", "galera"), ("false clocks",)),
     # Some of the neighbours do not run on the oldest Pythons.

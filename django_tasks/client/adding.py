@@ -167,7 +167,7 @@ def _made(code: Any, biz_num: Any, facts: dict[str, Any]) -> Task:
     if "when" in facts and facts["when"] is None:
         raise TaskTypeError("when", None, "is missing: leave it out to run the task now")
     number = get_random_string(RANDOM_LENGTH) if biz_num is _LEFT_OUT else biz_num
-    options: Any = TaskOptions(**_options_among(facts))
+    options = TaskOptions(**_options_among(facts))
     rest = {name: value for name, value in facts.items() if name not in OPTIONS}
     return Task(biz_code=code, biz_num=number, options=options, **rest)
 

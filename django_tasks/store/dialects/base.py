@@ -85,6 +85,22 @@ class Dialect:
         )
         return self.execute(template, params) == 1
 
+    def continue_ids(self, highest: int) -> None:
+        """See to it that ids of tasks that the database gives are higher than ``highest``.
+
+        Call it after a row with that id was inserted, which is enough for most.
+        """
+
+    def rolls_back(self, table: str) -> bool:
+        """Tell if a transaction that fails takes back what it has written to a table."""
+        return True
+
+    def give_up_index_names(self, table: str, names: Sequence[str], ending: str) -> None:
+        """Put ``ending`` behind those of ``names`` that indexes of a table have.
+
+        Where each table has index names of its own, nothing is done.
+        """
+
     def source(
         self, types: Sequence[str], rows: Sequence[tuple[Any, ...]], constants: str = ""
     ) -> tuple[str, list[Any]]:

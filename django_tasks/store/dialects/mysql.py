@@ -48,6 +48,11 @@ class MySQL(Dialect):
             cursor.execute(self.sql(template), params)
             return cast(int, cursor.lastrowid)
 
+    def rolls_back(self, table: str) -> bool:
+        introspection: Any = self.connection.introspection
+        with self.connection.cursor() as cursor:
+            return str(introspection.get_storage_engine(cursor, table)).upper() == "INNODB"
+
     def insert_absent(self, names: str, params: Params) -> bool:
         # Not ON DUPLICATE KEY: with FOUND_ROWS its count is 1 for a row that was there already.
         template = f"INSERT IGNORE INTO {names} VALUES ({placeholders(len(params))})"

@@ -41,6 +41,24 @@ class PostgreSQL(Dialect):
         source = f"SELECT {casts}{constants} FROM json_to_recordset(%s) AS n({columns})"
         return source, [json.dumps(records, default=str)]
 
+    def continue_ids(self, highest: int) -> None:
+        # The sequence hears of no id that it has not given, and must never go back.
+        sequence = "pg_get_serial_sequence(%s, 'id')::regclass"
+        given = f"COALESCE(pg_sequence_last_value({sequence}), 1)"
+        table = self.sql("{task}")
+        self.fetch(f"SELECT setval({sequence}, GREATEST(%s, {given}))", [table, highest, table])
+
+    def give_up_index_names(self, table: str, names: Sequence[str], ending: str) -> None:
+        # The index of a constraint takes the constraint's name along.
+        found = self.fetch(
+            "SELECT c.relname FROM pg_index i JOIN pg_class c ON c.oid = i.indexrelid"
+            " WHERE i.indrelid = %s::regclass AND c.relname = ANY(%s)",
+            [self.connection.ops.quote_name(table), list(names)],
+        )
+        for (name,) in found:
+            old, new = map(self.connection.ops.quote_name, (name, name + ending))
+            self.execute(f"ALTER INDEX {old} RENAME TO {new}")
+
     def readable(self, column: str) -> str:
         return f"CAST(EXTRACT(EPOCH FROM {column}) * 1000000 AS bigint)"
 

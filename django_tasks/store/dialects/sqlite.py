@@ -1,12 +1,13 @@
 """SQLite: one writer at a time, a clock that is the host's, errors by result code."""
 
 import re
+from collections.abc import Sequence
 from datetime import datetime, timezone
 from typing import Any
 
 from django_tasks.clock import ClockReading
 from django_tasks.host.clocks import utc_now
-from django_tasks.store.dialects.base import Bounds, Dialect
+from django_tasks.store.dialects.base import Bounds, Dialect, placeholders
 
 # Python 3.10 tells no result codes.
 _SQLITE_WORLD = re.compile("disk|readonly|read-only|unable to open|malformed|not a database|I/O")
@@ -23,6 +24,18 @@ class SQLite(Dialect):
             return super().to_column(moment)
         # What Django stores, in a twentieth of the time.
         return moment.astimezone(timezone.utc).replace(tzinfo=None).isoformat(" ")
+
+    def give_up_index_names(self, table: str, names: Sequence[str], ending: str) -> None:
+        # An index cannot be renamed. Those of constraints have no text, and names of their own.
+        found = self.fetch(
+            "SELECT name, sql FROM sqlite_master WHERE type = 'index' AND sql IS NOT NULL"
+            f" AND tbl_name = %s AND name IN ({placeholders(len(names))})",
+            [table, *names],
+        )
+        with self.connection.cursor() as cursor:
+            for name, text in found:
+                cursor.execute(f"DROP INDEX {self.connection.ops.quote_name(name)}")
+                cursor.execute(text.replace(name, name + ending, 1))
 
     def bound(self, bounds: Bounds) -> None:
         # A pragma in the project's init_command comes after the option, and counts instead of it.

@@ -1,0 +1,1 @@
+"""Coming over from the forerunner, from APScheduler and from Celery beat."""

@@ -1,0 +1,149 @@
+"""The forerunner's rows, judged by our rules; then its table set aside, ours made, rows copied.
+
+Every step looks at what is there and goes on from it, so that one that was interrupted is simply
+begun again.
+"""
+
+from collections import Counter
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from datetime import datetime, tzinfo
+from typing import Any
+
+from django.core.management import call_command
+from django.db import connections
+from django.utils.dateparse import parse_datetime
+
+from django_tasks.client.arguments import checked_task
+from django_tasks.exceptions import TaskException, TaskValueError
+from django_tasks.models import Task
+from django_tasks.store import clock, forerunner
+from django_tasks.store.batches import batches
+from django_tasks.store.forerunner import Adopted, OldRow, OldTable
+from django_tasks.timezones import aware
+
+WAITS, TAKEN = 0, 1
+PROGRESS = 10_000
+
+Say = Callable[[str], None]
+
+
+class CannotAdopt(TaskException):
+    """The reason why there is no table to adopt, or not yet."""
+
+
+@dataclass
+class Survey:
+    """The rows that are still to be copied, as our rules see them."""
+
+    total: int = 0
+    codes: Counter[str] = field(default_factory=Counter)
+    taken: list[str] = field(default_factory=list)
+    refused: list[str] = field(default_factory=list)
+    # The first of them to run: the old time as it stands there, and as it is understood.
+    first: tuple[str, Any, datetime] | None = None
+
+
+def find(using: str) -> OldTable:
+    """The forerunner's table, under our name or set aside; raise CannotAdopt without one."""
+    here, aside = forerunner.under_our_name(using=using), forerunner.set_aside(using=using)
+    if here and aside:
+        raise CannotAdopt(
+            f"Database {using} has two tables of the forerunner's, {here.name} and {aside.name}:"
+            f" rename {aside.name}, which an earlier run has copied or somebody has made"
+        )
+    old = here or aside
+    if old is None:
+        raise CannotAdopt(
+            f"Database {using} has no table of the forerunner's: neither {forerunner.TABLE} nor"
+            f" {forerunner.ASIDE} has its columns"
+        )
+    if not forerunner.rolls_back(old, using=using):
+        raise CannotAdopt(
+            f"The table {old.name} in database {using} knows no transactions, without which an"
+            f" interrupted run would lose rows: ALTER TABLE {old.name} ENGINE=InnoDB first"
+        )
+    return old
+
+
+def survey(old: OldTable, zone: tzinfo, *, using: str) -> Survey:
+    """Look at each row that is left. Changes nothing."""
+    seen = Survey()
+    for row in _rows(old, using):
+        seen.total += 1
+        try:
+            adopted = as_ours(row, zone, using=using)
+        except TaskException as error:
+            seen.refused.append(f"{_name(row)} (id {row.id}): {error}")
+            continue
+        seen.codes[adopted.task.biz_code] += 1
+        if row.status == TAKEN:
+            seen.taken.append(_name(row))
+        if seen.first is None or adopted.task.when < seen.first[2]:
+            seen.first = _name(row), row.when, adopted.task.when
+    return seen
+
+
+def as_ours(row: OldRow, zone: tzinfo, *, using: str) -> Adopted:
+    """A row as it will stand in our table. Raises TaskValueError for what our rules refuse."""
+    if row.status not in (WAITS, TAKEN):
+        raise TaskValueError("status", row.status, "is neither 0 (waits) nor 1 (taken)")
+    when = _moment("when", row.when, zone)
+    task = Task(biz_code=row.biz_code, biz_num=row.biz_num, when=when, biz_ext=row.biz_ext)
+    new = checked_task(task, using)
+    now = clock.now(using)
+    created = now if row.create_time is None else _moment("create_time", row.create_time, zone)
+    updated = now if row.update_time is None else _moment("update_time", row.update_time, zone)
+    return Adopted(row.id, new, created, updated, row.version or 0)
+
+
+def adopt(old: OldTable, zone: tzinfo, say: Say, *, using: str) -> None:
+    """Set the table aside, make ours, copy all rows that are left; ``say`` tells each step."""
+    if not old.is_aside:
+        old = forerunner.rename(old, using=using)
+        say(f"{forerunner.TABLE} is {old.name} now; it is never changed but for its marks.")
+    _make_tables(using)
+    say("The tables of django_tasks are there.")
+    _copy_all(old, zone, say, using)
+
+
+def _make_tables(using: str) -> None:
+    # A run may have ended between the making of the tables and the note that says so. Then they are
+    # whole, but where each statement commits by itself.
+    is_whole = connections[using].features.can_rollback_ddl
+    options = {"database": using, "fake_initial": is_whole, "interactive": False, "verbosity": 0}
+    call_command("migrate", Task._meta.app_label, **options)
+
+
+def _copy_all(old: OldTable, zone: tzinfo, say: Say, using: str) -> None:
+    total, done, behind = forerunner.count_left(old, using=using), 0, 0
+    adopted = (as_ours(row, zone, using=using) for row in _rows(old, using))
+    for batch in batches(adopted, forerunner.BATCH, lambda each: (each.task.biz_ext,)):
+        behind += forerunner.copy(batch, clock.now(using), using=using)
+        if (done + len(batch)) // PROGRESS > done // PROGRESS:
+            say(f"{done + len(batch):,} of {total:,} rows")
+        done += len(batch)
+    say(f"{done - behind:,} tasks came over from {old.name}, which stays.")
+    if behind:
+        say(f"{behind:,} were left there: a newer task of their key has been added meanwhile.")
+
+
+def _rows(old: OldTable, using: str) -> Iterator[OldRow]:
+    for batch in forerunner.rows_left(old, using=using):
+        yield from batch
+
+
+def _moment(field: str, value: Any, zone: tzinfo) -> datetime:
+    """A time as a driver gives it; a text on SQLite, where the column is not a datetime."""
+    if isinstance(value, str):
+        try:
+            value = parse_datetime(value)
+        except ValueError:
+            value = None
+    if isinstance(value, datetime) and value.tzinfo is None:
+        value = value.replace(tzinfo=zone)
+    return aware(field, value)
+
+
+def _name(row: OldRow) -> str:
+    return f"{row.biz_code}/{row.biz_num}"

@@ -1,0 +1,103 @@
+"""The periodic tasks of django-celery-beat."""
+
+import json
+import re
+from collections.abc import Iterable, Iterator
+from datetime import datetime, timedelta
+from typing import Any
+
+from django_tasks.coming.found import CannotCome, Found, Left, next_time, payload
+from django_tasks.coming.models import rows_of
+from django_tasks.exceptions import TaskException
+from django_tasks.schedules import At, Cron, Every, Schedule
+from django_tasks.timezones import aware
+from django_tasks.values.options import TaskOptions
+
+KINDS = ("interval", "crontab", "clocked", "solar")
+WEEKDAYS = ("sun", "mon", "tue", "wed", "thu", "fri", "sat")
+# Written alike in Celery and here, with one meaning.
+_PLAIN = re.compile(r"\*(/\d+)?|\d+(,\d+)*")
+
+
+def jobs(using: str | None, now: datetime) -> Iterator[Found | Left]:
+    """The periodic tasks as they stand ``now``."""
+    rows = rows_of("django_celery_beat", "PeriodicTask", using).select_related(*KINDS)
+    for row in rows.order_by("name"):
+        try:
+            yield _found(row, now)
+        except (CannotCome, TaskException) as error:
+            yield Left(row.name, str(error))
+
+
+def _found(row: Any, now: datetime) -> Found:
+    if row.task.startswith("celery."):
+        raise CannotCome("it is a task of Celery itself")
+    schedule = _schedule(row)
+    # One that passed while beat was stopped counts, as it does there.
+    when = next_time(schedule, _aware(row.last_run_at) or now)
+    if row.expires and when > aware("expires", row.expires):
+        raise CannotCome("it has expired")
+    return Found(
+        name=row.name,
+        function=row.task,
+        when=when,
+        schedule=At(when) if row.one_off else schedule,
+        options=TaskOptions(misfire_grace_time=row.expire_seconds),
+        is_paused=not row.enabled,
+        payload=payload(_json(row.args or "[]"), _json(row.kwargs or "{}")),
+        queue=row.queue or "",
+        priority=row.priority,
+        notes=tuple(_notes(row)),
+    )
+
+
+def _schedule(row: Any) -> Schedule:
+    window = {"start": _aware(row.start_time), "end": _aware(row.expires)}
+    if row.clocked:
+        return At(aware("clocked_time", row.clocked.clocked_time))
+    if row.interval:
+        beats = [moment for moment in (_aware(row.last_run_at), window["start"]) if moment]
+        step = timedelta(**{row.interval.period: row.interval.every})
+        return Every(step, start=max(beats, default=None), end=window["end"])
+    if row.crontab:
+        return _crontab(row.crontab, **window)
+    raise CannotCome("it follows the sun" if row.solar else "it has no schedule")
+
+
+def _crontab(entry: Any, **options: Any) -> Schedule:
+    """Celery has read the texts: its sets of numbers are what they mean. All fields must match."""
+    read = entry.schedule
+    weekdays = ",".join(WEEKDAYS[number] for number in sorted(read.day_of_week))
+    return Cron(
+        minute=_field(entry.minute, read.minute),
+        hour=_field(entry.hour, read.hour),
+        day=_field(entry.day_of_month, read.day_of_month),
+        month=_field(entry.month_of_year, read.month_of_year),
+        day_of_week="*" if len(read.day_of_week) == len(WEEKDAYS) else weekdays,
+        tz=str(entry.timezone),
+        **options,
+    )
+
+
+def _field(text: str, values: Iterable[int]) -> str:
+    """A field: its own text if that is plain, else the list of the numbers that it means."""
+    return text if _PLAIN.fullmatch(text) else ",".join(map(str, sorted(values)))
+
+
+def _notes(row: Any) -> Iterator[str]:
+    named = [name for name in ("exchange", "routing_key") if getattr(row, name)]
+    if row.headers and row.headers != "{}":
+        named.append("headers")
+    if named:
+        yield f"has no {', '.join(named).replace('_', ' ')} here"
+
+
+def _json(text: str) -> Any:
+    try:
+        return json.loads(text)
+    except ValueError as error:
+        raise CannotCome(f"its arguments are not JSON ({error})") from None
+
+
+def _aware(moment: datetime | None) -> datetime | None:
+    return None if moment is None else aware("time", moment)

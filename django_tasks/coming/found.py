@@ -1,0 +1,70 @@
+"""Jobs of other schedulers, as they were found: they can come over, or stay for a reason."""
+
+import json
+from datetime import datetime
+from typing import Any, NamedTuple
+
+from django_tasks.schedules import At, Schedule
+from django_tasks.values.options import NO_OPTIONS, TaskOptions
+
+
+class StoreError(Exception):
+    """A store that cannot be read; the text is one sentence for the user."""
+
+
+class CannotCome(Exception):
+    """One job that cannot come over; the text says why."""
+
+
+class Found(NamedTuple):
+    """A job that can come over. ``function`` is what it calls, as its scheduler writes that.
+
+    ``notes`` are what will be otherwise from now on, one short clause each.
+    """
+
+    name: str
+    function: str
+    when: datetime
+    schedule: Schedule
+    payload: dict[str, Any]
+    options: TaskOptions = NO_OPTIONS
+    queue: str = ""
+    priority: int | None = None
+    is_paused: bool = False
+    notes: tuple[str, ...] = ()
+
+    @property
+    def text(self) -> str | None:
+        """Its schedule as the row keeps it; None if it runs once."""
+        return None if isinstance(self.schedule, At) else str(self.schedule)
+
+
+class Left(NamedTuple):
+    """A job that stays where it is, and why."""
+
+    name: str
+    reason: str
+
+
+def next_time(schedule: Schedule, since: datetime) -> datetime:
+    """The time of a job that does not say its own; CannotCome if that has passed for good."""
+    if isinstance(schedule, At):
+        return schedule.when
+    when = schedule.next_after(None, since)
+    if when is None:
+        raise CannotCome("it has expired")
+    return when
+
+
+def payload(args: Any, kwargs: Any) -> dict[str, Any]:
+    """The arguments of a call as ``biz_ext``; CannotCome if JSON would make others of them."""
+    if not isinstance(args, (list, tuple)) or not isinstance(kwargs, dict):
+        raise CannotCome("its arguments are no list and dict")
+    value = {"args": list(args), "kwargs": kwargs}
+    try:
+        same = json.loads(json.dumps(value)) == value
+    except (TypeError, ValueError, RecursionError) as error:
+        raise CannotCome(f"its arguments are not JSON ({error})") from None
+    if not same:
+        raise CannotCome("JSON would change its arguments (tuples, keys that are no texts)")
+    return value

@@ -1,0 +1,13 @@
+"""Triggers of APScheduler 3 as schedules. Nothing of APScheduler is imported here."""
+
+from django_tasks.coming.found import CannotCome
+from django_tasks.exceptions import TaskException
+from django_tasks.schedules import Schedule, from_apscheduler
+
+
+def schedule_of(trigger: object) -> Schedule:
+    """The schedule that fires as ``trigger`` does; CannotCome if there is none."""
+    try:
+        return from_apscheduler(trigger)
+    except TaskException as error:
+        raise CannotCome(f"its trigger {trigger}: {error}") from None
