@@ -24,6 +24,7 @@ from django_tasks.api import (
     add_tasks,
     cancel_task,
     get_task,
+    task_handler,
 )
 from django_tasks.client import arguments
 from django_tasks.store import clock
@@ -169,10 +170,11 @@ update: Any = api.update_task
     [
         (lambda: add(CODE, "1", wen=NOW), "wen is no argument .*did you mean 'when'"),
         (lambda: add(CODE, "1", xyz=1), "xyz is no argument of add_task"),
+        (lambda: add(CODE, "1", args=[1]), "args is no argument .*did you mean 'biz_ext'"),
         (lambda: add(a_task(), "1"), "biz_num goes with a biz_code"),
         (lambda: add(a_task(), when=NOW), "when goes with a biz_code"),
         (lambda: add(a_task(), tiemout=3), "tiemout is no .*did you mean 'timeout'"),
-        (lambda: add(7), "task must be a Task or a biz_code"),
+        (lambda: add(7), "task must be a biz_code, a handler or a Task"),
         (lambda: update(CODE, "1", prioriti=1), "did you mean 'priority'"),
     ],
 )
@@ -338,3 +340,15 @@ def test_or_it_is_refused_with_the_name_that_may_be_meant(handlers: Any) -> None
     with pytest.raises(TaskValueError, match="item 0: biz_code has no handler"):
         add_tasks([Task(biz_code="cancel_unpayed", biz_num="1", when=clock.now("default"))])
     assert Task.objects.count() == 1
+
+
+@task_handler("push")
+def push(task: Any) -> None:
+    pass
+
+
+@pytest.mark.parametrize(
+    ("handler", "code"), [(Known, "cancel_unpaid"), (Known(), "cancel_unpaid"), (push, "push")]
+)
+def test_a_handler_may_stand_for_its_code(handler: Any, code: str) -> None:
+    assert add_task(handler, "1").biz_code == code

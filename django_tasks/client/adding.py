@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Iterator
 from copy import copy
+from inspect import isclass
 from typing import TYPE_CHECKING, Any, overload
 
 from asgiref.sync import sync_to_async
@@ -21,6 +22,7 @@ from django_tasks.client.arguments import (
 )
 from django_tasks.client.facts import FACTS, OPTIONS
 from django_tasks.exceptions import TaskExists, TaskTypeError, TaskValueError
+from django_tasks.handlers.base import TaskHandler
 from django_tasks.handlers.registry import handler_for
 from django_tasks.models import Task
 from django_tasks.store import clock, search
@@ -60,7 +62,7 @@ def add_task(
 
 @overload
 def add_task(
-    task: str,
+    task: str | TaskHandler | type[TaskHandler],
     biz_num: Number = ...,
     *,
     on_conflict: Conflict = "replace",
@@ -73,7 +75,7 @@ def add_task(
 
 
 def add_task(
-    task: Task | str,
+    task: Task | str | TaskHandler | type[TaskHandler],
     biz_num: Number = _LEFT_OUT,
     *,
     on_conflict: Conflict = "replace",
@@ -88,7 +90,7 @@ def add_task(
     ``add_task("cancel_unpaid", order.pk, when=timedelta(minutes=30), biz_ext=…)``, or
     ``add_task(Task(…))``. In the first form a number that is left out is a random one of 22
     characters, and a time that is left out is now; None is neither. An int or a UUID is taken as
-    its text.
+    its text. A handler, class or function, may stand for its code.
 
     A task that exists is moved: it gets the new ``when``, ``biz_ext``, ``queue``, ``priority``,
     ``name`` and options, and a FAILED one waits again; one that is running runs again afterwards,
@@ -110,15 +112,15 @@ def add_task(
     stored; UnknownDatabase for a bad alias.
     """
     alias = write_alias(using)
-    is_code = isinstance(task, str)
-    task = _made(task, biz_num, facts) if is_code else _completed(task, biz_num, facts)
+    code = _code_of(task)
+    task = _completed(task, biz_num, facts) if code is None else _made(code, biz_num, facts)
     patience = checked_patience(on_conflict, wait, at_most, task)
     if patience is not None:
         if paused:
             raise TaskValueError("paused", paused, "does not go with on_conflict='debounce'")
         return _debounced(task, patience, alias)
     conflict = checked_conflict(on_conflict)
-    new = checked_task(task, alias, when=clock.now(alias) if is_code else None)
+    new = checked_task(task, alias, when=None if code is None else clock.now(alias))
     stored, moved = _stored(new, conflict, using=alias, paused=paused)
     if moved:
         signals.task_added.send_robust(Task, task=stored, using=alias)
@@ -161,7 +163,16 @@ aadd_tasks = sync_to_async(add_tasks)
 # The task that is meant
 
 
-def _made(code: Any, biz_num: Any, facts: dict[str, Any]) -> Task:
+def _code_of(task: Any) -> str | None:
+    """The code of a call with a code or a handler; None of any other."""
+    if isinstance(task, str):
+        return task
+    if isinstance(task, TaskHandler):
+        return task.get_biz_code()
+    return task.biz_code if isclass(task) and issubclass(task, TaskHandler) else None
+
+
+def _made(code: str, biz_num: Any, facts: dict[str, Any]) -> Task:
     """The task of a call with a code. None is no time: whatever it was to be, it is not known."""
     check_names("add_task", facts, FACTS)
     if "when" in facts and facts["when"] is None:
@@ -175,7 +186,7 @@ def _made(code: Any, biz_num: Any, facts: dict[str, Any]) -> Task:
 def _completed(task: Any, biz_num: Any, facts: dict[str, Any]) -> Task:
     """The task of a call with a Task, with the options of the call."""
     if not isinstance(task, Task):
-        raise TaskTypeError("task", task, "must be a Task or a biz_code")
+        raise TaskTypeError("task", task, "must be a biz_code, a handler or a Task")
     if biz_num is not _LEFT_OUT:
         raise TaskTypeError("biz_num", biz_num, "goes with a biz_code: a Task has its own")
     if not facts:

@@ -112,6 +112,8 @@ def checked_moment(field: str, value: object, using: str) -> datetime:
             return aware(field, clock.now(using) + value)
         except OverflowError:
             raise TaskValueError(field, value, "is out of the range of times") from None
+    if value is not None and not isinstance(value, datetime):
+        raise TaskTypeError(field, value, "must be a datetime or a timedelta")
     return aware(field, value)
 
 
@@ -153,10 +155,23 @@ def _warn_once(code: str) -> None:
     logs.no_handler_here(code)
 
 
+# Names of other schedulers, and ours.
+ELSEWHERE = {
+    **dict.fromkeys(("args", "kwargs"), "biz_ext"),
+    **dict.fromkeys(("run_date", "next_run_time", "eta", "countdown"), "when"),
+    "id": "biz_num",
+    "trigger": "schedule",
+    "replace_existing": "on_conflict",
+    "max_retries": "max_attempts",
+    "time_limit": "timeout",
+    "soft_time_limit": "timeout",
+}
+
+
 def check_names(call: str, given: dict[str, Any], known: frozenset[str]) -> None:
     """Raise TaskTypeError for an argument that a function does not have."""
     for name in given.keys() - known:
-        near = near_name(name, known)
+        near = ELSEWHERE.get(name) or near_name(name, known)
         hint = f"; did you mean {near!r}?" if near else ""
         raise TaskTypeError(name, given[name], f"is no argument of {call}(){hint}")
 

@@ -25,6 +25,10 @@ NO_JITTER = timedelta(0)
 MOST_COUNTED = 100_000
 
 
+# Names of APScheduler, and ours.
+ELSEWHERE = {"start_date": "start", "end_date": "end", "timezone": "tz"}
+
+
 class Options(TypedDict, total=False):
     """Options of every schedule, besides its own arguments."""
 
@@ -203,8 +207,10 @@ def _counted(schedule: Schedule) -> datetime | None:
 
 def window(options: Options) -> Options:
     """The options of a schedule, checked, with those that were not given."""
-    if unknown := options.keys() - Options.__optional_keys__:
-        raise TypeError(f"a schedule has no option {', '.join(sorted(unknown))}")
+    if unknown := sorted(options.keys() - Options.__optional_keys__):
+        near = ELSEWHERE.get(unknown[0])
+        hint = f"; here it is called {near}" if near else ""
+        raise TypeError(f"a schedule has no option {', '.join(unknown)}{hint}")
     start, end, count = options.get("start"), options.get("end"), options.get("count")
     checked = Options(
         start=None if start is None else moment("start", start),

@@ -59,6 +59,8 @@ def worker_config(using: str, **wishes: Any) -> WorkerConfig:
     """
     values = {name: getattr(options(), name) for name in _OPTIONS}
     for name, value in wishes.items():
+        if name not in WorkerConfig.__dataclass_fields__:
+            raise TypeError(f"a worker has no {name!r}: it has {', '.join((*_OPTIONS, *_NAMES))}")
         values[name] = _checked(name, value)
     return WorkerConfig(using=using, **values)
 
