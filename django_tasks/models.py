@@ -70,7 +70,7 @@ class Task(GuardedModel):
     name = models.CharField(_("name"), max_length=NAME_LENGTH, blank=True, default="")
     options = OptionsField(_("options"), null=True, blank=True, default=no_options)
     # How many of its runs have ended, in success or not.
-    runs = models.BigIntegerField(_("runs"), default=0, editable=False)
+    runs = models.BigIntegerField(_("ended runs"), default=0, editable=False)
     # How far a run has come, as it said last.
     progress = models.JSONField(_("progress"), null=True, editable=False)
 

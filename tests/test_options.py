@@ -165,7 +165,8 @@ def test_one_that_comes_before_the_task_is_due_is_refused(now: datetime) -> None
 def test_people_read_options_as_the_clauses_of_a_text() -> None:
     said = ", ".join(clauses(TaskOptions(**ALL)))
     assert said.startswith("grace 10m, late skip, catch up 7, timeout 30s, attempts 3, backoff 1s")
-    assert "expires 2030" in said
+    assert said.endswith("expires 2030-05-17 13:30:15 UTC")
+    assert list(clauses(TaskOptions(expires=timedelta(minutes=90)))) == ["expires in 1h30m"]
 
 
 class Plain(TaskHandler):

@@ -149,10 +149,13 @@ class TaskAdmin(TaskActions):
 
     @admin.display(description=_("code, number"), ordering="biz_code")
     def key(self, task: Task) -> str:
-        if _has_handler(task.biz_code):
-            return format_html("{}<br>{}", task.biz_code, task.biz_num)
-        mark = '{} <span class="task-no-handler">{}</span><br>{}'
-        return format_html(mark, task.biz_code, gettext("no handler"), task.biz_num)
+        code = task.biz_code
+        if not _has_handler(code):
+            mark = '{} <span class="task-no-handler">{}</span>'
+            code = format_html(mark, code, gettext("no handler"))
+        if not task.name:
+            return format_html("{}<br>{}", code, task.biz_num)
+        return format_html("{}<br>{}<br>{}", code, task.biz_num, task.name)
 
     @admin.display(description=_("status"), ordering="status")
     def status_word(self, task: Task) -> str:

@@ -109,7 +109,7 @@ class Migration(migrations.Migration):
                 ('latest_time', models.DateTimeField(editable=False, null=True, verbose_name='latest time')),
                 ('name', models.CharField(blank=True, default='', max_length=200, verbose_name='name')),
                 ('options', django_tasks.fields.OptionsField(blank=True, default=django_tasks.values.options.no_options, null=True, verbose_name='options')),
-                ('runs', models.BigIntegerField(default=0, editable=False, verbose_name='runs')),
+                ('runs', models.BigIntegerField(default=0, editable=False, verbose_name='ended runs')),
                 ('progress', models.JSONField(editable=False, null=True, verbose_name='progress')),
             ],
             options={

@@ -5,7 +5,7 @@ A caller may say both as one text: ``every 30m | grace 10m | catch up 3``.
 
 import re
 from collections.abc import Callable, Iterator
-from datetime import timedelta
+from datetime import datetime, timedelta, timezone
 from typing import Any, NamedTuple
 
 from django_tasks.backoff import Delays, Duration, seconds
@@ -118,7 +118,13 @@ def clauses(options: TaskOptions) -> Iterator[str]:
     if options.backoff is not None:
         yield f"backoff {_backoff(options.backoff)}"
     if options.expires is not None:
-        yield f"expires {options.expires}"
+        yield f"expires {_moment(options.expires)}"
+
+
+def _moment(value: datetime | timedelta) -> str:
+    if isinstance(value, timedelta):
+        return f"in {format_duration(value)}"
+    return f"{value.astimezone(timezone.utc):%Y-%m-%d %H:%M:%S} UTC"
 
 
 def _duration(value: Duration) -> str:

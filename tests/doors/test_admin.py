@@ -1151,6 +1151,7 @@ def test_its_page_shows_name_options_runs_and_progress(boss: Client) -> None:
     page = text(boss.get(reverse(CHANGE, args=[task.pk])))
     for word in ("timeout 30s, attempts 2", "41", "3 / 10 printing"):
         assert word in page
+    assert f"{task.biz_num} Offer" in text(boss.get(reverse(LIST)))
 
 
 def test_options_behind_a_schedule_that_was_edited_come_over_those_there_were(
