@@ -66,12 +66,11 @@ class Task(GuardedModel):
     scheduled_time = models.DateTimeField(_("scheduled time"), null=True, editable=False)
     # Debounced: until when it waits at the latest, however often it is added.
     latest_time = models.DateTimeField(_("latest time"), null=True, editable=False)
-    # For people.
     name = models.CharField(_("name"), max_length=NAME_LENGTH, blank=True, default="")
     options = OptionsField(_("options"), null=True, blank=True, default=no_options)
-    # How many of its runs have ended, in success or not.
+    # Counted by the statement that hands the row over, so it is exact.
     runs = models.BigIntegerField(_("ended runs"), default=0, editable=False)
-    # How far a run has come, as it said last.
+    # A word for people: no statement of ours decides by it.
     progress = models.JSONField(_("progress"), null=True, editable=False)
 
     objects: ClassVar[models.Manager["Task"]] = GuardedQuerySet.as_manager()

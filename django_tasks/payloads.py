@@ -4,13 +4,20 @@ from json import JSONDecoder, JSONEncoder
 from typing import Any
 
 from django_tasks.conf import options
+from django_tasks.exceptions import TaskValueError
 from django_tasks.values import payload
 
 
 def encoded(value: Any, field: str = "biz_ext") -> str | None:
     """A payload as JSON text, None for None. Raises TaskTypeError and TaskValueError."""
     wishes = options()
-    return payload.dump(value, wishes.payload_limit, wishes.payload_encoder, field)
+    text = payload.dump(value, wishes.payload_limit, wishes.payload_encoder, field)
+    if wishes.payload_decoder is not JSONDecoder:
+        try:
+            decoded(text)  # before it is stored: nobody could read the task
+        except Exception as error:  # noqa: BLE001 - a project's decoder may raise anything
+            raise TaskValueError(field, value, f"cannot be read back ({error!r})") from None
+    return text
 
 
 def decoded(text: str | None) -> Any:

@@ -74,7 +74,7 @@ CALLS: dict[str, Callable[[Any], object]] = {
     "resume_task": lambda number: api.resume_task(CODE, number),
     "get_tasks_by_code": lambda number: list(api.get_tasks_by_code(CODE, number)),
     "find_tasks": lambda number: list(api.find_tasks(CODE, number)),
-    "delete_tasks": lambda number: api.delete_tasks(CODE, number, dry_run=True),
+    "delete_tasks": lambda number: api.delete_tasks(CODE, number, match="exact", dry_run=True),
     "cancel_tasks": lambda number: api.cancel_tasks(biz_code=CODE, biz_num=number),
 }
 
@@ -140,6 +140,12 @@ def test_a_timedelta_is_from_now_by_the_clock_of_the_database(now: datetime, for
     assert in_utc(the_row().when) == later(1800)
 
 
+def test_no_wait_at_all_is_now_with_a_schedule_too(now: datetime) -> None:
+    wait: Any = timedelta(0)
+    assert in_utc(add_task(CODE, "1", when=wait, schedule="every 15m").when) == now
+    assert in_utc(add_task(Task(biz_code=CODE, biz_num="1", when=wait)).when) == now
+
+
 @pytest.mark.parametrize("wait", [timedelta.max, timedelta.min])
 def test_a_timedelta_out_of_the_range_of_times_is_refused(wait: timedelta) -> None:
     with pytest.raises(TaskValueError, match="when is out of"):
@@ -174,6 +180,7 @@ update: Any = api.update_task
         (lambda: add(a_task(), "1"), "biz_num goes with a biz_code"),
         (lambda: add(a_task(), when=NOW), "when goes with a biz_code"),
         (lambda: add(a_task(), tiemout=3), "tiemout is no .*did you mean 'timeout'"),
+        (lambda: add(CODE, "1", paused="no"), "paused must be True or False"),
         (lambda: add(7), "task must be a biz_code, a handler or a Task"),
         (lambda: update(CODE, "1", prioriti=1), "did you mean 'priority'"),
     ],
@@ -278,6 +285,18 @@ class Bottomless(JSONEncoder):
         return [[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[1]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]
 
 
+class Unreadable(JSONDecoder):
+    def decode(self, text: str, *arguments: Any) -> Any:
+        raise LookupError("cannot")
+
+
+@override_settings(DJANGO_TASKS={"PAYLOAD_DECODER": Unreadable})
+def test_a_payload_that_could_not_be_read_back_is_not_stored() -> None:
+    with pytest.raises(TaskValueError, match="biz_ext cannot be read back"):
+        add_task(CODE, "1", biz_ext=1)
+    assert not there_is()
+
+
 class Broken(JSONEncoder):
     def default(self, value: Any) -> Any:
         raise LookupError("nothing there")
@@ -352,3 +371,16 @@ def push(task: Any) -> None:
 )
 def test_a_handler_may_stand_for_its_code(handler: Any, code: str) -> None:
     assert add_task(handler, "1").biz_code == code
+
+
+@override_settings(DJANGO_TASKS={"STRICT_CODES": "raise"})
+def test_a_number_that_no_database_could_hold_is_refused_in_the_usual_words() -> None:
+    with pytest.raises(TaskValueError, match="1000 characters long"):
+        add_task(CODE, 10**5000)
+
+
+def test_a_number_that_is_no_text_does_not_stand_for_those_that_contain_it() -> None:
+    add_task(CODE, 10)
+    with pytest.raises(TaskTypeError, match="match='exact'"):
+        api.delete_tasks(CODE, 1)
+    assert there_is("10")

@@ -8,10 +8,19 @@ from typing import Any
 
 import pytest
 from asgiref.sync import async_to_sync
+from django.db import OperationalError, transaction
 from django.test import override_settings
 
 from django_tasks import api
-from django_tasks.api import LockLost, LockTaken, TaskValueError, alock, get_lock, lock
+from django_tasks.api import (
+    LockInTransaction,
+    LockLost,
+    LockTaken,
+    TaskValueError,
+    alock,
+    get_lock,
+    lock,
+)
 from django_tasks.locks import locking, rows
 from django_tasks.models import Lock
 from tests.worker.parts import joined
@@ -81,6 +90,35 @@ def test_attributes_that_are_saved_while_the_lock_is_taken_over_are_seen(
     monkeypatch.setattr(rows, "take", with_a_late_save)
     with lock("report") as held:
         assert held.attributes == "late"
+
+
+def test_nothing_is_saved_inside_a_transaction() -> None:
+    with lock("report") as held, transaction.atomic():
+        with pytest.raises(LockInTransaction, match="inside a transaction on 'default'"):
+            held.save(5)
+        assert held.attributes is None
+
+
+def test_a_lock_that_cannot_be_handed_over_is_free_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*arguments: Any, using: str) -> Any:
+        raise OperationalError("gone")
+
+    monkeypatch.setattr(rows, "attributes_of", fail)
+    with pytest.raises(OperationalError), lock("report"):
+        raise AssertionError
+    state = get_lock("report")
+    assert state is not None
+    assert not state.is_held
+
+
+def test_a_refusal_is_one_though_the_database_goes_away(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*arguments: Any, using: str) -> Any:
+        raise OperationalError("gone")
+
+    with lock("report"):
+        monkeypatch.setattr(rows, "state", fail)
+        with pytest.raises(LockTaken), lock("report"):
+            raise AssertionError
 
 
 # Who holds it

@@ -158,7 +158,7 @@ def test_moved_tasks_wait_for_the_new_time() -> None:
 def test_all_that_have_failed_are_requeued_if_nothing_is_named() -> None:
     a_row("1", status=FAILED)
     a_row("1", biz_code="other", status=FAILED, attempts=5, last_error="x")
-    assert requeue_tasks() == 2
+    assert requeue_tasks(status=None) == 2
     row = the_row("1", "other")
     assert (row.status, row.attempts, row.last_error, in_utc(row.when)) == (PENDING, 0, "", NOW)
 
@@ -220,9 +220,10 @@ def test_what_was_done_stays_done_if_the_progress_raises() -> None:
         if count == 4:
             raise KeyboardInterrupt
 
-    with pytest.raises(KeyboardInterrupt):
+    with heard(signals.tasks_changed) as told, pytest.raises(KeyboardInterrupt):
         cancel_tasks(biz_code=CODE, batch_size=2, progress=stop)
     assert Task.objects.count() == 2
+    assert [message["count"] for message in told] == [4]
 
 
 def test_inside_a_transaction_all_of_it_is_a_part_of_that() -> None:

@@ -202,3 +202,29 @@ def test_it_is_a_part_of_the_callers_transaction() -> None:
         assert (the_row().biz_ext, the_row().options) == ("é", TaskOptions(timeout=5))
         transaction.set_rollback(True)
     assert (the_row().biz_ext, the_row().options) == ("old", TaskOptions(timeout=3))
+
+
+def test_an_expiry_before_the_new_time_is_refused() -> None:
+    a_row()
+    with pytest.raises(TaskValueError, match="expires comes before when"):
+        update_task(CODE, "1", when=later(600), expires=later(300))
+    assert the_row().options == TaskOptions()
+
+
+@pytest.mark.parametrize("fact", [{"schedule": "every 5m"}, {"queue": "mail"}, {"priority": 3}])
+def test_the_plan_of_a_handlers_own_row_is_the_handlers(fact: Any) -> None:
+    a_row("@schedule")
+    with pytest.raises(TaskValueError, match="is planned by its handler"):
+        update_task(CODE, "@schedule", **fact)
+    assert update_task(CODE, "@schedule", biz_ext=5)
+
+
+def test_progress_of_a_run_that_has_failed_goes_when_the_task_waits_again() -> None:
+    ways: list[Any] = [api.requeue_task, api.run_task_now, add_task]
+    for number, again in enumerate(ways):
+        a_row(str(number), status=Status.FAILED, progress={"done": 9})
+        again(CODE, str(number))
+        assert the_row(str(number)).progress is None
+    a_row("running", status=Status.RUNNING, progress={"done": 9})
+    add_task(CODE, "running")
+    assert the_row("running").progress == {"done": 9}

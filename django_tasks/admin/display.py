@@ -11,6 +11,7 @@ from django.utils.timesince import timesince
 from django.utils.translation import gettext, ngettext
 
 from django_tasks.admin.lists import alias
+from django_tasks.conf import options
 from django_tasks.models import Pause
 from django_tasks.store import clock
 from django_tasks.timezones import aware
@@ -21,8 +22,9 @@ LONG_CELL = 200  # characters of one cell of a list
 LONG_TEXT = 100_000
 
 
-def as_json(value: Any) -> str:
-    return json.dumps(value, ensure_ascii=False)
+def as_json(value: Any, indent: int | None = None) -> str:
+    """A payload as it would be stored, for people."""
+    return json.dumps(value, cls=options().payload_encoder, ensure_ascii=False, indent=indent)
 
 
 def shown(part: str, whole: str) -> str:

@@ -1,6 +1,5 @@
 """The form of a task: its fields, their widgets, and the checks of ``add_task``."""
 
-import json
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from django import forms
@@ -16,7 +15,7 @@ from django.utils.translation import gettext_lazy as _
 
 from django_tasks.admin.display import LONG_TEXT, as_json
 from django_tasks.admin.lists import alias
-from django_tasks.client.arguments import checked_task
+from django_tasks.client.arguments import checked_task, note_unknown
 from django_tasks.exceptions import TaskException, TaskValueError
 from django_tasks.models import Task
 from django_tasks.schedules.policies import as_plan
@@ -63,7 +62,7 @@ class PayloadField(forms.JSONField):
         if value is None:
             return ""
         # Thirty levels deep, each number is a line of sixty blanks.
-        indented = json.dumps(value, ensure_ascii=False, indent=2)
+        indented = as_json(value, indent=2)
         return indented if len(indented) <= LONG_TEXT else as_json(value)
 
 
@@ -145,7 +144,7 @@ class TaskForm(TaskModelForm):
         if not self.errors:
             try:
                 self._take_options()
-                checked_task(self.instance, alias())
+                note_unknown(checked_task(self.instance, alias()).biz_code)
             except TaskValueError as error:
                 field = error.field if error.field in self.fields else None
                 self.add_error(field, capfirst(f"{error.problem}."))

@@ -19,6 +19,7 @@ from django_tasks.client.arguments import (
     checked_conflict_of_many,
     checked_patience,
     checked_task,
+    note_unknown,
 )
 from django_tasks.client.facts import FACTS, OPTIONS
 from django_tasks.exceptions import TaskExists, TaskTypeError, TaskValueError
@@ -114,6 +115,8 @@ def add_task(
     alias = write_alias(using)
     code = _code_of(task)
     task = _completed(task, biz_num, facts) if code is None else _made(code, biz_num, facts)
+    if not isinstance(paused, bool):
+        raise TaskTypeError("paused", paused, "must be True or False")
     patience = checked_patience(on_conflict, wait, at_most, task)
     if patience is not None:
         if paused:
@@ -121,6 +124,7 @@ def add_task(
         return _debounced(task, patience, alias)
     conflict = checked_conflict(on_conflict)
     new = checked_task(task, alias, when=None if code is None else clock.now(alias))
+    note_unknown(new.biz_code)
     stored, moved = _stored(new, conflict, using=alias, paused=paused)
     if moved:
         signals.task_added.send_robust(Task, task=stored, using=alias)
@@ -208,7 +212,8 @@ def _options_among(facts: dict[str, Any]) -> dict[str, Any]:
 
 def _debounced(task: Task, patience: Patience, using: str) -> Task:
     moment = clock.now(using)
-    new = checked_task(task, using, when=moment)  # the store says when, by its patience
+    new = checked_task(task, using, when=moment + patience.wait)
+    note_unknown(new.biz_code)
     handler = handler_for(new.biz_code)
 
     def merged(waiting: str | None) -> str | None:
@@ -247,7 +252,9 @@ def _checked(tasks: Iterable[Task], using: str) -> Iterator[Item]:
         raise TaskTypeError("tasks", tasks, "must be an iterable of Tasks")
     for index, task in enumerate(tasks):
         try:
-            yield index, checked_task(task, using)
+            new = checked_task(task, using)
+            note_unknown(new.biz_code)
+            yield index, new
         except TaskValueError as error:
             error.index = index
             raise

@@ -67,14 +67,12 @@ def checked_task(task: Task, using: str, when: datetime | None = None) -> NewTas
     _check_kind(task)
     code = check_code(task.biz_code)
     handler = handler_for(code)
-    if handler is None:
-        _note_unknown(code)
     first, schedule, own = task.when, None, _own_options(task)
     if task.schedule is not None:
         plan, begins = checked_schedule(task.schedule, using)
         schedule, own = str(plan.schedule), own.over(plan.options)
-        first = first or begins
-    moment = checked_moment("when", first or when, using)
+        first = begins if first is None else first
+    moment = checked_moment("when", when if first is None else first, using)
     inherited = (handler.queue, handler.priority) if handler else (DEFAULT_QUEUE, 0)
     new = NewTask(
         biz_code=code,
@@ -139,8 +137,10 @@ def checked_schedule(schedule: object, using: str) -> tuple[Plan, datetime]:
     return plan, first_time(plan.schedule, clock.now(using))
 
 
-def _note_unknown(code: str) -> None:
+def note_unknown(code: str) -> None:
     """Do what STRICT_CODES says about a code that no handler of this project has."""
+    if handler_for(code) is not None:
+        return
     wish = settings().strict_codes
     if wish == "raise":
         near = next(iter(get_close_matches(code, get_task_handlers(), n=1)), None)
@@ -192,6 +192,9 @@ def checked_match(biz_code: str, fragment: Number, match: Match) -> Q:
         return checked_key(biz_code, fragment).matching
     if match not in ("prefix", "contains"):
         raise TaskValueError("match", match, "must be 'exact', 'prefix', 'contains' or 'all'")
+    if not isinstance(fragment, str) and fragment is not None:
+        check_number(fragment)
+        raise TaskTypeError("biz_num", fragment, "must be a text, or one task: match='exact'")
     return search.containing(biz_code, check_fragment(fragment), at_start=match == "prefix")
 
 

@@ -16,17 +16,18 @@ from django_tasks.client.arguments import (
     checked_key,
     checked_match,
     checked_moment,
+    checked_options,
     checked_schedule,
 )
 from django_tasks.client.facts import FACTS, OPTIONS
-from django_tasks.exceptions import TaskTypeError
+from django_tasks.exceptions import TaskTypeError, TaskValueError
 from django_tasks.handlers.base import TaskHandler
 from django_tasks.handlers.registry import handler_for
 from django_tasks.models import Task
 from django_tasks.store import clock, control
 from django_tasks.store.aliases import write_alias
 from django_tasks.store.control import CancelResult
-from django_tasks.values.keys import check_name, check_priority
+from django_tasks.values.keys import SCHEDULE_NUM, check_name, check_priority
 from django_tasks.values.options import TaskOptions
 from django_tasks.wakeup.wake import LONG_AGO, wake_workers
 
@@ -65,8 +66,9 @@ def delete_tasks(
     """Cancel all tasks of ``biz_code`` whose number contains ``biz_num``; returns how many.
 
     The comparison is literal and case-sensitive on every database; ``match`` may be "exact" or
-    "prefix" instead. An empty ``biz_num`` is refused, for it would match everything, unless that is
-    said: ``delete_tasks(code, "", match="all")``. Waiting tasks are deleted, running ones are
+    "prefix" instead. A number that is no text goes with "exact" only: 1 is in 10 as well. An empty
+    ``biz_num`` is refused, for it would match everything, unless that is said:
+    ``delete_tasks(code, "", match="all")``. Waiting tasks are deleted, running ones are
     cancelled as ``cancel_task`` does. ``dry_run`` only counts. Atomic.
     """
     alias = write_alias(using)
@@ -98,6 +100,8 @@ def update_task(
     alias = write_alias(using)
     key = checked_key(biz_code, biz_num)
     check_names("update_task", dict(facts), FACTS)
+    if key.biz_num == SCHEDULE_NUM and facts.keys() & {"schedule", "queue", "priority"}:
+        raise TaskValueError("biz_num", SCHEDULE_NUM, "is planned by its handler: change it there")
     when, columns, options = _changes(key, dict(facts), alias)
     now = clock.now(alias)
     if not control.change(key.matching, columns, options, when, now, using=alias):
@@ -118,9 +122,10 @@ def _changes(key: Key, facts: dict[str, Any], using: str) -> tuple[datetime | No
         if when is None:
             raise TaskTypeError("when", None, "is missing: without its schedule a task needs one")
         facts["schedule"] = plan and str(plan.schedule)
-    if given.get("expires") is not None:
-        given["expires"] = checked_moment("expires", given["expires"], using)
-    TaskOptions(**given)  # bad ones are refused whether there is such a task or not
+    # Bad ones are refused whether there is such a task or not.
+    options = checked_options(TaskOptions(**given), when, using)
+    if options.expires is not None:
+        given["expires"] = options.expires
     return when, _columns(key, facts), _merging(given) if given else None
 
 

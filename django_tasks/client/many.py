@@ -8,6 +8,7 @@ from asgiref.sync import sync_to_async
 from django.db.models import Q, QuerySet
 
 from django_tasks import signals
+from django_tasks.client.adding import DEFAULT_BATCH, MOST_IN_BATCH
 from django_tasks.client.arguments import (
     Number,
     When,
@@ -29,8 +30,6 @@ from django_tasks.wakeup.wake import LONG_AGO, wake_workers
 
 if TYPE_CHECKING:
     from typing import Unpack
-
-DEFAULT_BATCH, MOST_IN_BATCH = 500, 1000
 
 OneStatus = Status | int | str
 # Called with the number of tasks that were changed so far.
@@ -83,8 +82,8 @@ def cancel_tasks(
     """Cancel all tasks that ``find_tasks(**which)`` finds; returns how many.
 
     Each as ``cancel_task`` does. Something must be named. ``batch_size`` of them, 1 to 1,000, go in
-    one transaction, and ``progress`` is called after it with the number so far. What was done stays
-    done if a later batch fails. Inside a caller's transaction all of it is part of that.
+    one transaction, and ``progress`` is called after it with the number so far. If a later batch
+    fails, the earlier ones stand. Inside a caller's transaction all of it is part of that.
     """
     many = _Many("cancelled", which, batch_size, progress, using)
     return many.each(lambda some: sum(control.cancel(some, many.now(), using=many.using)))
@@ -101,7 +100,8 @@ def requeue_tasks(
 
     With nothing named, all that have FAILED. In batches as ``cancel_tasks``.
     """
-    which = {"status": Status.FAILED, **which}
+    if which.get("status") is None:
+        which["status"] = Status.FAILED
     many = _Many("requeued", which, batch_size, progress, using)
     return many.each(lambda some: control.requeue(some, many.now(), using=many.using), due=LONG_AGO)
 
@@ -195,19 +195,25 @@ class _Many:
         found. In the order of ids, so that no task is met twice and two callers do not cross.
         """
         count, last = 0, 0
-        while ids := self._next(last):
-            last = ids[-1]
-            changed = change(self._matching & Q(id__in=ids))
-            count += changed
-            if changed and due is not None:
-                wake_workers(due, self.using, changed)
-            if self._progress is not None:
-                self._progress(count)
+        try:
+            while ids := self._next(last):
+                last = ids[-1]
+                changed = change(self._matching & Q(id__in=ids))
+                count += changed
+                if changed and due is not None:
+                    wake_workers(due, self.using, changed)
+                if self._progress is not None:
+                    self._progress(count)
+        finally:
+            self._tell(count)
+        return count
+
+    def _tell(self, count: int) -> None:
+        """Tell of what was done, also if a later batch has failed."""
         if count:
             signals.tasks_changed.send_robust(
                 Task, change=self._change, which=self._which, count=count, using=self.using
             )
-        return count
 
     def _next(self, last: int) -> list[int]:
         rows = Task._base_manager.using(self.using).filter(self._matching, id__gt=last)

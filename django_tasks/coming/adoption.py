@@ -38,6 +38,7 @@ class Survey:
 
     total: int = 0
     codes: Counter[str] = field(default_factory=Counter)
+    keys: set[tuple[str, str]] = field(default_factory=set)
     taken: list[str] = field(default_factory=list)
     refused: list[str] = field(default_factory=list)
     # The first of them to run: the old time as it stands there, and as it is understood.
@@ -76,6 +77,10 @@ def survey(old: OldTable, zone: tzinfo, *, using: str) -> Survey:
         except TaskException as error:
             seen.refused.append(f"{_name(row)} (id {row.id}): {error}")
             continue
+        if adopted.task[:2] in seen.keys:
+            seen.refused.append(f"{_name(row)} (id {row.id}): its key is there twice")
+            continue
+        seen.keys.add(adopted.task[:2])
         seen.codes[adopted.task.biz_code] += 1
         if row.status == TAKEN:
             seen.taken.append(_name(row))

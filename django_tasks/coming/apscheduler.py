@@ -21,6 +21,7 @@ from django_tasks.coming.found import (
 )
 from django_tasks.coming.models import rows_of
 from django_tasks.coming.triggers import schedule_of
+from django_tasks.exceptions import TaskException
 from django_tasks.values.options import TaskOptions
 
 # A job's id and its pickled state, which the driver may wrap.
@@ -37,8 +38,10 @@ def jobs(pickled: Iterator[Pickled], now: datetime) -> Iterator[Found | Left]:
     for name, data in pickled:
         try:
             yield _found(name, _state(data), now)
-        except CannotCome as error:
+        except (CannotCome, TaskException) as error:
             yield Left(name, str(error))
+        except (LookupError, TypeError, ValueError, OverflowError) as error:
+            yield Left(name, f"it cannot be read ({error!r})")
 
 
 def in_django(using: str | None) -> Iterator[Pickled]:

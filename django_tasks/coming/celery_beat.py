@@ -27,6 +27,8 @@ def jobs(using: str | None, now: datetime) -> Iterator[Found | Left]:
             yield _found(row, now)
         except (CannotCome, TaskException) as error:
             yield Left(row.name, str(error))
+        except (LookupError, TypeError, ValueError, OverflowError) as error:
+            yield Left(row.name, f"it cannot be read ({error!r})")
 
 
 def _found(row: Any, now: datetime) -> Found:

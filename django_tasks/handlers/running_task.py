@@ -45,7 +45,10 @@ class RunningTask:
 
     # Made for every run, and most handlers read two or three of its values: so it computes what
     # it is asked for.
-    __slots__ = ("_biz_ext", "_claimed", "_next_progress", "_row", "_started", "using")
+    __slots__ = (
+        *("_biz_ext", "_claimed", "_has_saved", "_next_progress", "_row", "_started"),
+        "using",
+    )
 
     def __init__(self, claimed: Claimed, using: str, started: Tick, row: ClaimedRow) -> None:
         self.using = using
@@ -54,6 +57,7 @@ class RunningTask:
         self._row = row
         self._biz_ext = _UNREAD
         self._next_progress = 0.0
+        self._has_saved = False
 
     @property
     def id(self) -> int:
@@ -168,15 +172,15 @@ class RunningTask:
     def save(self, biz_ext: Any) -> bool:
         """Write the payload now: a run that dies goes on from there. It is ``biz_ext`` from now on.
 
-        False, and nothing is written, if the task was added again, updated or cancelled meanwhile:
-        what was written then stands. One statement of its own; in an ``atomic`` run it is a part of
-        its transaction. Raises ClaimLost if this worker no longer owns the task, TaskTypeError or
-        TaskValueError for what cannot be stored.
+        False, and nothing is written, if the task was added again, moved or cancelled meanwhile, or
+        its payload updated: what was written then stands. One statement of its own; in an
+        ``atomic`` run it is a part of its transaction. Raises ClaimLost if this worker no longer
+        owns the task, TaskTypeError or TaskValueError for a value that cannot be stored.
         """
         text = payloads.encoded(biz_ext)
         if not self._row.save_payload(self._claimed, text, using=self.using):
             return False
-        self._claimed = self._claimed._replace(biz_ext=text)
+        self._has_saved = True
         self._biz_ext = biz_ext
         return True
 
@@ -187,9 +191,9 @@ class RunningTask:
     def progress(self, done: int, total: int | None = None, text: str = "") -> None:
         """Tell how far this run is: for the admin and for ``get_task(…).progress``.
 
-        Written once a second at most, and when ``done`` is ``total``. In an ``atomic`` run it is
-        seen by nobody before the end, so nothing is written. ``text`` has up to 200 characters.
-        Raises TaskTypeError or TaskValueError; an error of the database is left out.
+        Written once a second at most, and each time that ``done`` is ``total``. In an ``atomic``
+        run it is seen by nobody before the end, so nothing is written. ``text`` has up to 200
+        characters. Raises TaskTypeError or TaskValueError; an error of the database is left out.
         """
         progress = _checked_progress(done, total, text)
         now = ticks()
@@ -209,6 +213,8 @@ class RunningTask:
         if self._biz_ext is _UNREAD:
             return None
         text = payloads.encoded(self._biz_ext) or "null"
+        if self._has_saved:
+            return text  # a transaction of the handler's own may have rolled back what was saved
         return None if payload.same(text, self._claimed.biz_ext) else text
 
     def __eq__(self, other: object) -> bool:

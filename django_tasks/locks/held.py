@@ -9,7 +9,7 @@ from asgiref.sync import sync_to_async
 from django.db import connections
 
 from django_tasks import logs, payloads
-from django_tasks.exceptions import LockLost
+from django_tasks.exceptions import LockInTransaction, LockLost
 from django_tasks.host import forks
 from django_tasks.host.clocks import ticks
 from django_tasks.locks import rows
@@ -73,9 +73,16 @@ class Held:
         """Store ``attributes`` with the lock at once: LockTaken has them, and the next holder.
 
         Raises TaskTypeError or TaskValueError for what is no JSON, LockLost if the lock is not held
-        any more. Errors of the database pass.
+        any more, LockInTransaction inside a transaction: its row would stay locked, and could not
+        be renewed. Errors of the database pass.
         """
         payloads.encoded(attributes, "attributes")
+        if in_transaction(self._using):
+            raise LockInTransaction(
+                f"the attributes of the lock {self.name!r} cannot be saved inside a transaction on"
+                f" {self._using!r}: save them before it, or after"
+            )
+        self.check()
         if not rows.save(self._hold, attributes, using=self._using):
             self._ends()
         self.check()
@@ -199,6 +206,12 @@ def _freed(hold: Hold, using: str) -> bool:
             problem = error
     logs.lock_not_freed(hold.name, problem)
     return True
+
+
+def in_transaction(using: str) -> bool:
+    """Tell if a statement here would wait for a commit that is the caller's."""
+    connection = connections[using]
+    return connection.in_atomic_block or not connection.get_autocommit()
 
 
 def mend(using: str) -> None:

@@ -11,13 +11,12 @@ import secrets
 import threading
 from asyncio import sleep as asleep
 from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import asynccontextmanager, contextmanager, suppress
 from random import uniform
 from time import sleep
 from typing import NamedTuple
 
 from asgiref.sync import sync_to_async
-from django.db import connections
 
 from django_tasks.backoff import Duration
 from django_tasks.conf import host_name
@@ -28,7 +27,7 @@ from django_tasks.exceptions import (
 )
 from django_tasks.host.clocks import ticks
 from django_tasks.locks import rows
-from django_tasks.locks.held import Held, mend
+from django_tasks.locks.held import Held, in_transaction, mend
 from django_tasks.locks.rows import LockState
 from django_tasks.store.aliases import read_alias, write_alias
 from django_tasks.values.amounts import seconds_between
@@ -210,7 +209,13 @@ def _taken(wish: Wish) -> Held | None:
     hold = rows.take(wish.name, holder, wish.lease, using=wish.using)
     if hold is None:
         return None
-    attributes = rows.attributes_of(hold, using=wish.using)
+    try:
+        attributes = rows.attributes_of(hold, using=wish.using)
+    except BaseException:
+        # Nobody would free it before its lease has passed.
+        with suppress(Exception):
+            rows.free(hold, using=wish.using)
+        raise
     return Held(hold, wish.lease, asked, wish.using, attributes)
 
 
@@ -224,8 +229,7 @@ def _pauses(wait: float) -> Iterator[float]:
 
 
 def _refuse_transaction(wish: Wish) -> None:
-    connection = connections[wish.using]
-    if connection.in_atomic_block or not connection.get_autocommit():
+    if in_transaction(wish.using):
         raise LockInTransaction(
             f"the lock {wish.name!r} cannot be taken inside a transaction on {wish.using!r}:"
             " take it first, and begin the transaction while you hold it"
@@ -251,7 +255,9 @@ async def _aleft(held: Held) -> bool:
 def _still_taken(wish: Wish) -> LockTaken:
     waited = f" for {wish.wait:g} s" if wish.wait else ""
     message = f"somebody else holds the lock {wish.name!r}{waited}"
-    state = rows.state(wish.name, using=wish.using)
+    state = None
+    with suppress(Exception):  # a database that has just gone hides no refusal
+        state = rows.state(wish.name, using=wish.using)
     if state is None or state.until is None:
         return LockTaken(message, wish.name)
     until = f"{state.until:%Y-%m-%d %H:%M:%S} UTC"

@@ -45,9 +45,9 @@ _NUMBER = re.compile(r"[0-9]{1,20}")
 _SECONDS = re.compile(r"[0-9]{1,20}(?:\.[0-9]{1,6})?")
 
 
-# A task's row may have policies behind its schedule: django_tasks.schedules.policies reads both.
+# An add may say options behind its schedule: django_tasks.schedules.policies reads both.
 _POLICIES = (
-    "has a '|', which only the schedule of a task may have; a handler says the same by its "
+    "has a '|', which only the schedule of an add may have; a handler says the same by its "
     "misfire_grace_time, on_misfire, coalesce, catch_up, timeout and max_attempts"
 )
 
@@ -62,7 +62,7 @@ def parse(text: str) -> Schedule:
     Case of keywords, blanks and long or short forms (``every 30 minutes``) are free; times on a
     wall clock without a zone are those of ``settings.TIME_ZONE``. Raises TaskTypeError for what is
     no text; TaskValueError, with a sentence that shows what is possible, for one of more than 1,000
-    characters, one nested more than 5 levels deep, one with the policies of a row (``| grace
+    characters, one nested more than 5 levels deep, one with the options of an add (``| grace
     10m``), and any other that is no schedule.
     """
     if not isinstance(text, str):

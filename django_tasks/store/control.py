@@ -20,7 +20,7 @@ from django_tasks.store.dialects import dialect_of
 from django_tasks.store.search import Planned
 from django_tasks.store.transactions import retried, write_transaction
 from django_tasks.timezones import for_django
-from django_tasks.values.options import TaskOptions
+from django_tasks.values.options import NO_OPTIONS, TaskOptions
 from django_tasks.values.status import OWNED, UNOWNED, Status
 
 
@@ -145,10 +145,11 @@ def change(
         facts = {**facts, "biz_ext": _JsonText(text, output_field=TextField())}
     with write_transaction(using), dialect_of(using).bounded():
         if options is not None:
-            row = Task._base_manager.using(using).select_for_update().filter(key).first()
-            if row is None:
+            rows = Task._base_manager.using(using).select_for_update().filter(key)
+            there = rows.values_list("options").first()  # no more: a payload may be unreadable
+            if there is None:
                 return False
-            facts = {**facts, "options": options(row.options)}
+            facts = {**facts, "options": options(there[0] or NO_OPTIONS)}
         if when is None:
             return bool(alter(key, facts, now, using=using))
         return bool(_move(key, when, now, _AS_ADDED, using=using, **facts))
@@ -187,6 +188,7 @@ def _move(
         attempts=_when(owned, F("attempts"), Value(0)),
         rescues=_when(owned, F("rescues"), Value(0)),
         last_error=_when(owned, F("last_error"), Value("", output_field=TextField())),
+        progress=Case(When(owned, then=F("progress"))),
         when=for_django(dialect_of(using).storable(when)),
         scheduled_time=None,
         latest_time=None,

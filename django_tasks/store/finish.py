@@ -27,7 +27,7 @@ from django_tasks.values.outcomes import (
     Reschedule,
     Retry,
     Unsettled,
-    was_run,
+    runs_of,
 )
 from django_tasks.values.runs import Line
 
@@ -116,7 +116,7 @@ def hand_over_moved(dialect: Dialect, missed: Sequence[Ended], now: datetime) ->
     CANCELLING rows go; the others wait again with the ``when`` and ``biz_ext`` somebody set. Must
     run inside a transaction: the rows are locked first and then written as they were found.
     """
-    ran = {end.claimed.id: was_run(end.outcome) for end in missed}
+    ran = {end.claimed.id: runs_of(end.outcome) for end in missed}
     rows = owned(dialect, [end.claimed for end in missed])
     return give_up(dialect, rows, lambda row: unchanged(row.fence, ran=ran[row.fence.id]), now)
 
@@ -141,7 +141,7 @@ def _hand_over_of(claimed: Claimed, outcome: Outcome) -> HandOver:
         case Unsettled(otherwise):
             return _hand_over_of(claimed, otherwise)
         case Reschedule(when, biz_ext, scheduled, error):
-            ran = was_run(outcome)
+            ran = runs_of(outcome)
             return HandOver(*fence, False, when, biz_ext, 0, 0, error, scheduled, ran)
         case Retry(when, error, is_suspect):
             kept = rescues if is_suspect else 0

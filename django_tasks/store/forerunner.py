@@ -116,7 +116,9 @@ def rename(old: OldTable, *, using: str) -> OldTable:
     """
     dialect = dialect_of(using)
     with write_transaction(using):
-        if not old.has_marks:
+        if old.has_marks:  # of an adoption that was undone: nothing is copied yet
+            dialect.execute(f"UPDATE {{task}} SET {_MARK} = NULL")
+        else:
             dialect.execute(f"ALTER TABLE {{task}} ADD COLUMN {_MARK} smallint NULL")
         dialect.give_up_index_names(TABLE, _our_index_names(), "_forerunner")
         dialect.execute(f"ALTER TABLE {{task}} RENAME TO {_quoted(dialect, ASIDE)}")

@@ -60,8 +60,9 @@ _NEW_COLUMNS = (
     "task_id, task_version, owner, failed, new_when, new_biz_ext, new_attempts, new_rescues,"
     " new_error, new_scheduled, ran"
 )
-# ``update_time`` is that of the claim unless a client has changed what the row says: see ``change``
-# in ``store.control``.
+# ``update_time`` is that of the claim unless a client has changed what the row says: see ``alter``
+# in ``store.control``. It stands before both are assigned: MariaDB, whose manual promises nothing
+# of an UPDATE with a JOIN, assigns from left to right there too (10.11).
 _REWRITTEN = "t.update_time <> t.claim_time"
 # Of a row that waits again nothing is under way.
 _PROGRESS = "CASE WHEN n.failed = 1 THEN t.progress END"

@@ -165,7 +165,7 @@ def _inserting(
 
 @cache
 def _constants(rare: bool, paused: bool) -> str:
-    """The same for all rows of an INSERT, behind those that are given for each."""
+    """Values that all rows of an INSERT share, behind those that are given for each."""
     status = Status.PAUSED if paused else Status.PENDING
     return f"{'' if rare else _NOTHING_RARE}, {status:d}{_CONSTANTS}"
 
@@ -253,6 +253,7 @@ def _assignments(old: str, new: Callable[[str], str], paused: bool) -> str:
         f"attempts = CASE WHEN {owned} THEN {old}attempts ELSE 0 END,"
         f" rescues = CASE WHEN {owned} THEN {old}rescues ELSE 0 END,"
         f" last_error = CASE WHEN {owned} THEN {old}last_error ELSE '' END,"
+        f" progress = CASE WHEN {owned} THEN {old}progress END,"
         f" biz_ext = {new('biz_ext')}, queue = {new('queue')}, priority = {new('priority')},"
         f" schedule = {new('schedule')}, name = {new('name')}, options = {new('options')},"
         f" scheduled_time = NULL, latest_time = NULL,"

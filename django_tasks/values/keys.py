@@ -9,6 +9,8 @@ BIZ_CODE_LENGTH = 50
 BIZ_NUM_LENGTH = 100
 QUEUE_LENGTH = 50
 NAME_LENGTH = 200
+# Of an int that can be a number: Python refuses to write very long ones.
+MOST_BITS = 400
 LOCK_NAME_LENGTH = 100
 PRIORITIES = range(-32_768, 32_768)  # a smallint everywhere
 # The number under which a handler's own schedule has its row.
@@ -42,7 +44,7 @@ def check_number(value: object) -> str:
         if isinstance(value, UUID):
             value = str(value)
         elif isinstance(value, int) and not isinstance(value, bool):
-            value = str(int(value))
+            value = str(int(value)) if value.bit_length() < MOST_BITS else "0" * 1000
     return check_key("biz_num", value, BIZ_NUM_LENGTH)
 
 

@@ -27,7 +27,7 @@ class TaskOptions:
     ``timeout``             timedelta or seconds: see ``TaskHandler``
     ``expires``             it does not start later than this, nor is it tried again: a datetime
                             (naive: in the current time zone), or a timedelta from the add.
-                            What has expired is a misfire: FAILED, or skipped
+                            An expired task is a misfire: FAILED, or skipped
     ``backoff``             a delay, a list of delays, or ``Exponential``
     ``misfire_grace_time``  timedelta or seconds: a run that would start later is a misfire
     ``on_misfire``          "run", "skip" or "fail"
@@ -84,6 +84,8 @@ def options_of_text(text: str | None) -> TaskOptions:
         facts = json.loads(text)
         if expires := facts.get("expires"):
             facts["expires"] = datetime.fromisoformat(expires)
+            if facts["expires"].tzinfo is None:
+                raise ValueError("expires has no offset")
         if isinstance(backoff := facts.get("backoff"), dict):
             facts["backoff"] = Exponential(**backoff)
         return TaskOptions(**facts)

@@ -116,8 +116,11 @@ Outcome = Done | Reschedule | Retry | Fail | Again | GiveBack | Settled | Lost |
 Told = Outcome | Died
 
 
-def was_run(outcome: Outcome) -> int:
-    """1 if a handler has come to an end, in success or not; 0 for what was skipped or put off."""
+def runs_of(outcome: Outcome) -> int:
+    """The number of runs that an outcome counts as: none if the task was skipped, or put off.
+
+    A task that is parked counts as a run that has failed.
+    """
     if isinstance(outcome, Unsettled):
-        return was_run(outcome.otherwise)
+        return runs_of(outcome.otherwise)
     return 0 if isinstance(outcome, (Again, GiveBack)) or outcome.counts_as == "skipped" else 1

@@ -7,7 +7,7 @@ TEXT_LENGTH = 200
 
 
 class Progress(NamedTuple):
-    """So many steps are done, of so many if that is known, and a word about it."""
+    """The number of steps that are done, of all if that is known, and a word about it."""
 
     done: int
     total: int | None

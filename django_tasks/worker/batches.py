@@ -11,7 +11,9 @@ from typing import NamedTuple, Protocol
 
 from django_tasks import logs, signals
 from django_tasks.exceptions import ClaimLost
+from django_tasks.handlers.running_task import RunningTask
 from django_tasks.host.clocks import ticks
+from django_tasks.store import claimed_rows
 from django_tasks.store.connection import drop_connections
 from django_tasks.store.errors import is_refusal
 from django_tasks.store.finish import Ended, finish_inside
@@ -146,10 +148,10 @@ class Batches:
         if len(left) == len(runs):
             return []
         gone: list[RunEnd] = [(run, Lost()) for run in runs if run.claimed.id in lost.ids]
-        return gone + self._tried(left)
+        return gone + self._tried(_as_claimed(left))
 
     def _halves(self, runs: Sequence[Run]) -> list[RunEnd]:
-        middle = len(runs) // 2
+        middle, runs = len(runs) // 2, _as_claimed(runs)
         return self._tried(runs[:middle]) + self._tried(runs[middle:])
 
     def _would_come_again(self, error: BaseException) -> bool:
@@ -171,3 +173,17 @@ class Batches:
         return [
             (run, Unsettled(Again(now + delay))) for run, delay in zip(runs, delays, strict=True)
         ]
+
+
+def _as_claimed(runs: Sequence[Run]) -> Sequence[Run]:
+    """Runs that are to be called again.
+
+    Of an ``atomic`` handler all was rolled back, whatever its tasks have saved as well: they are as
+    they were at their claim.
+    """
+    if not runs or not runs[0].handler.atomic:
+        return runs
+    return [
+        run._replace(task=RunningTask(run.claimed, run.using, run.started, claimed_rows))
+        for run in runs
+    ]

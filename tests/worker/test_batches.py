@@ -204,6 +204,25 @@ def test_rows_that_somebody_has_changed_meanwhile_end_as_those_of_single_runs(
     assert effects() == ["0", "1", "2", "3"]
 
 
+def test_an_atomic_batch_that_is_rolled_back_forgets_what_its_tasks_have_saved(
+    handlers: Any,
+) -> None:
+    some(4)
+    seen: list[Any] = []
+
+    def work(tasks: list[Any]) -> None:
+        for task in tasks:
+            seen.append(task.biz_ext)
+            task.save("done")
+        if any(task.biz_num == "2" for task in tasks):
+            raise ValueError("bad")
+
+    Job(handlers, work, atomic=True, max_attempts=1).run()
+    assert set(seen) == {None}
+    assert left() == ["2"]
+    assert stored("2").biz_ext is None
+
+
 def test_an_atomic_batch_that_has_lost_a_row_is_rolled_back_and_run_without_it(
     handlers: Any,
 ) -> None:

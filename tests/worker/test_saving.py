@@ -412,3 +412,29 @@ def test_the_outcome_of_a_schedule_counts_as_a_run(worker: Worker, register: Reg
     api.add_task(CODE, "1", when=ago(), schedule="every 1h")
     assert isinstance(worker.run(), Reschedule)
     assert stored().runs == 1
+
+
+def test_what_a_transaction_of_the_handler_has_rolled_back_is_written_at_the_end(
+    worker: Worker, register: Register
+) -> None:
+    def save(task: RunningTask) -> timedelta:
+        with transaction.atomic():
+            task.save("saved")
+            transaction.set_rollback(True)
+        task.biz_ext = "saved"
+        return timedelta(hours=1)
+
+    register(save)
+    added(biz_ext="old")
+    worker.run()
+    assert stored().biz_ext == "saved"
+
+
+def test_options_of_a_row_without_an_offset_cannot_be_read(
+    worker: Worker, register: Register
+) -> None:
+    register(lambda task: None)
+    added()
+    claim = worker.claim()._replace(options='{"expires": "2030-01-01T00:00:00"}')
+    assert isinstance(worker.run(claim), Fail)
+    assert "expires has no offset" in stored().last_error
