@@ -95,6 +95,14 @@ class RetryLater(TaskException):
         return self.reason or f"to be tried again: {self.when}"
 
 
+class TaskTimeout(TaskException, TimeoutError):
+    """Raised in the thread of a plain handler when its ``timeout`` has passed, at any place there.
+
+    Its words come when it has left the handler. A handler may catch it, to tidy up and raise it
+    again.
+    """
+
+
 class LockTaken(TaskException, TimeoutError):
     """Somebody else holds the lock, and did so for as long as the caller would wait.
 

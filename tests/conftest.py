@@ -54,6 +54,14 @@ def _codes_without_handlers(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(arguments, "_warn_once", lambda code: None)
 
 
+@pytest.fixture(autouse=True)
+def _timeouts() -> Iterator[None]:
+    """End, after the test, the threads that see to the timeouts of its runners."""
+    yield
+    while parts.made:
+        parts.made.pop().close()
+
+
 @pytest.fixture
 def handlers() -> Iterator[Callable[..., None]]:
     """An empty registry for this test; call it to register handlers."""

@@ -27,8 +27,8 @@ class TaskHandler:
     ``max_attempts``         failed runs before a task is FAILED; None: the setting MAX_ATTEMPTS
     ``backoff``              a delay, a list of delays, or an object with ``delay(attempt)``;
                              by default exponential with full jitter, 10 s doubling up to 1 h
-    ``timeout``              timedelta or seconds; logged when exceeded, enforced for
-                             ``async def handle``; None: no limit
+    ``timeout``              timedelta or seconds, after which TaskTimeout is raised in ``handle``,
+                             or an ``async def handle`` is cancelled; None: no limit
     ``max_running``          how many of its tasks may run at once in the whole cluster; None: any
     ``rate_limit``           how many may start in a second, minute, hour or day, in the whole
                              cluster: "10/s", "100/m", "5000/h", "3/d"; None: any
@@ -116,9 +116,8 @@ class TaskHandler:
     def on_stuck(self, task: RunningTask, seconds: float) -> None:
         """Called once when a run has been going on for ``seconds``, more than its ``timeout``.
 
-        In a thread of its own, while the run goes on. What it raises is logged and changes
-        nothing. A thread cannot be ended from outside: the hook may tell somebody, or cancel the
-        task, which the handler sees in ``task.cancel_requested``.
+        In a thread of its own, when the run is being ended, which may take a while. What it raises
+        is logged and changes nothing.
         """
 
 

@@ -12,6 +12,7 @@ from django_tasks import logs, payloads
 from django_tasks.exceptions import LockInTransaction, LockLost
 from django_tasks.host import forks
 from django_tasks.host.clocks import ticks
+from django_tasks.host.interrupts import uninterrupted
 from django_tasks.locks import rows
 from django_tasks.locks.rows import Hold
 from django_tasks.store.connection import close_connections
@@ -111,6 +112,7 @@ class Held:
 
     # The thread that renews it
 
+    @uninterrupted
     def _keep(self) -> None:
         self._renewing.start()
 
@@ -145,6 +147,7 @@ class Held:
 
     # Its end
 
+    @uninterrupted
     def _leave(self) -> bool:
         """Free the lock; tell if it was held to the end. Raises nothing."""
         if self._is_parents:

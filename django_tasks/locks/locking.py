@@ -90,10 +90,11 @@ def lock(
     try:
         held._keep()
         yield held
+        was_held = held._leave()  # in here: the timeout of a run may come just before it begins
     except BaseException:
         held._leave()
         raise
-    if not held._leave():
+    if not was_held:
         raise _lost_before_its_end(held)
 
 

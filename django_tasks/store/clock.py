@@ -6,6 +6,7 @@ from threading import Lock
 from django_tasks.clock import ClockReading
 from django_tasks.host import forks
 from django_tasks.host.clocks import ticks
+from django_tasks.host.interrupts import uninterrupted
 from django_tasks.store.dialects import dialect_of
 
 # How long one look at the database's clock serves the clients of a process. Long enough to cost
@@ -33,6 +34,7 @@ def share_a_clock(*, using: str) -> bool:
     return not dialect_of(using).is_galera
 
 
+@uninterrupted
 def now(using: str) -> datetime:
     """The clock of the database ``using``, aware UTC, read again every ten seconds."""
     with _lock:

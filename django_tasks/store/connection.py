@@ -69,6 +69,21 @@ def drop_connections() -> None:
                 connection.close()
 
 
+def abandon_connections(keeping: str | None = None) -> None:
+    """Close this thread's connections, whatever they are in the middle of.
+
+    After an interrupt: a driver may owe an answer, and Django may have been between two steps at
+    the beginning or the end of a block of a handler, which it then takes for open. ``keeping`` is
+    the database on which the caller has a transaction, the outermost block: that is rolled back,
+    and ends when it is left.
+    """
+    for connection in connections.all(initialized_only=True):
+        connection.savepoint_ids = []
+        connection.in_atomic_block = connection.alias == keeping and connection.in_atomic_block
+        with suppress(Exception):  # a driver's own, in a state that it does not know
+            connection.close()
+
+
 def own_connections() -> list[BaseDatabaseWrapper]:
     """This thread's connections to all databases, open or not.
 

@@ -49,14 +49,14 @@ def _beginning(connection: Any) -> AbstractContextManager[None]:
 def _set(connection: Any, name: str, value: Any) -> Iterator[None]:
     """Give the connection an attribute, and restore what was there."""
     had, before = name in vars(connection), vars(connection).get(name)
-    setattr(connection, name, value)
     try:
+        setattr(connection, name, value)  # in here: a timeout may come right afterwards
         yield
     finally:
         if had:
             setattr(connection, name, before)
         else:
-            delattr(connection, name)
+            vars(connection).pop(name, None)
 
 
 def _begin(connection: Any) -> None:

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from threading import Lock
 
 from django_tasks.host import forks
+from django_tasks.host.interrupts import uninterrupted
 
 # Called with whether the tasks were due for a while already: see ``wake``.
 Wake = Callable[[bool], None]
@@ -34,6 +35,7 @@ def stop_listening(alias: str, wake: Wake) -> None:
         _listeners[alias] = [other for other in _listeners.get(alias, []) if other != wake]
 
 
+@uninterrupted  # by the timeout of a run that adds a task: pollers have locks
 def ring(alias: str, *, overdue: bool) -> None:
     for wake in _listeners.get(alias, ()):
         wake(overdue)

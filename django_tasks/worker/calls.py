@@ -1,17 +1,19 @@
 """The call of a handler, for one run or for a batch of them, and the meaning of its answer."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from inspect import iscoroutine
 from typing import Any, NamedTuple
 
 from django_tasks.exceptions import TaskTypeError
-from django_tasks.handlers.base import Stop
+from django_tasks.handlers.base import Stop, is_async
 from django_tasks.handlers.running_task import RunningTask
 from django_tasks.values.outcomes import DONE, Reschedule
 from django_tasks.worker.coroutines import EventLoop
 from django_tasks.worker.endings import moment_of
 from django_tasks.worker.misfires import UnreadableSchedule, following
 from django_tasks.worker.run import Run, RunEnd, Standing
+from django_tasks.worker.timeouts import Timeouts
 
 ANSWERS = "must return None, a datetime, a timedelta or Stop"
 ANSWERS_OF_BATCH = "must return None, or a mapping of its tasks to their answers"
@@ -28,9 +30,10 @@ class Answer(NamedTuple):
 class Calls:
     """Called by all executor threads at once. Whatever the handler raises passes."""
 
-    def __init__(self, standing: Standing, loop: EventLoop) -> None:
+    def __init__(self, standing: Standing, loop: EventLoop, timeouts: Timeouts) -> None:
         self._clock = standing.clock
         self._loop = loop
+        self._timeouts = timeouts
 
     def one(self, run: Run) -> RunEnd:
         """Call the handler with one task."""
@@ -39,7 +42,10 @@ class Calls:
             if end is None:
                 raise error or AssertionError("no end and no error")
             return end
-        answer = run.handler.handle(run.task)
+        if run.timeout is None:
+            answer = run.handler.handle(run.task)
+        else:
+            answer = self._limited([run], "handle()", run.handler.handle, run.task)
         if iscoroutine(answer):  # not asked of the function: that is slower, and misses wrappers
             answer = self._awaited([run], "handle()", answer)
         return self._end_of(run, "handle()", answer)
@@ -47,7 +53,8 @@ class Calls:
     def all(self, runs: Sequence[Run]) -> list[Answer]:
         """Call the handler with the tasks of a batch."""
         name = "handle_batch()"
-        answer = runs[0].handler.handle_batch([run.task for run in runs])
+        method, tasks = runs[0].handler.handle_batch, [run.task for run in runs]
+        answer = self._limited(runs, name, method, tasks)
         if iscoroutine(answer):
             answer = self._awaited(runs, name, answer)
         answers = _by_task(name, answer, runs)
@@ -58,12 +65,22 @@ class Calls:
             return Answer(run, None, answer)
         return Answer(run, self._end_of(run, name, answer))
 
+    def _limited(
+        self, runs: Sequence[Run], name: str, method: Callable[..., Any], what: Any
+    ) -> Any:
+        """Call the handler's method. A coroutine function is not interrupted: it only makes one."""
+        limit = _shortest(runs)
+        if limit is None or is_async(runs[0].handler):
+            return method(what)
+        return self._timeouts.call(runs, limit, name, method, what)
+
     def _awaited(self, runs: Sequence[Run], name: str, answer: Any) -> Any:
         if runs[0].handler.atomic:
             answer.close()  # its thread would not be in our transaction
             raise TaskTypeError(name, answer, "must be no coroutine where atomic is set")
-        limits = [run.timeout for run in runs if run.timeout is not None]
-        return self._loop.run(answer, min(limits, default=None))
+        limit = _shortest(runs)
+        wait = partial(self._loop.run, answer, limit)
+        return wait() if limit is None else self._timeouts.during(runs, limit, wait)
 
     def _end_of(self, run: Run, name: str, answer: Any) -> RunEnd:
         if (answer is None and run.recurrence is None) or _means_stop(answer):
@@ -79,6 +96,11 @@ class Calls:
             return following(run, self._clock, biz_ext=payload) or (run, DONE)
         except Exception as error:
             raise UnreadableSchedule(str(error)) from error
+
+
+def _shortest(runs: Sequence[Run]) -> float | None:
+    """The timeout of a call: the shortest of its tasks."""
+    return min((run.timeout for run in runs if run.timeout is not None), default=None)
 
 
 def _by_task(name: str, answer: Any, runs: Sequence[Run]) -> Mapping[RunningTask, Any]:

@@ -4,11 +4,12 @@ import traceback
 from pathlib import Path
 
 from django_tasks import redaction
+from django_tasks.host import interrupts
 
 # The longest error text that a row keeps; the end of a traceback says most.
 ERROR_LENGTH = 10_000
 
-_OURS = str(Path(__file__).parent)
+_OURS = str(Path(__file__).parent), interrupts.__file__
 
 
 def error_text(error: BaseException) -> str:

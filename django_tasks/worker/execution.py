@@ -45,6 +45,7 @@ from django_tasks.worker.misfires import UnreadableSchedule, in_time, parked, wi
 from django_tasks.worker.refusals import FIRST_DELAY, MOST_REFUSALS, Refusals, delay_after
 from django_tasks.worker.run import Run, RunEnd, Standing
 from django_tasks.worker.suspects import is_suspect
+from django_tasks.worker.timeouts import Timeouts
 
 AFTER_DEFECT = timedelta(minutes=1)
 # Claims are sent a few milliseconds ahead. More than this is a clock that was set back.
@@ -55,11 +56,11 @@ CRASHED = "The run ended its thread, by an exception that could not be handled."
 class Runner:
     """Runs claims with their handlers. Called by all executor threads at once."""
 
-    def __init__(self, using: str, standing: Standing, loop: EventLoop) -> None:
+    def __init__(self, using: str, standing: Standing, loop: EventLoop, timeouts: Timeouts) -> None:
         self._using = using
         self._standing = standing
         self._loop = loop
-        self._calls = Calls(standing, loop)
+        self._calls = Calls(standing, loop, timeouts)
         self._endings = Endings(standing, loop)
         self._refusals = Refusals()
         self._batches = Batches(

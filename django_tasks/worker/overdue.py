@@ -7,26 +7,24 @@ from threading import Thread
 from typing import Any
 
 from django_tasks import logs, signals
-from django_tasks.clock import ClockReading, Tick
 from django_tasks.handlers.base import TaskHandler, has_own
 from django_tasks.handlers.recurrence import allowance_of
-from django_tasks.handlers.registry import handler_for
 from django_tasks.handlers.running_task import RunningTask
 from django_tasks.host.clocks import ticks
 from django_tasks.store import claimed_rows
 from django_tasks.store.connection import close_connections
 from django_tasks.values.claimed import Claimed
 from django_tasks.worker.executor import Running
+from django_tasks.worker.run import Run
 
 
 class Overdue:
-    """The runs that have been told of. Used by the poller's thread alone."""
+    """The runs that the log has been told of: they go on. Used by the poller's thread alone."""
 
-    def __init__(self, using: str) -> None:
-        self._using = using
+    def __init__(self) -> None:
         self._told: set[tuple[int, int]] = set()
 
-    def warn(self, running: Collection[Running], reading: ClockReading) -> None:
+    def warn(self, running: Collection[Running]) -> None:
         """Tell of the runs, each with the tick of its start, that are newly overdue."""
         self._told &= {_key(item[0]) for item, _ in running}
         for item, started in running:
@@ -35,22 +33,22 @@ class Overdue:
             if limit is not None and seconds > limit and _key(first) not in self._told:
                 self._told.add(_key(first))
                 logs.still_running(first, seconds, limit, len(item))
-                tick = Tick(reading, started)
-                tasks = [RunningTask(each, self._using, tick, claimed_rows) for each in item]
-                if handler := handler_for(first.biz_code):
-                    report(handler, tasks, seconds)
 
 
 def _key(claimed: Claimed) -> tuple[int, int]:
     return claimed.worker_id, claimed.id
 
 
-def report(handler: TaskHandler, tasks: Sequence[RunningTask], seconds: float) -> None:
-    """Call ``on_stuck`` and the receivers, for each task, in a thread of their own: the poller must
-    not wait for them, or it would miss its heartbeat with them.
+def report(runs: Sequence[Run], now: float) -> None:
+    """Call ``on_stuck`` and the receivers, for each run of a call, in a thread of their own: that
+    of the limits must not wait for them.
+
+    They get a task of their own. The handler may be changing the payload of the other one.
     """
+    handler = runs[0].handler
     if has_own(handler, "on_stuck") or signals.task_stuck.receivers:
-        arguments = (handler, tasks, seconds)
+        tasks = [RunningTask(run.claimed, run.using, run.started, claimed_rows) for run in runs]
+        arguments = (handler, tasks, now - runs[0].started.monotonic)
         Thread(target=_tell, args=arguments, name="django_tasks-stuck", daemon=True).start()
 
 

@@ -1,14 +1,20 @@
-"""The place where a coroutine waits, in words for a person."""
+"""The place where a coroutine waits, or an exception came, in words for a person."""
 
 import os
 import sysconfig
-from collections.abc import Iterator
-from types import FrameType
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from traceback import walk_tb
+from types import CodeType, FrameType, TracebackType
 from typing import Any
 
 # The standard library, and the directories of installed packages, which may be elsewhere.
 _STANDARD = tuple({sysconfig.get_path("stdlib"), sysconfig.get_path("platstdlib")})
 _INSTALLED = "site-packages", "dist-packages"
+_PACKAGE = str(Path(__file__).parent.parent) + os.sep
+
+# A code, and the line that it has come to.
+Line = tuple[CodeType, int]
 
 
 def place_of(coroutine: Any) -> str:
@@ -17,12 +23,23 @@ def place_of(coroutine: Any) -> str:
     As "shop/tasks.py:42 in handle"; the outermost line if none is the project's own, and "its end"
     for a coroutine that has ended.
     """
-    frames = list(_frames(coroutine))
-    if not frames:
+    return _place([(frame.f_code, frame.f_lineno) for frame in _frames(coroutine)])
+
+
+def place_in(trace: TracebackType | None) -> str:
+    """The same of a traceback that begins in the worker: the place at which the handler was."""
+    lines = [(frame.f_code, number) for frame, number in walk_tb(trace)]
+    while lines and lines[0][0].co_filename.startswith(_PACKAGE):
+        lines.pop(0)
+    return _place(lines)
+
+
+def _place(lines: Sequence[Line]) -> str:
+    if not lines:
         return "its end"
-    own = [frame for frame in frames if not _is_library(frame.f_code.co_filename)]
-    frame = own[-1] if own else frames[0]
-    return f"{_shown(frame.f_code.co_filename)}:{frame.f_lineno} in {frame.f_code.co_name}"
+    own = [line for line in lines if not _is_library(line[0].co_filename)]
+    code, number = own[-1] if own else lines[0]
+    return f"{_shown(code.co_filename)}:{number} in {code.co_name}"
 
 
 def _frames(awaited: Any) -> Iterator[FrameType]:
@@ -39,7 +56,7 @@ def _frames(awaited: Any) -> Iterator[FrameType]:
 
 
 def _is_library(path: str) -> bool:
-    return path.startswith(_STANDARD) or any(name in path for name in _INSTALLED)
+    return path.startswith((*_STANDARD, _PACKAGE)) or any(name in path for name in _INSTALLED)
 
 
 def _shown(path: str) -> str:

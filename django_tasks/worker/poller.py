@@ -75,7 +75,7 @@ class Poller:
         self._missing: set[tuple[int, ...]] = set()
         # Of the thread that sends the heartbeats: given back, and not written yet.
         self._relieved: list[Ended] = []
-        self._overdue = Overdue(config.using)
+        self._overdue = Overdue()
         self._tallied = (ticks(), self._finisher.counters.copy())
         self._report = Report("running", {})
         self._cycle_since: float | None = None
@@ -188,7 +188,7 @@ class Poller:
             if thorough:
                 self._give_back_strays()
             self._claiming.look_for_suspects()
-            self._overdue.warn(self._executor.running(), self._membership.clock.reading)
+            self._overdue.warn(self._executor.running())
             self._tally()
             self._beats = beats
         if self._rescuer.has_more() and self._rescuer.rescue_some():

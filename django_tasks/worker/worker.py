@@ -26,6 +26,7 @@ from django_tasks.worker.membership import Membership
 from django_tasks.worker.notifier import Notifier
 from django_tasks.worker.outage import Outage
 from django_tasks.worker.poller import Poller
+from django_tasks.worker.timeouts import Timeouts
 
 CONTENTION_SECONDS = 0.01
 # How long a worker that must end now tries to say that its runs are abandoned in order.
@@ -49,8 +50,9 @@ class Worker:
         self._stopping = Event()
         self._membership = Membership(config)
         self._loop = EventLoop()
+        self._timeouts = Timeouts()
         self._notifier = Notifier(config.using)
-        runner = Runner(config.using, self._membership, self._loop)
+        runner = Runner(config.using, self._membership, self._loop, self._timeouts)
         self._executor = Executor(config.threads, runner, self._wake)
         self._poller = Poller(config, self._membership, self._executor, self._notifier.tell)
         self._heartbeat = Heartbeat(
@@ -159,6 +161,7 @@ class Worker:
         self._listener.stop()
         self._executor.close()
         self._executor.join()
+        self._timeouts.close()
         # Its row goes last, and only if nothing is left that others must rescue.
         self._heartbeat.stop(leave=not self.failed)
         self._heartbeat.join()
@@ -186,6 +189,7 @@ class Worker:
             self._woken.clear()
             self._heartbeat.ensure()
             self._notifier.ensure()
+            self._timeouts.ensure()
             if self._stopping.is_set():
                 self._poller.quieten()
         self._tell(signals.worker_stopped)

@@ -90,10 +90,11 @@ def _replace_globals() -> None:
     """Give each simulated process a copy of the state that modules keep for theirs."""
     from django.db import connections
 
+    from django_tasks.host import interrupts
     from django_tasks.logs import lines
     from django_tasks.store import clock, ownership, workers
     from django_tasks.wakeup import doorbell, local, wake
-    from django_tasks.worker import config, execution, heartbeat, pruner, worker
+    from django_tasks.worker import config, execution, heartbeat, pruner, timeouts, worker
     from tests.explore import doors, manners
 
     _set(connections, "_connections", threads.Local())
@@ -105,6 +106,9 @@ def _replace_globals() -> None:
     _set(config, "os", process)
     _set(workers, "os", process)
     _set(config, "secrets", SimpleNamespace(token_hex=lambda size: "0" * size))
+    # All simulated threads are one: nothing is raised in it. That a time has passed is told.
+    _set(interrupts, "are_possible", lambda: False)
+    _set(timeouts, "SimpleQueue", threads.SimpleQueue)
     _set(worker, "ListenerThread", doors.Listener)
     _set(doorbell, "_send", doors.send)
     _set(heartbeat, "has_one_writer", lambda using: not stage.is_optimistic)

@@ -2,6 +2,7 @@
 
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
+from queue import Empty
 from types import TracebackType
 from typing import Any
 
@@ -92,6 +93,21 @@ class Event:
             if actor in self._waiters:
                 self._waiters.remove(actor)
         return self._is_set
+
+
+class SimpleQueue:
+    """A queue of news that say nothing but that there are some."""
+
+    def __init__(self) -> None:
+        self._news = Event()
+
+    def put(self, _: None) -> None:
+        self._news.set()
+
+    def get(self, timeout: float | None = None) -> None:
+        if not self._news.wait(timeout):
+            raise Empty
+        self._news.clear()
 
 
 class Lock:

@@ -98,6 +98,11 @@ def waits(place: Place) -> None:
     place.wait()
 
 
+def lasts_for_ever(place: Place) -> None:
+    while True:
+        pass
+
+
 def dies(place: Place) -> None:
     os.kill(os.getpid(), signal.SIGKILL)
 

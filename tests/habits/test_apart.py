@@ -30,7 +30,7 @@ from django_tasks.models import Task
 from django_tasks.store.claim import Claimer, claim_alone
 from django_tasks.store.finish import Ended
 from django_tasks.values.claimed import Claimed
-from django_tasks.values.outcomes import Again, Done, Fail, GiveBack, Settled, Unsettled
+from django_tasks.values.outcomes import Again, Done, Fail, GiveBack, Retry, Settled, Unsettled
 from django_tasks.values.status import Status
 from django_tasks.worker import execution
 from django_tasks.worker.apart import parent
@@ -60,11 +60,12 @@ def apart(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> "Apart":
     monkeypatch.setattr(settings, "SETTINGS_MODULE", "tests.integration.settings")
     monkeypatch.setattr(parent, "LINGER_SECONDS", 0.1)
 
-    def run(does: str, may_start: bool = True) -> Ended:
+    def run(does: str, may_start: bool = True, options: str | None = None) -> Ended:
         payload = json.dumps({"does": does, "folder": str(tmp_path)})
         values: dict[str, Any] = dict.fromkeys(Claimed._fields)
         values |= {"id": 1, "version": 2, "biz_code": "apart", "biz_num": "1", "when": NOW}
         values |= {"biz_ext": payload, "queue": "default", "priority": 0, "attempts": 0}
+        values |= {"options": options}
         values |= {"rescues": 2, "create_time": NOW, "claim_time": NOW, "last_error": "", "runs": 0}
         return run_apart(
             Claimed(**values | {"worker_id": 7}), 7, "worker", lambda: may_start, using="default"
@@ -74,6 +75,15 @@ def apart(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> "Apart":
 
 
 Apart = Callable[..., Ended]
+
+
+def test_it_ends_at_its_timeout(apart: Apart) -> None:
+    outcome = apart("lasts_for_ever", options='{"timeout": 0.05}').outcome
+    assert isinstance(outcome, Retry)
+    assert (
+        "handle() took longer than its timeout of 0.05 s (at tests/habits/apart.py:"
+        in outcome.error
+    )
 
 
 def test_it_looks_for_modules_where_the_worker_does_and_nowhere_else(

@@ -14,8 +14,10 @@ from django_tasks.worker import executor as module
 from django_tasks.worker.executor import Executor, Item
 from django_tasks.worker.heartbeat import Heartbeat
 from django_tasks.worker.notifier import Notifier
+from django_tasks.worker.timeouts import Timeouts
 from tests.habits.workers import Start, wait_for_beats
-from tests.waiting import eventually
+from tests.waiting import DEADLINE, eventually
+from tests.worker.parts import added, handler
 from tests.worker.test_executor import items
 
 DIED = Fail("its thread died")
@@ -177,3 +179,26 @@ def test_signals_are_sent_after_the_death_of_the_thread_that_sends_them(
         assert len(deaths) == 1
     finally:
         signals.task_lost.disconnect(receive)
+
+
+@pytest.mark.django_db(transaction=True)
+def test_runs_end_at_their_timeout_after_the_death_of_the_thread_that_sees_to_it(
+    start_worker: Start, handlers: Any, deaths: list[Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ended = threading.Event()
+
+    def handle(task: Any) -> None:
+        while True:  # for ever
+            pass
+
+    dying = Dying(monkeypatch, Timeouts, "_look")
+    dying.is_due = True
+    told = handler(handle, timeout=0.05, max_attempts=1, on_failure=lambda task, exc: ended.set())
+    handlers(told)
+    worker = start_worker()
+    added()
+    assert ended.wait(DEADLINE)
+    assert len(deaths) == 1
+    worker.stop()
+    assert worker.join(DEADLINE)
+    assert not [each for each in threading.enumerate() if each.name == "django_tasks-timeouts"]

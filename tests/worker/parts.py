@@ -24,11 +24,15 @@ from django_tasks.worker.coroutines import EventLoop
 from django_tasks.worker.execution import Runner
 from django_tasks.worker.executor import Executor, Item
 from django_tasks.worker.membership import Membership
+from django_tasks.worker.timeouts import Timeouts
 from tests.factories import lanes
 
 USING = "default"
 CODE = "job"
 ERA = 3600.0
+
+# The time limits of the runners of the present test.
+made: list[Timeouts] = []
 
 
 def config(**wishes: Any) -> WorkerConfig:
@@ -159,8 +163,12 @@ class One:
         return ended
 
 
-def runner(membership: Membership, loop: EventLoop | None = None) -> One:
-    return One(Runner(USING, membership, loop or EventLoop()))
+def runner(
+    membership: Membership, loop: EventLoop | None = None, timeouts: Timeouts | None = None
+) -> One:
+    """Close ``loop`` where handlers use it. ``timeouts`` end with the test."""
+    made.append(timeouts or Timeouts())
+    return One(Runner(USING, membership, loop or EventLoop(), made[-1]))
 
 
 def worker_row(age: float = 0.0, lease: float = 30.0, **fields: Any) -> WorkerRow:

@@ -655,17 +655,6 @@ def test_a_claim_whose_handler_has_gone_is_given_back(register: Register) -> Non
     assert (stored().status, stored().attempts) == (0, 0)
 
 
-# The time limit of a handler that is not async
-
-
-def test_a_run_longer_than_its_timeout_is_logged_and_counts(
-    register: Register, caplog: pytest.LogCaptureFixture
-) -> None:
-    assert outcome_of(register, lambda task: None, timeout=0) == Done()
-    assert "job/1 took" in caplog.text
-    assert "more than its timeout of 0 s" in caplog.text
-
-
 # What is told
 
 

@@ -8,15 +8,24 @@ from typing import Any
 import pytest
 
 from django_tasks import signals
-from django_tasks.clock import ClockReading
+from django_tasks.clock import ClockReading, Tick
 from django_tasks.handlers.base import TaskHandler, task_handler
 from django_tasks.worker import overdue
 from django_tasks.worker.executor import Running
-from tests.factories import NOW
+from tests.factories import NOW, a_claim_of
 from tests.waiting import DEADLINE, eventually
 from tests.worker.parts import StillTicks
 
-TASK: Any = SimpleNamespace(using="default")
+NOW_TICK = 107.0
+
+
+def runs_of(handler: TaskHandler, count: int = 1) -> list[Any]:
+    """Runs of one call, which began seven seconds before NOW_TICK."""
+    started = Tick(ClockReading(NOW, 100.0), 100.0)
+    return [
+        SimpleNamespace(claimed=a_claim_of(number), handler=handler, started=started, using="other")
+        for number in range(count)
+    ]
 
 
 def reporting() -> list[threading.Thread]:
@@ -34,9 +43,9 @@ def test_the_hook_of_a_class_is_called_in_a_thread_of_its_own() -> None:
         def on_stuck(self, task: Any, seconds: float) -> None:
             told.put((task, seconds, threading.current_thread()))
 
-    overdue.report(Slow(), [TASK], 7.0)
+    overdue.report(runs_of(Slow()), NOW_TICK)
     task, seconds, thread = told.get(timeout=DEADLINE)
-    assert (task, seconds) == (TASK, 7.0)
+    assert (str(task), task.using, seconds) == ("job/0", "other", 7.0)
     assert thread is not threading.current_thread()
     assert thread.daemon  # a hook that hangs keeps no process from its end
     over()
@@ -45,11 +54,11 @@ def test_the_hook_of_a_class_is_called_in_a_thread_of_its_own() -> None:
 def test_so_is_the_hook_of_a_function() -> None:
     told: SimpleQueue[Any] = SimpleQueue()
 
-    @task_handler("slow", on_stuck=lambda task, seconds: told.put((task, seconds)))
+    @task_handler("slow", on_stuck=lambda task, seconds: told.put((str(task), seconds)))
     def slow(task: Any) -> None: ...
 
-    overdue.report(slow, [TASK], 7.0)
-    assert told.get(timeout=DEADLINE) == (TASK, 7.0)
+    overdue.report(runs_of(slow, 2), NOW_TICK)
+    assert [told.get(timeout=DEADLINE) for _ in range(2)] == [("job/0", 7.0), ("job/1", 7.0)]
     over()
 
 
@@ -59,7 +68,7 @@ def test_where_nobody_listens_no_thread_is_started(monkeypatch: pytest.MonkeyPat
 
     monkeypatch.setattr(overdue, "Thread", None)
     for handler in (slow, TaskHandler()):
-        overdue.report(handler, [TASK], 7.0)
+        overdue.report(runs_of(handler), NOW_TICK)
 
 
 def test_a_run_that_takes_just_its_timeout_is_not_overdue(
@@ -68,14 +77,14 @@ def test_a_run_that_takes_just_its_timeout_is_not_overdue(
     clock = StillTicks()
     monkeypatch.setattr(overdue, "ticks", clock)
     monkeypatch.setattr(overdue, "allowance_of", lambda claimed: SimpleNamespace(timeout=7.0))
-    watch, reading = overdue.Overdue("default"), ClockReading(NOW, clock())
+    watch = overdue.Overdue()
     claimed: Any = SimpleNamespace(worker_id=1, id=2, biz_code="nobody's")
     running = [Running((claimed,), clock())]
     clock.now += 7
-    watch.warn(running, reading)
+    watch.warn(running)
     assert caplog.messages == []
     clock.now += 1
-    watch.warn(running, reading)
+    watch.warn(running)
     assert len(caplog.messages) == 1
 
 
@@ -87,9 +96,10 @@ def test_receivers_are_told_with_the_database() -> None:
 
     signals.task_stuck.connect(receive)
     try:
-        overdue.report(TaskHandler(), [TASK], 7.0)
-        facts = {"task": TASK, "seconds": 7.0, "using": "default"}
-        assert told.get(timeout=DEADLINE) == (TaskHandler, facts)
+        overdue.report(runs_of(TaskHandler()), NOW_TICK)
+        sender, facts = told.get(timeout=DEADLINE)
+        assert (sender, str(facts.pop("task"))) == (TaskHandler, "job/0")
+        assert facts == {"seconds": 7.0, "using": "other"}
     finally:
         signals.task_stuck.disconnect(receive)
     over()

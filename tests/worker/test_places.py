@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from django_tasks.worker.places import place_of
+from django_tasks.worker.places import place_in, place_of
 
 HERE = "tests/worker/test_places.py"
 
@@ -107,3 +107,19 @@ def test_a_coroutine_that_has_ended_is_at_its_end() -> None:
     ended = nothing()
     asyncio.run(ended)
     assert place_of(ended) == "its end"
+
+
+# Tracebacks
+
+
+def test_of_a_traceback_it_is_the_innermost_line_of_the_project() -> None:
+    def handle() -> None:
+        Path("nowhere").read_text(encoding="utf-8")  # reading
+
+    with pytest.raises(FileNotFoundError) as caught:
+        handle()
+    assert place_in(caught.value.__traceback__) == f"{HERE}:{line_of('reading')} in handle"
+
+
+def test_of_a_traceback_within_the_worker_alone_it_is_the_end() -> None:
+    assert place_in(None) == "its end"

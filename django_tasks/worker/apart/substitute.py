@@ -14,6 +14,7 @@ from django_tasks.worker.apart.child import Seat
 from django_tasks.worker.apart.texts import claim_of_text, end_to_text
 from django_tasks.worker.coroutines import EventLoop
 from django_tasks.worker.execution import Runner
+from django_tasks.worker.timeouts import Timeouts
 
 
 class Substitute:
@@ -43,9 +44,11 @@ def taken(seat: Seat) -> Callable[[str], str]:
 
 
 def _run(standing: Substitute, handler: TaskHandler, using: str, claim: str) -> str:
-    loop = EventLoop()
+    loop, timeouts = EventLoop(), Timeouts()
     try:
-        return end_to_text(Runner(using, standing, loop).run(claim_of_text(claim), handler))
+        runner = Runner(using, standing, loop, timeouts)
+        return end_to_text(runner.run(claim_of_text(claim), handler))
     finally:
+        timeouts.close()
         loop.close()
         close_connections()

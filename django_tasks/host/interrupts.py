@@ -1,0 +1,201 @@
+"""An exception that one thread raises in another, and sections that it does not come into.
+
+Python has one way to end what a thread does from outside: ``PyThreadState_SetAsyncExc`` leaves an
+exception with the thread, which meets it between two steps of its Python code, any two. (A thread
+that waits in C meets it when it comes back.) So it must not be left with a thread that has gone on
+to something else, and each thread needs places where it cannot come.
+"""
+
+import sys
+from collections.abc import Callable
+from functools import cache, wraps
+from threading import Event, get_ident, local
+from typing import Any, ParamSpec, TypeVar
+
+from django_tasks.host import forks
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+# How long a thread waits, again and again, for another one that is between two lines.
+PAUSE_SECONDS = 0.001
+
+_NOTHING = object()
+_OWN = object()
+
+
+class _Thread(local):
+    """The interrupt that may come to a thread."""
+
+    interrupt: "Interrupt | None" = None
+
+
+_thread = _Thread()
+
+
+class Interrupt:
+    """Raises ``kind``, once, in the thread that makes it and calls ``run``.
+
+    Two threads want it: another one, to ``fire`` it, and its own, to be over before or to keep it
+    away for a while. ``dict.setdefault`` is atomic, so the first one has it and both know who has.
+    No lock: the exception may come within whatever its own thread does, and would leave it locked.
+    """
+
+    def __init__(self, kind: type[BaseException]) -> None:
+        self._kind = kind
+        self._ident = get_ident()
+        # The one that has it: ``_OWN`` for its own thread. Empty: nobody yet.
+        self._has: dict[int, object] = {}
+        self._is_raised = False
+
+    @property
+    def has_fired(self) -> bool:
+        """Tell if the exception has been left with the thread, wherever it has met it."""
+        return self._is_raised
+
+    # For another thread
+
+    def fire(self) -> bool:
+        """Raise the exception. False if it may not come now: it is over, or kept away."""
+        mine = object()
+        if self._has.setdefault(0, mine) is not mine:
+            return False
+        try:
+            _leave_with(self._ident, self._kind)
+        finally:
+            self._is_raised = True  # its own thread waits for this
+        return True
+
+    # For its own thread
+
+    def run(
+        self, begin: Callable[[], None], function: Callable[[Any], Any], argument: Any
+    ) -> tuple[Any, BaseException | None]:
+        """Call ``function``; its answer, or what it has raised. Nothing comes after the return.
+
+        ``begin`` makes this known to those who fire it. It comes but once, so the outer ``try``
+        needs no third one. Race: it comes when the function has just ended. Before the answer is
+        kept, the function counts as interrupted; afterwards, the answer stands.
+        """
+        answer: Any = _NOTHING
+        error: BaseException | None = None
+        try:
+            try:
+                _thread.interrupt = self
+                begin()
+                answer = function(argument)
+            except BaseException as raised:  # noqa: BLE001 - the caller's to judge
+                error = raised
+            self._end()
+        except BaseException as late:  # noqa: BLE001 - it came into the lines above
+            if answer is _NOTHING and error is None:
+                error = late
+            self._end()  # of another one's exception: ours may still come, and then leaves here
+        _thread.interrupt = None
+        return None if answer is _NOTHING else answer, error
+
+    def _end(self) -> None:
+        """Have nothing come any more.
+
+        Race: the other thread has it, and is about to raise. Then that is waited for, and what has
+        been left with this thread is taken away, unless it comes first, here, which is as well.
+        """
+        if self._has.setdefault(0, _OWN) is not _OWN:
+            self._await()
+            _take_back(self._ident)
+
+    def _await(self) -> None:
+        # An Event and not sleep(), which raises under some false clocks. Nobody else knows it, so
+        # it may be left locked.
+        while not self._is_raised:
+            Event().wait(PAUSE_SECONDS)
+
+    @property
+    def is_kept_away(self) -> bool:
+        return self._has.get(0) is _OWN
+
+    def keep_away(self) -> None:
+        """Let it not come until ``let_come``. If it was fired, it comes in here or has come."""
+        if self._has.setdefault(0, _OWN) is not _OWN:
+            self._await()
+
+    def let_come(self) -> None:
+        if self.is_kept_away:
+            del self._has[0]
+
+    def forked(self) -> None:
+        """In the child of a fork: the thread that was about to raise does not run here."""
+        if not self._is_raised:
+            self._has[0] = _OWN
+
+
+@forks.in_child
+def _forked() -> None:
+    """Wait for no thread of the parent."""
+    if _thread.interrupt is not None:
+        _thread.interrupt.forked()
+
+
+def uninterrupted(function: Callable[P, R]) -> Callable[P, R]:
+    """Keep the interrupt of a thread away until ``function`` has returned; a decorator.
+
+    For what has locks, or state in two steps, that other threads need.
+    """
+
+    @wraps(function)
+    def call(*args: P.args, **kwargs: P.kwargs) -> R:
+        interrupt = _thread.interrupt
+        if interrupt is None or interrupt.is_kept_away:
+            return function(*args, **kwargs)
+        interrupt.keep_away()
+        try:
+            return function(*args, **kwargs)
+        finally:
+            interrupt.let_come()
+
+    return call
+
+
+def are_possible() -> bool:
+    """Tell if this Python has interrupts: not one without the GIL, which the races rest on."""
+    return _set_async_exc() is not None
+
+
+@cache
+def _set_async_exc() -> Callable[[int, int], int] | None:
+    if not getattr(sys, "_is_gil_enabled", lambda: True)():
+        return None
+    try:
+        import ctypes
+
+        # A function of our own: somebody may have given other types to the shared one. It keeps the
+        # GIL.
+        prototype = ctypes.PYFUNCTYPE(ctypes.c_int, ctypes.c_ulong, ctypes.c_void_p)
+        return prototype(("PyThreadState_SetAsyncExc", ctypes.pythonapi))
+    except (ImportError, AttributeError):
+        return None
+
+
+def _leave_with(ident: int, kind: type[BaseException]) -> None:
+    """Leave an exception with a thread, in place of one that it has not met yet."""
+    function = _set_async_exc()
+    if function is not None:
+        function(ident, id(kind))
+
+
+class _TakenBack(BaseException):
+    """The exception that takes the place of another one."""
+
+
+def _take_back(ident: int) -> None:
+    """Have this thread meet nothing any more that was left with it.
+
+    Not by NULL in its place: Python 3.11 would look for an exception at each call of each thread,
+    for good, and would hang where calls are traced.
+    """
+    try:
+        _leave_with(ident, _TakenBack)
+        while True:  # it is met here at the latest
+            pass
+    except _TakenBack:
+        return

@@ -1,0 +1,168 @@
+"""The time limits of runs: a thread that raises TaskTimeout in theirs, and has it told.
+
+A run without a timeout has nothing to do with any of this. The others put themselves in a place of
+their own, and go without a lock: the exception may come in the middle of that, and a lock would
+stay locked. So what they share with the thread of the limits are a dict and a queue whose methods
+are atomic.
+"""
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from math import inf
+from queue import Empty, SimpleQueue
+from threading import Lock
+from typing import Any
+
+from django_tasks.exceptions import TaskTimeout
+from django_tasks.host import interrupts
+from django_tasks.host.clocks import ticks
+from django_tasks.host.interrupts import Interrupt
+from django_tasks.store.connection import abandon_connections
+from django_tasks.worker.overdue import report
+from django_tasks.worker.places import place_in
+from django_tasks.worker.run import Run
+from django_tasks.worker.threads import LastingThread
+
+NAME = "django_tasks-timeouts"
+# Between two tries to raise in a thread that keeps it away for the moment.
+AGAIN_SECONDS = 0.005
+# The clock goes on while the host is suspended, and a sleeper's does not.
+LONGEST_SLEEP = 60.0
+
+
+class TimeLimit:
+    """The limit of one call: its runs, the moment at which it has passed, and its interrupt.
+
+    ``at`` and ``is_told`` belong to the thread of the limits. Known by its identity.
+    """
+
+    __slots__ = ("at", "interrupt", "is_told", "runs")
+
+    def __init__(self, runs: Sequence[Run], at: float, interrupt: Interrupt | None) -> None:
+        self.runs = runs
+        self.at = at
+        self.interrupt = interrupt
+        self.is_told = False
+
+
+class Timeouts:
+    """One for all threads of a worker; its own thread is made for the first limit."""
+
+    def __init__(self) -> None:
+        self._limits: dict[TimeLimit, None] = {}
+        self._news: SimpleQueue[None] = SimpleQueue()
+        # The moment of the next look, for those who come meanwhile.
+        self._next_look = inf
+        self._is_closing = False
+        self._lock = Lock()
+        self._thread: LastingThread | None = None
+
+    def call(
+        self, runs: Sequence[Run], seconds: float, name: str, method: Callable[..., Any], what: Any
+    ) -> Any:
+        """Call ``method`` with ``what``; TaskTimeout is raised in it after ``seconds``.
+
+        It says where that was. The answer of a method that has caught it stands, unless it is that
+        of an ``atomic`` handler: nobody knows what of the transaction was interrupted.
+        """
+        if not interrupts.are_possible():
+            return self.during(runs, seconds, partial(method, what))
+        self._ensure_started()
+        interrupt = Interrupt(TaskTimeout)
+        limit = TimeLimit(runs, ticks() + seconds, interrupt)
+        answer, error = interrupt.run(partial(self._add, limit), method, what)
+        self._limits.pop(limit, None)
+        run = runs[0]
+        if interrupt.has_fired:
+            abandon_connections(keeping=run.using if run.handler.atomic else None)
+            if error is None and run.handler.atomic:
+                error = TaskTimeout()
+            if isinstance(error, TaskTimeout) and not error.args:
+                error.args = (too_long(name, seconds, place_in(error.__traceback__)),)
+        if error is not None:
+            raise error
+        return answer
+
+    def during(self, runs: Sequence[Run], seconds: float, call: Callable[[], Any]) -> Any:
+        """Call something that nothing is raised in: that its time has passed is only told."""
+        self._ensure_started()
+        limit = TimeLimit(runs, ticks() + seconds, None)
+        self._add(limit)
+        try:
+            return call()
+        finally:
+            self._limits.pop(limit, None)
+
+    def ensure(self) -> None:
+        """Replace the thread if it has died."""
+        if self._thread is not None:
+            self._thread.ensure()
+
+    def close(self) -> None:
+        """End the thread. No run may be under way."""
+        self._is_closing = True
+        if self._thread is not None:
+            self._news.put(None)
+            self._thread.join()
+
+    # In the threads of the runs
+
+    def _ensure_started(self) -> None:
+        if self._thread is None:
+            with self._lock:
+                if self._thread is None:
+                    thread = LastingThread(NAME, self._main)
+                    thread.start()
+                    self._thread = thread
+
+    def _add(self, limit: TimeLimit) -> None:
+        """Have a limit watched. From the first line on, its exception may come.
+
+        Race: the other thread is just looking. It says "any moment" before it looks and the moment
+        of the next look afterwards; this one is there before it asks. So either the look finds it,
+        or it finds "any moment", or the right one.
+        """
+        self._limits[limit] = None
+        if limit.at < self._next_look:
+            self._news.put(None)
+
+    # In the thread of the limits
+
+    def _main(self) -> None:
+        while not self._is_closing:
+            self._sleep(self._look() - ticks())
+
+    def _sleep(self, seconds: float) -> None:
+        try:
+            self._news.get(timeout=min(max(0.0, seconds), LONGEST_SLEEP))
+        except Empty:
+            return
+
+    def _look(self) -> float:
+        """Attend to each limit that has passed; returns the moment of the next look."""
+        self._next_look = inf
+        now = ticks()
+        for limit in list(self._limits):
+            if limit.at <= now:
+                self._attend(limit, now)
+        self._next_look = min((limit.at for limit in list(self._limits)), default=inf)
+        return self._next_look
+
+    def _attend(self, limit: TimeLimit, now: float) -> None:
+        """Raise the exception, and have the run told of once.
+
+        Race: the run is at its end, or keeps the exception away for the moment. In the first case
+        it will have gone soon; in the other, the next try may come to it.
+        """
+        if limit.interrupt is None or limit.interrupt.fire():
+            self._limits.pop(limit, None)
+        else:
+            limit.at = now + AGAIN_SECONDS
+        if not limit.is_told:
+            limit.is_told = True
+            report(limit.runs, now)
+
+
+def too_long(name: str, seconds: float, place: str) -> str:
+    """The words of a timeout."""
+    return f"{name} took longer than its timeout of {seconds:g} s (at {place})"

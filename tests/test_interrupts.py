@@ -1,0 +1,260 @@
+"""An exception from another thread comes into what it is meant for, and nowhere else."""
+
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from types import FrameType
+from typing import Any
+
+import pytest
+
+from django_tasks.host import interrupts
+from django_tasks.host.interrupts import Interrupt, uninterrupted
+from tests.waiting import DEADLINE, eventually
+
+
+class Enough(Exception):
+    """The exception that is to come."""
+
+
+class Other(Exception):
+    """An exception of the function's own."""
+
+
+def nothing() -> None: ...
+
+
+def answers(_: Any) -> int:
+    return 42
+
+
+def raises(_: Any) -> int:
+    raise Other
+
+
+def swallows(_: Any) -> int:
+    try:
+        return steps(42)
+    except Enough:
+        return 42
+
+
+def steps(number: int) -> int:
+    for _ in range(3):
+        number = max(number, 0)
+    return number
+
+
+class Section:
+    """A section of two steps, both of which it must have done or none."""
+
+    def __init__(self) -> None:
+        self.begun = self.ended = 0
+
+    @uninterrupted
+    def _section(self) -> None:
+        self.begun += 1
+        steps(1)
+        self.ended += 1
+
+    def __call__(self, _: Any) -> int:
+        self._section()
+        return 42
+
+
+# The other thread's half, at each single step
+
+
+class Firing:
+    """Fires an interrupt before the step of a number, of those of ``run`` and what it calls.
+
+    Steps are bytecodes, and lines: Python 3.12 tells of lines alone.
+    """
+
+    def __init__(self, place: int) -> None:
+        self._left = place
+        self.has_come = False
+        self.interrupt: Interrupt | None = None
+
+    def trace(self, frame: FrameType, event: str, _: Any) -> Any:
+        if frame.f_code.co_filename not in (interrupts.__file__, __file__):
+            return None
+        frame.f_trace_opcodes = True
+        if event in ("opcode", "line") and self.interrupt is not None and not self.has_come:
+            self._left -= 1
+            if self._left < 0:
+                self.has_come = True
+                self.interrupt.fire()  # and it is met here: raised from this very step
+                steps(1)
+        return self.trace
+
+
+@contextmanager
+def traced(trace: Any) -> Iterator[None]:
+    before = sys.gettrace()
+    sys.settrace(trace)
+    try:
+        yield
+    finally:
+        sys.settrace(before)
+
+
+def fired_at(place: int, function: Callable[[Any], int]) -> tuple[Any, BaseException | None, bool]:
+    """The answer, the error, and if there was a step of that number."""
+    firing, interrupt = Firing(place), Interrupt(Enough)
+
+    def begin() -> None:
+        firing.interrupt = interrupt
+
+    with traced(firing.trace):
+        answer, error = interrupt.run(begin, function, None)
+        firing.interrupt = None
+    # An exception that was left with this thread would come now.
+    steps(42)
+    assert interrupts._thread.interrupt is None
+    assert interrupt.fire() is False
+    return answer, error, firing.has_come
+
+
+@pytest.mark.parametrize("function", [answers, raises, swallows])
+def test_whatever_moment_it_comes_at_it_does_not_leave_the_call(
+    function: Callable[[Any], int],
+) -> None:
+    own = Other if function is raises else type(None)
+    met, place, has_come = 0, 0, True
+    while has_come:
+        answer, error, has_come = fired_at(place, function)
+        assert type(error) in (Enough, own)
+        assert answer == 42 or error is not None
+        met += isinstance(error, Enough)
+        place += 1
+    assert place > 10
+    assert met > 0
+
+
+def test_whatever_moment_it_comes_at_a_section_is_done_whole_or_not_at_all() -> None:
+    place, has_come, done = 0, True, set()
+    while has_come:
+        section = Section()
+        _, error, has_come = fired_at(place, section)
+        assert section.begun == section.ended
+        done.add((section.ended, type(error)))
+        place += 1
+    assert {(0, Enough), (1, Enough), (1, type(None))} <= done
+
+
+# Another thread
+
+
+def test_it_comes_into_what_another_thread_is_doing() -> None:
+    interrupt_of: list[Interrupt] = []
+    ended: list[Any] = []
+
+    def spin(_: Any) -> None:
+        while True:
+            steps(1)
+
+    def main() -> None:
+        interrupt = Interrupt(Enough)
+        ended.append(interrupt.run(lambda: interrupt_of.append(interrupt), spin, None))
+
+    thread = threading.Thread(target=main)
+    thread.start()
+    eventually(lambda: interrupt_of, "it runs")
+    assert interrupt_of[0].fire()
+    thread.join(DEADLINE)
+    ((_, error),) = ended
+    assert isinstance(error, Enough)
+    assert interrupt_of[0].has_fired
+    assert not interrupt_of[0].fire()
+
+
+def test_the_thread_waits_for_another_one_that_is_about_to_raise() -> None:
+    interrupt = Interrupt(Enough)
+    ended: list[Any] = []
+
+    def take(_: Any) -> None:
+        interrupt._has[0] = object()
+
+    def main() -> None:
+        interrupt._ident = threading.get_ident()
+        ended.append(interrupt.run(nothing, take, None))
+
+    thread = threading.Thread(target=main)
+    thread.start()
+    thread.join(0.05)
+    assert thread.is_alive()
+    interrupts._leave_with(interrupt._ident, Enough)
+    interrupt._is_raised = True
+    thread.join(DEADLINE)
+    assert ended == [(None, None)]
+
+
+def test_in_the_child_of_a_fork_it_waits_for_no_thread_of_the_parent() -> None:
+    interrupt = Interrupt(Enough)
+
+    def fork(_: Any) -> int:
+        interrupt._has[0] = object()  # the other thread was just about to raise
+        interrupts._forked()  # and is not here
+        return 42
+
+    assert interrupt.run(nothing, fork, None) == (42, None)
+    assert not interrupt.has_fired
+
+
+# Sections
+
+
+def test_within_a_section_it_cannot_be_fired_and_afterwards_it_can() -> None:
+    interrupt = Interrupt(Enough)
+    could: list[bool] = []
+
+    @uninterrupted
+    def inner() -> None:
+        could.append(interrupt.fire())
+
+    @uninterrupted
+    def outer() -> None:
+        inner()
+        could.append(interrupt.fire())
+
+    def function(_: Any) -> None:
+        outer()
+        could.append(interrupt.fire())
+        steps(1)
+
+    _, error = interrupt.run(nothing, function, None)
+    assert isinstance(error, Enough)
+    assert could == [False, False] or could == [False, False, True]
+
+
+def test_without_an_interrupt_a_section_is_just_a_function() -> None:
+    section = Section()
+    assert section(None) == 42
+    assert section.ended == 1
+
+
+@pytest.mark.parametrize("has_gil", [True, False])
+def test_there_are_none_in_a_python_without_the_gil(
+    monkeypatch: pytest.MonkeyPatch, has_gil: bool
+) -> None:
+    monkeypatch.setattr(sys, "_is_gil_enabled", lambda: has_gil, raising=False)
+    interrupts._set_async_exc.cache_clear()
+    try:
+        assert interrupts.are_possible() is has_gil
+    finally:
+        monkeypatch.undo()
+        interrupts._set_async_exc.cache_clear()
+
+
+def test_nor_where_ctypes_cannot_call_python(monkeypatch: pytest.MonkeyPatch) -> None:
+    import ctypes
+
+    monkeypatch.delattr(ctypes, "pythonapi")
+    interrupts._set_async_exc.cache_clear()
+    try:
+        assert not interrupts.are_possible()
+    finally:
+        monkeypatch.undo()
+        interrupts._set_async_exc.cache_clear()
