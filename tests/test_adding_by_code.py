@@ -179,7 +179,7 @@ update: Any = api.update_task
         (lambda: add(CODE, "1", args=[1]), "args is no argument .*did you mean 'biz_ext'"),
         (lambda: add(a_task(), "1"), "biz_num goes with a biz_code"),
         (lambda: add(a_task(), when=NOW), "when goes with a biz_code"),
-        (lambda: add(a_task(), tiemout=3), "tiemout is no .*did you mean 'timeout'"),
+        (lambda: add(a_task(), time_out=3), "time_out is no .*did you mean 'timeout'"),
         (lambda: add(CODE, "1", paused="no"), "paused must be True or False"),
         (lambda: add(7), "task must be a biz_code, a handler or a Task"),
         (lambda: update(CODE, "1", prioriti=1), "did you mean 'priority'"),
