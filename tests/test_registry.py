@@ -83,6 +83,19 @@ def test_another_handler_for_a_code_is_refused_and_the_first_stays(first, second
     assert handler_for("order") is known
 
 
+def test_a_second_instance_of_a_class_takes_the_place_of_the_first():
+    handler, before = a_handler(), revision()
+    first, second = handler(), handler()
+
+    register_task_handler(first)
+    register_task_handler(second)
+    assert handler_for("order") is second
+    assert revision() == before + 2
+
+    register_task_handler(handler)
+    assert handler_for("order") is second
+
+
 def test_two_functions_for_one_code_are_refused():
     register_task_handler(a_function)
 

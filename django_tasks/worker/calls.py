@@ -68,11 +68,13 @@ class Calls:
     def _limited(
         self, runs: Sequence[Run], name: str, method: Callable[..., Any], what: Any
     ) -> Any:
-        """Call the handler's method. A coroutine function is not interrupted: it only makes one."""
-        limit = _shortest(runs)
-        if limit is None or is_async(runs[0].handler):
+        """Call the handler's method. A coroutine function is not timed: it only makes one."""
+        limit, handler = _shortest(runs), runs[0].handler
+        if limit is None or is_async(handler):
             return method(what)
-        return self._timeouts.call(runs, limit, name, method, what)
+        if handler.interrupt:
+            return self._timeouts.call(runs, limit, name, method, what)
+        return self._timeouts.during(runs, limit, partial(method, what))
 
     def _awaited(self, runs: Sequence[Run], name: str, answer: Any) -> Any:
         if runs[0].handler.atomic:

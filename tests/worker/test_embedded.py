@@ -104,6 +104,17 @@ def test_a_task_due_soon_does_not_wait_for_the_next_poll(register: Register) -> 
     assert 0 <= late[0] < 5
 
 
+def test_start_and_running_say_what_there_is(register: Register) -> None:
+    register(lambda task: None)
+    assert api.running() == []
+    assert api.start(**QUICK)
+    assert not api.start(**QUICK)
+    assert api.running() == [DEFAULT_DB_ALIAS]
+    assert api.shutdown()
+    assert api.running() == []
+    assert api.shutdown()
+
+
 def test_starting_twice_is_starting_once(register: Register) -> None:
     register(lambda task: None)
     api.start(**QUICK)

@@ -51,7 +51,7 @@ def run(
     """The outcome of a run in a thread of its own."""
 
     def run(function: Callable[..., Any], **attributes: Any) -> Outcome:
-        register(function, **attributes)
+        register(function, **({"interrupt": True} | attributes))
         membership = joined()
         added()
         (claim,) = claimed(membership.worker_id)
@@ -267,6 +267,21 @@ def test_where_nothing_can_be_raised_its_handler_is_told_all_the_same(
     )
     assert outcome == Done()
     assert "job/1 took" in caplog.text
+    assert "more than its timeout of 0.05 s" in caplog.text
+
+
+@database
+def test_a_handler_that_does_not_ask_for_it_is_not_interrupted(
+    run: Run, caplog: pytest.LogCaptureFixture
+) -> None:
+    go_on = Event()
+    outcome = run(
+        lambda task: go_on.wait(DEADLINE) and None,
+        timeout=SOON,
+        interrupt=False,
+        on_stuck=lambda task, seconds: go_on.set(),
+    )
+    assert outcome == Done()
     assert "more than its timeout of 0.05 s" in caplog.text
 
 
