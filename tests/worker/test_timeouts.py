@@ -163,6 +163,7 @@ def test_a_batch_that_takes_too_long_comes_again_one_by_one(
         biz_code = "job"
         batch = 10
         timeout = SOON
+        interrupt = True
 
         def handle_batch(self, tasks: list[Any]) -> None:
             if len(tasks) > 1:
