@@ -137,7 +137,7 @@ def test_it_may_raise_something_else_in_its_place(run: Run) -> None:
 def test_the_options_of_one_task_have_a_timeout_too(
     register: Register, timeouts: Timeouts, elsewhere: Elsewhere
 ) -> None:
-    register(spin)
+    register(spin, interrupt=True)
     membership = joined()
     added(options=api.TaskOptions(timeout=SOON))
     (claim,) = claimed(membership.worker_id)
