@@ -9,6 +9,7 @@ from django_tasks.backoff import Backoff, Duration, Exponential, seconds
 from django_tasks.conf import options
 from django_tasks.exceptions import HandlerError, RetryLater, shortened
 from django_tasks.handlers.running_task import RunningTask
+from django_tasks.values.keys import DEFAULT_QUEUE
 from django_tasks.values.limits import Limit, as_limit
 from django_tasks.values.options import OnMisfire
 from django_tasks.values.runs import History
@@ -58,7 +59,7 @@ class TaskHandler:
     """
 
     biz_code: ClassVar[str] = ""
-    queue: ClassVar[str] = "default"
+    queue: ClassVar[str] = DEFAULT_QUEUE
     priority: ClassVar[int] = 0
     max_attempts: ClassVar[int | None] = None
     backoff: ClassVar[Backoff | Duration | Sequence[Duration]] = Exponential()
@@ -238,6 +239,8 @@ class Terms(NamedTuple):
     property, and take as long as it likes. ``timeout`` is seconds.
     """
 
+    queue: str = DEFAULT_QUEUE
+    priority: int = 0
     limit: Limit | None = None
     batch: int = 1
     history: str | None = None
@@ -252,7 +255,12 @@ class Terms(NamedTuple):
 
 def terms_of(handler: TaskHandler) -> Terms:
     """Read the attributes of a handler. Raises TypeError or ValueError for one that is unusable."""
-    limit = cluster_limit(handler)
     return Terms(
-        limit, handler.batch or 1, handler.history, handler.max_attempts, time_limit(handler)
+        queue=handler.queue,
+        priority=handler.priority,
+        limit=cluster_limit(handler),
+        batch=handler.batch or 1,
+        history=handler.history,
+        max_attempts=handler.max_attempts,
+        timeout=time_limit(handler),
     )

@@ -4,7 +4,7 @@ from datetime import datetime
 
 from django_tasks import logs
 from django_tasks.clock import Clock
-from django_tasks.handlers.registry import get_task_handlers
+from django_tasks.handlers.registry import get_task_handlers, terms_for
 from django_tasks.store import lanes as store
 from django_tasks.store.lanes import Lane
 from django_tasks.store.pauses import Scope
@@ -94,7 +94,7 @@ class Lanes:
         if self._clock.monotonic() >= self._next_full:
             return self._full_look(now)
         handlers = get_task_handlers()
-        own = [(handler.queue, handler.priority, code) for code, handler in handlers.items()]
+        own = [_lane_of(code) for code in handlers]
         keys = {key for key in [*own, *self._marks.keys()] if key[2] in handlers}
         places = {key: self._marks.since(key) for key in keys if self._serves(key)}
         lanes, pauses = store.look_along(places, using=self._config.using)
@@ -145,3 +145,9 @@ class Lanes:
             self._known_unknown.add(lane.biz_code)
             due = store.count_due(lane, now, using=self._config.using)
             logs.unknown_code(self._config.using, lane.biz_code, due)
+
+
+def _lane_of(biz_code: str) -> Key:
+    """The lane of a handler's tasks, unless a task says otherwise."""
+    terms = terms_for(biz_code)
+    return terms.queue, terms.priority, biz_code

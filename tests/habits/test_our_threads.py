@@ -26,6 +26,7 @@ from django_tasks.schedules.foreign import Foreign
 from django_tasks.store import claim as claims
 from django_tasks.values.keys import SCHEDULE_NUM
 from django_tasks.values.status import Status
+from django_tasks.worker import lanes
 from tests.factories import a_row, a_worker, table
 from tests.habits.workers import HEARTBEAT, POLLER, Start, ident, wait_for_beats
 from tests.waiting import DEADLINE, eventually
@@ -200,6 +201,7 @@ def test_no_code_of_a_project_runs_in_the_threads_that_a_lease_depends_on(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     stuck, entered = Event(), Event()
+    look_along_at_times(monkeypatch)
 
     def fail(task: Any) -> None:
         raise Nosy(notes)
@@ -283,6 +285,12 @@ def fail_for_once(monkeypatch: pytest.MonkeyPatch) -> None:
         return claim(*args, **kwargs)
 
     monkeypatch.setattr(claims, "claim", fail)
+
+
+def look_along_at_times(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Looks for lanes are taken for dear: most of them go along the marks."""
+    monkeypatch.setattr(lanes, "DEAR_SECONDS", -1.0)
+    monkeypatch.setattr(lanes, "LONGEST_FULL_SECONDS", 0.1)
 
 
 def forget_filter() -> None:
