@@ -1,4 +1,4 @@
-"""Where a database is: one URL, and what drivers and Django make of it."""
+"""The address of a database: one URL, and what drivers and Django make of it."""
 
 import socket
 from typing import Any, NamedTuple

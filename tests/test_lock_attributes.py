@@ -1,4 +1,4 @@
-"""What a lock carries, and who holds it: ``held.attributes``, ``LockTaken``, ``get_lock``."""
+"""Attributes and holders of locks: ``held.attributes``, ``LockTaken``, ``get_lock``."""
 
 import os
 import socket

@@ -10,7 +10,7 @@ THREADS = 32
 
 
 def waste(stage: Stage) -> dict[str, Any]:
-    """Which share of the rows that the processes read as candidates somebody else took.
+    """The share of the candidates of the processes that somebody else took.
 
     Only where reading and taking are two statements: PostgreSQL and SQLite take what they read.
     """

@@ -1,4 +1,4 @@
-"""Where a measurement is taken: a contender, how much of everything, and its workers."""
+"""The stage of a measurement: a contender, how much of everything, and its workers."""
 
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager

@@ -39,7 +39,7 @@ class Costs:
 
 @dataclass(frozen=True)
 class Site:
-    """Where it all runs. ``client`` is what a task costs the worker's Python, in seconds.
+    """The servers and hosts. ``client`` is the cost of a task in the worker's Python, in seconds.
 
     Measured: ``client``, and a round trip over loopback. Assumed: 0.3 ms between two hosts.
     """

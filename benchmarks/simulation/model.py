@@ -111,7 +111,7 @@ def _shares(case: Case, place: int, now: float, limit: int, dice: Random) -> Sha
 
 
 class Strategy(NamedTuple):
-    """Where to look, and what then."""
+    """A choice of the rows that a poller reads, and of its behaviour afterwards."""
 
     place: Callable[[Case, int, float, int, Random], Share]
     unlocked: bool = False  # the rows that others have locked are not even read

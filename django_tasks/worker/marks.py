@@ -71,7 +71,7 @@ class Marks:
         self._heads: dict[Key, Place] = {}
 
     def of(self, key: Key, now: datetime) -> LaneMarks:
-        """Where searches of this lane begin, to be asked and told by a search at ``now``."""
+        """The beginnings of searches of this lane, to be asked and told by a search at ``now``."""
         return LaneMarks(self._marks.setdefault(key, {}), _latest(now))
 
     def since(self, key: Key) -> Place | None:
