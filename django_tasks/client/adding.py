@@ -86,27 +86,18 @@ def add_task(
     using: str | None = None,
     **facts: Any,
 ) -> Task:
-    """Store a task under its key ``(biz_code, biz_num)`` and return it as stored.
+    """Store a task under its key and return it as stored; one that exists is moved.
 
-    ``add_task("cancel_unpaid", order.pk, when=timedelta(minutes=30), biz_ext=…)``, or
-    ``add_task(Task(…))``. In the first form a number that is left out is a random one of 22
-    characters, and a time that is left out is now; None is neither. An int or a UUID is taken as
-    its text. A handler, class or function, may stand for its code.
+    ``add_task("cancel_unpaid", order.pk, when=timedelta(minutes=30), biz_ext=…)``, with a handler
+    for its code, or ``add_task(Task(…))``, which takes options besides. See ``Facts`` for all that
+    can be said. A number that is left out is a random one of 22 characters, a time that is left out
+    is now; None is neither. An int or a UUID is taken as its text.
 
-    A task that exists is moved: it gets the new ``when``, ``biz_ext``, ``queue``, ``priority``,
-    ``name`` and options, and a FAILED one waits again; one that is running runs again afterwards,
-    at the new time. ``on_conflict`` says otherwise: "keep" leaves it, "earliest" moves it only to
-    an earlier time, "raise" raises TaskExists; a task that is being cancelled counts as absent.
-    "debounce" makes it due when nobody has added it for ``wait`` (timedelta or seconds), and no
-    later than ``at_most`` after it was first added; the payloads of tasks that wait go through the
-    handler's ``merge``.
-
-    ``when`` is a datetime, naive in the current time zone, or a timedelta from now. ``schedule`` is
-    a value of ``django_tasks.schedules`` or its text: the task runs again and again, first at
-    ``when``, or without one at the schedule's first time. ``queue`` and ``priority`` are the
-    handler's where nothing is said. ``name`` is for people. What ``TaskOptions`` has, here or as
-    ``Task(options=…)``, holds for this task instead of what its handler says. Of a ``Task`` nothing
-    else is read. ``paused`` adds it paused: it starts when it is resumed.
+    A FAILED task waits again, a running one runs again afterwards, at the new time. ``on_conflict``
+    says otherwise: "keep" leaves it, "earliest" moves it only to an earlier time, "raise" raises
+    TaskExists; a task that is being cancelled counts as absent. "debounce" makes it due when nobody
+    has added it for ``wait`` (timedelta or seconds), no later than ``at_most`` after the first add;
+    payloads of tasks that wait go through the handler's ``merge``. ``paused`` adds it paused.
 
     Atomic, and part of the caller's transaction on ``using`` (default: what the router says for
     writes). Raises TaskValueError or TaskTypeError, naming field and value, before anything is
@@ -115,21 +106,12 @@ def add_task(
     alias = write_alias(using)
     code = _code_of(task)
     task = _completed(task, biz_num, facts) if code is None else _made(code, biz_num, facts)
-    if not isinstance(paused, bool):
-        raise TaskTypeError("paused", paused, "must be True or False")
-    patience = checked_patience(on_conflict, wait, at_most, task)
+    patience = checked_patience(on_conflict, wait, at_most, task, paused)
     if patience is not None:
-        if paused:
-            raise TaskValueError("paused", paused, "does not go with on_conflict='debounce'")
         return _debounced(task, patience, alias)
-    conflict = checked_conflict(on_conflict)
-    new = checked_task(task, alias, when=None if code is None else clock.now(alias))
-    note_unknown(new.biz_code)
-    stored, moved = _stored(new, conflict, using=alias, paused=paused)
-    if moved:
-        signals.task_added.send_robust(Task, task=stored, using=alias)
-        wake_workers(new.when, alias)
-    return stored
+    runs_now = code is not None and "when" not in facts and facts.get("schedule") is None
+    new = checked_task(task, alias, when=clock.now(alias) if runs_now else None)
+    return _added(new, checked_conflict(on_conflict), alias, paused)
 
 
 def add_tasks(
@@ -208,6 +190,15 @@ def _options_among(facts: dict[str, Any]) -> dict[str, Any]:
 
 
 # Storing
+
+
+def _added(new: NewTask, conflict: OnConflict, using: str, paused: bool) -> Task:
+    note_unknown(new.biz_code)
+    stored, moved = _stored(new, conflict, using=using, paused=paused)
+    if moved:
+        signals.task_added.send_robust(Task, task=stored, using=using)
+        wake_workers(new.when, using)
+    return stored
 
 
 def _debounced(task: Task, patience: Patience, using: str) -> Task:

@@ -237,15 +237,23 @@ def _choices() -> str:
 
 
 def checked_patience(
-    conflict: Conflict, wait: Duration | None, at_most: Duration | None, task: Any
+    conflict: Conflict,
+    wait: Duration | None,
+    at_most: Duration | None,
+    task: Any,
+    paused: bool = False,
 ) -> Patience | None:
     """The waits of a debounced task; None if it is not debounced."""
+    if not isinstance(paused, bool):
+        raise TaskTypeError("paused", paused, "must be True or False")
     if conflict != DEBOUNCE:
         for name, value in (("wait", wait), ("at_most", at_most)):
             if value is not None:
                 raise TaskValueError(name, value, "goes with on_conflict='debounce' only")
         return None
     _check_kind(task)
+    if paused:
+        raise TaskValueError("paused", paused, "does not go with on_conflict='debounce'")
     if wait is None:
         raise TaskValueError("wait", wait, "must say how long on_conflict='debounce' waits")
     if task.when is not None:

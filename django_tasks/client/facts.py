@@ -23,7 +23,16 @@ class GivenOptions(TypedDict, total=False):
 
 
 class Facts(GivenOptions, total=False):
-    """All that can be said of a task besides its key."""
+    """All that can be said of a task besides its key.
+
+    ``when``        a datetime, naive in the current time zone, or a timedelta from now by the
+                    database's clock
+    ``biz_ext``     the payload: JSON, as PAYLOAD_ENCODER writes it
+    ``schedule``    a value of ``django_tasks.schedules`` or its text: the task runs again and
+                    again, first at ``when``, or without one at the schedule's first time
+    ``queue``, ``priority``  None: as the handler says
+    ``name``        for people, up to 200 characters
+    """
 
     when: datetime | timedelta
     biz_ext: Any
