@@ -1,10 +1,11 @@
-"""The column types of keys and of options."""
+"""The column types of keys, of payloads and of options."""
 
 from typing import TYPE_CHECKING, Any
 
 from django.db import models
 from django.db.backends.base.base import BaseDatabaseWrapper
 
+from django_tasks import payloads
 from django_tasks.exceptions import TaskValueError
 from django_tasks.values.options import (
     NO_OPTIONS,
@@ -34,6 +35,13 @@ class KeyField(CharField):
         if connection.vendor == "mysql":
             parameters["collation"] = "utf8mb4_bin"
         return parameters
+
+
+def payload_field(label: Any) -> models.JSONField:
+    """A column for a JSON value of the project's, by the encoder and decoder of its settings."""
+    # json calls a class or a function, whichever is there.
+    manners: Any = {"encoder": payloads.encoder, "decoder": payloads.decoder}
+    return models.JSONField(label, null=True, blank=True, **manners)
 
 
 class OptionsField(TextField):

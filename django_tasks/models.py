@@ -13,8 +13,7 @@ from django.db import models
 from django.utils import timezone
 from django.utils.translation import gettext_lazy as _
 
-from django_tasks import payloads
-from django_tasks.fields import KeyField, OptionsField
+from django_tasks.fields import KeyField, OptionsField, payload_field
 from django_tasks.guarded import GuardedModel, GuardedQuerySet
 from django_tasks.timezones import aware
 from django_tasks.values.keys import (
@@ -41,13 +40,7 @@ class Task(GuardedModel):
     biz_code = KeyField(_("code"), max_length=BIZ_CODE_LENGTH)
     biz_num = KeyField(_("number"), max_length=BIZ_NUM_LENGTH)
     when = models.DateTimeField(_("when"))
-    biz_ext = models.JSONField(
-        _("extension data"),
-        null=True,
-        blank=True,
-        encoder=payloads.encoder,  # type: ignore[arg-type]  # json calls either
-        decoder=payloads.decoder,  # type: ignore[arg-type]
-    )
+    biz_ext = payload_field(_("extension data"))
     create_time = models.DateTimeField(_("created"), default=timezone.now, editable=False)
     update_time = models.DateTimeField(_("updated"), default=timezone.now, editable=False)
     status = models.SmallIntegerField(
@@ -187,13 +180,7 @@ class Lock(models.Model):
     # no matter for a number.
     until = models.BigIntegerField(_("until"), default=0)
     # What its holders hand on to each other.
-    attributes = models.JSONField(
-        _("attributes"),
-        null=True,
-        blank=True,
-        encoder=payloads.encoder,  # type: ignore[arg-type]  # json calls either
-        decoder=payloads.decoder,  # type: ignore[arg-type]
-    )
+    attributes = payload_field(_("attributes"))
 
     class Meta:
         db_table = "t_task_lock"
