@@ -121,14 +121,15 @@ def _make_tables(using: str) -> None:
 
 
 def _copy_all(old: OldTable, zone: tzinfo, say: Say, using: str) -> None:
-    total, done, behind = forerunner.count_left(old, using=using), 0, 0
+    total, done, came, behind = forerunner.count_left(old, using=using), 0, 0, 0
     adopted = (as_ours(row, zone, using=using) for row in _rows(old, using))
     for batch in batches(adopted, forerunner.BATCH, lambda each: (each.task.biz_ext,)):
-        behind += forerunner.copy(batch, clock.now(using), using=using)
+        copied = forerunner.copy(batch, clock.now(using), using=using)
+        came, behind = came + copied.came, behind + copied.behind
         if (done + len(batch)) // PROGRESS > done // PROGRESS:
             say(f"{done + len(batch):,} of {total:,} rows")
         done += len(batch)
-    say(f"{done - behind:,} tasks came over from {old.name}, which stays.")
+    say(f"{came:,} tasks came over from {old.name}, which stays.")
     if behind:
         say(f"{behind:,} were left there: a newer task of their key has been added meanwhile.")
 

@@ -16,6 +16,7 @@ from django.db import connections
 from django_tasks.models import Task
 from django_tasks.store import search
 from django_tasks.store.dialects import Dialect, dialect_of, placeholders
+from django_tasks.store.ownership import expect_count
 from django_tasks.store.transactions import retried, write_transaction
 from django_tasks.store.upsert import NewTask, OnConflict, upsert
 from django_tasks.values.status import Status
@@ -157,11 +158,26 @@ def rows_left(old: OldTable, *, using: str) -> Iterator[list[OldRow]]:
         below, params = " AND id < %s", [rows[-1].id]
 
 
+class Copied(NamedTuple):
+    """The number of rows that came over, and of those that stay behind a newer task."""
+
+    came: int
+    behind: int
+
+
 @retried
-def copy(rows: Sequence[Adopted], now: datetime, *, using: str) -> int:
-    """Copy rows of the table that was set aside; returns how many stay behind a newer task."""
+def copy(rows: Sequence[Adopted], now: datetime, *, using: str) -> Copied:
+    """Copy rows of the table that was set aside.
+
+    Race: another run has copied some of them since they were read, and their tasks may have run and
+    gone. So each row is locked while it has no mark, and the others are left out.
+    """
     dialect = dialect_of(using)
     with write_transaction(using):
+        unmarked = _unmarked(dialect, [row.id for row in rows])
+        rows = [row for row in rows if row.id in unmarked]
+        if not rows:
+            return Copied(0, 0)
         ids, keys = _taken(dialect, rows)
         free = [row for row in rows if row.id not in ids and row.task[:2] not in keys]
         _insert(dialect, free)
@@ -169,7 +185,15 @@ def copy(rows: Sequence[Adopted], now: datetime, *, using: str) -> int:
         others = [row.task for row in rows if row.id in ids or row.task[:2] in keys]
         added = upsert(others, OnConflict.KEEP, now, using=using) if others else set()
         _mark(dialect, [row.id for row in rows])
-    return len(others) - len(added)
+    behind = len(others) - len(added)
+    return Copied(len(rows) - behind, behind)
+
+
+def _unmarked(dialect: Dialect, ids: Sequence[int]) -> set[int]:
+    """Those of the rows that have no mark, locked."""
+    source = f"FROM {_quoted(dialect, ASIDE)} WHERE id IN ({placeholders(len(ids))})"
+    template = f"SELECT id {source} AND {_MARK} IS NULL ORDER BY id{dialect.lock}"
+    return {row_id for (row_id,) in dialect.fetch(template, ids)}
 
 
 def _taken(dialect: Dialect, rows: Sequence[Adopted]) -> tuple[set[int], set[tuple[str, str]]]:
@@ -199,9 +223,9 @@ def _values(dialect: Dialect, row: Adopted) -> tuple[Any, ...]:
 
 def _mark(dialect: Dialect, ids: Sequence[int]) -> None:
     table = _quoted(dialect, ASIDE)
-    dialect.execute(
-        f"UPDATE {table} SET {_MARK} = 1 WHERE id IN ({placeholders(len(ids))})", list(ids)
-    )
+    condition = f"id IN ({placeholders(len(ids))}) AND {_MARK} IS NULL"
+    marked = dialect.execute(f"UPDATE {table} SET {_MARK} = 1 WHERE {condition}", list(ids))
+    expect_count(marked, len(ids))
 
 
 def _left(old: OldTable) -> str:

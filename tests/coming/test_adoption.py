@@ -384,6 +384,25 @@ def test_what_has_run_between_two_runs_does_not_come_back(old: Old) -> None:
     assert api.add_task(Task(biz_code="x", biz_num="x", when=WHEN), using=old.alias).id > 5
 
 
+def test_what_another_run_has_copied_meanwhile_does_not_come_twice(
+    old: Old, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for number in range(3):
+        old.add(str(number))
+    copy, again = forerunner.copy, []
+
+    def copied_by_both(*arguments: Any, using: str) -> Any:
+        first = copy(*arguments, using=using)
+        Task._base_manager.using(using).filter(biz_num="1")._raw_delete(using)  # it has run
+        again.append(copy(*arguments, using=using))
+        return first
+
+    monkeypatch.setattr(forerunner, "copy", copied_by_both)
+    assert "3 tasks came over" in adopted(old.alias)
+    assert again == [(0, 0)]
+    assert [task.biz_num for task in tasks(old.alias)] == ["0", "2"]
+
+
 @pytest.mark.usefixtures("small_batches")
 def test_a_task_that_was_added_meanwhile_stays_and_one_whose_id_is_taken_gets_another(
     old: Old,
@@ -403,7 +422,7 @@ def interrupted(old: Old, *, copies: int) -> None:
     """A run that ends after so many batches."""
     left, copy = copies, forerunner.copy
 
-    def copy_or_end(*args: Any, **options: Any) -> int:
+    def copy_or_end(*args: Any, **options: Any) -> Any:
         nonlocal left
         left -= 1
         if left < 0:
