@@ -24,12 +24,12 @@ from django_tasks.store.debounce import Patience
 from django_tasks.store.upsert import NewTask, OnConflict
 from django_tasks.timezones import aware
 from django_tasks.values.amounts import duration
+from django_tasks.values.hosts import is_schedule_num
 from django_tasks.values.keys import (
     BIZ_CODE_LENGTH,
     BIZ_NUM_LENGTH,
     DEFAULT_QUEUE,
     QUEUE_LENGTH,
-    SCHEDULE_NUM,
     check_key,
     check_name,
     check_number,
@@ -85,8 +85,8 @@ def checked_task(task: Task, using: str, when: datetime | None = None) -> NewTas
         name=check_name(task.name),
         options=options_to_text(checked_options(own, moment, using)) if own else None,
     )
-    if new.biz_num == SCHEDULE_NUM:
-        raise TaskValueError("biz_num", SCHEDULE_NUM, "belongs to the schedule of its handler")
+    if is_schedule_num(new.biz_num):
+        raise TaskValueError("biz_num", new.biz_num, "belongs to the schedule of its handler")
     if task.id:
         _check_id(task, new, using)
     return new

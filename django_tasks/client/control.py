@@ -27,7 +27,8 @@ from django_tasks.models import Task
 from django_tasks.store import clock, control
 from django_tasks.store.aliases import write_alias
 from django_tasks.store.control import CancelResult
-from django_tasks.values.keys import SCHEDULE_NUM, check_name, check_priority
+from django_tasks.values.hosts import is_schedule_num
+from django_tasks.values.keys import check_name, check_priority
 from django_tasks.values.options import TaskOptions
 from django_tasks.wakeup.wake import LONG_AGO, wake_workers
 
@@ -100,8 +101,8 @@ def update_task(
     alias = write_alias(using)
     key = checked_key(biz_code, biz_num)
     check_names("update_task", dict(facts), FACTS)
-    if key.biz_num == SCHEDULE_NUM and facts.keys() & {"schedule", "queue", "priority"}:
-        raise TaskValueError("biz_num", SCHEDULE_NUM, "is planned by its handler: change it there")
+    if is_schedule_num(key.biz_num) and facts.keys() & {"schedule", "queue", "priority"}:
+        raise TaskValueError("biz_num", key.biz_num, "is planned by its handler: change it there")
     when, columns, options = _changes(key, dict(facts), alias)
     now = clock.now(alias)
     if not control.change(key.matching, columns, options, when, now, using=alias):

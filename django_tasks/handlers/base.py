@@ -46,6 +46,7 @@ class TaskHandler:
     ``schedule``             when it runs by itself: a value of ``django_tasks.schedules``, its
                              text, a timedelta, or a trigger with APScheduler's
                              ``get_next_fire_time``; workers keep one row for it
+    ``each_host``            with a schedule: it runs on every host, and workers keep a row for each
 
     What becomes of times that have passed, of a schedule or not:
 
@@ -73,6 +74,7 @@ class TaskHandler:
     fail_on: ClassVar[tuple[type[BaseException], ...]] = ()
     history: ClassVar[History | None] = None
     schedule: ClassVar[Any] = None
+    each_host: ClassVar[bool] = False
     misfire_grace_time: ClassVar[Duration | None] = None
     on_misfire: ClassVar[OnMisfire | None] = None
     coalesce: ClassVar[bool] = True
@@ -241,6 +243,7 @@ class Terms(NamedTuple):
 
     queue: str = DEFAULT_QUEUE
     priority: int = 0
+    each_host: bool = False
     limit: Limit | None = None
     batch: int = 1
     history: str | None = None
@@ -258,6 +261,7 @@ def terms_of(handler: TaskHandler) -> Terms:
     return Terms(
         queue=handler.queue,
         priority=handler.priority,
+        each_host=handler.each_host,
         limit=cluster_limit(handler),
         batch=handler.batch or 1,
         history=handler.history,

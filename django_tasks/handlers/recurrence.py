@@ -12,7 +12,7 @@ from django_tasks.handlers.base import TaskHandler, attempts_allowed, time_limit
 from django_tasks.handlers.registry import terms_for
 from django_tasks.schedules import Foreign, Schedule, as_schedule, missed
 from django_tasks.values.claimed import Claimed
-from django_tasks.values.keys import SCHEDULE_NUM
+from django_tasks.values.hosts import is_schedule_num
 from django_tasks.values.options import NO_OPTIONS, OnMisfire, TaskOptions, options_of_text
 from django_tasks.values.outcomes import Reschedule
 
@@ -52,7 +52,7 @@ def schedule_of(claimed: Claimed, handler: TaskHandler) -> Schedule:
     the handler.
     """
     text = claimed.schedule or ""
-    if not (text.startswith(TRIGGER) and claimed.biz_num == SCHEDULE_NUM):
+    if not (text.startswith(TRIGGER) and is_schedule_num(claimed.biz_num)):
         return as_schedule(text)
     # Whatever it was in the process that wrote it: ours is the one to ask.
     own = None if handler.schedule is None else as_schedule(handler.schedule)

@@ -268,6 +268,8 @@ def _check_policies(handler: TaskHandler) -> None:
     """TypeError or ValueError for what cannot say when to run, to skip or to try again."""
     if handler.schedule is not None:
         as_schedule(handler.schedule)
+    elif handler.each_host:
+        raise ValueError("each_host goes with a schedule, which says when it runs there")
     if handler.misfire_grace_time is not None:
         seconds(handler.misfire_grace_time)
     if handler.on_misfire not in (None, *MISFIRES):

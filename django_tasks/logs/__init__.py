@@ -52,6 +52,7 @@ from django_tasks.logs.runs import (
     took_too_long,
 )
 from django_tasks.logs.schedules import (
+    host_forgotten,
     missed,
     schedule_kept,
     schedule_over,
@@ -107,6 +108,7 @@ __all__ = [
     "hints_back",
     "hints_lost",
     "hook_failed",
+    "host_forgotten",
     "introduced",
     "lane_failed",
     "lines_not_written",

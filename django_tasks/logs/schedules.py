@@ -17,6 +17,11 @@ def schedule_kept(biz_code: str, schedule: str | None, using: str) -> None:
         say(logging.INFO, text, biz_code, using, schedule)
 
 
+def host_forgotten(biz_code: str, biz_num: str, using: str) -> None:
+    text = "%s/%s on %s goes: no worker of its host has been seen for a day"
+    say(logging.INFO, text, biz_code, biz_num, using)
+
+
 def schedule_over(biz_code: str, error: Exception) -> None:
     say(logging.WARNING, "The handler of %s does not run by itself: %s", biz_code, InShort(error))
 

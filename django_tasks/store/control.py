@@ -71,6 +71,17 @@ def cancel(matching: Q, now: datetime, *, using: str) -> Cancelled:
         return Cancelled(gone, going)
 
 
+def discard(matching: Q, before: datetime, *, using: str) -> int:
+    """Remove tasks that match, if nobody owns them and nothing has changed them since ``before``.
+
+    One statement. Race: somebody changes one just now, and then it stays.
+    """
+    untouched = Q(status__in=UNOWNED, update_time__lt=for_django(before))
+    rows = Task._base_manager.using(using).filter(matching & untouched)
+    with dialect_of(using).bounded():
+        return rows._raw_delete(using)
+
+
 def pause(matching: Q, now: datetime, *, using: str) -> int:
     """PENDING → PAUSED, RUNNING → PAUSING; returns how many.
 

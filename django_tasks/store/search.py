@@ -3,6 +3,7 @@
 import re
 from collections import defaultdict
 from collections.abc import Collection
+from datetime import datetime
 from typing import NamedTuple
 
 from django.db.models import Q, QuerySet, Value
@@ -11,6 +12,8 @@ from django.db.models.lookups import Exact, GreaterThan
 
 from django_tasks.models import Task
 from django_tasks.store.dialects import dialect_of
+from django_tasks.timezones import for_django
+from django_tasks.values.hosts import number_of
 from django_tasks.values.status import Status
 
 
@@ -39,22 +42,42 @@ class Planned(NamedTuple):
     priority: int
 
 
-def planned(biz_num: str, codes: Collection[str], *, using: str) -> dict[str, Planned]:
-    """The rows with this number, by code; those that are being cancelled count as absent."""
-    rows = Task._base_manager.using(using).filter(biz_code__in=codes, biz_num=biz_num)
+def planned(
+    numbers: Collection[str], codes: Collection[str], *, using: str
+) -> dict[tuple[str, str], Planned]:
+    """The rows with these numbers, by key; those that are being cancelled count as absent."""
+    rows = Task._base_manager.using(using).filter(biz_code__in=codes, biz_num__in=numbers)
     alive = rows.exclude(status=Status.CANCELLING)
-    columns = ("biz_code", *Planned._fields)
+    columns = ("biz_code", "biz_num", *Planned._fields)
     with dialect_of(using).bounded():
-        return {code: Planned(*facts) for code, *facts in alive.values_list(*columns)}
+        found = list(alive.values_list(*columns))
+    return {(code, number): Planned(*plan) for code, number, *plan in found}
+
+
+def of_other_hosts(
+    codes: Collection[str], own: str, before: datetime, *, using: str
+) -> list[tuple[str, str]]:
+    """The keys of rows of handlers on other hosts that nothing has changed since ``before``."""
+    rows = Task._base_manager.using(using).filter(biz_code__in=codes)
+    of_hosts = rows.filter(_begins_with(number_of(""))).exclude(biz_num=own)
+    untouched = of_hosts.filter(update_time__lt=for_django(before))
+    with dialect_of(using).bounded():
+        return list(untouched.values_list("biz_code", "biz_num"))
 
 
 def containing(biz_code: str, fragment: str, *, at_start: bool) -> Q:
-    """Tasks of a code whose number contains (or begins with) ``fragment``, letter for letter.
+    """Tasks of a code whose number contains (or begins with) ``fragment``, letter for letter."""
+    matching = _begins_with(fragment) if at_start else Q(GreaterThan(_place_of(fragment), 0))
+    return Q(biz_code=biz_code) & matching
 
-    Not LIKE: SQLite's takes 'a' for 'A', and % and _ would mean more than themselves.
-    """
-    place = StrIndex("biz_num", Value(fragment))
-    return Q(biz_code=biz_code) & Q(Exact(place, 1) if at_start else GreaterThan(place, 0))
+
+def _begins_with(fragment: str) -> Q:
+    return Q(Exact(_place_of(fragment), 1))
+
+
+def _place_of(fragment: str) -> StrIndex:
+    """Not LIKE: SQLite's takes 'a' for 'A', and % and _ would mean more than themselves."""
+    return StrIndex("biz_num", Value(fragment))
 
 
 def pending_like(biz_code: str, fragment: str, *, using: str) -> QuerySet[Task]:

@@ -2,12 +2,13 @@
 
 from datetime import datetime
 
-from django_tasks import logs
+from django_tasks import conf, logs
 from django_tasks.clock import Clock
 from django_tasks.handlers.registry import get_task_handlers, terms_for
 from django_tasks.store import lanes as store
 from django_tasks.store.lanes import Lane
 from django_tasks.store.pauses import Scope
+from django_tasks.values.hosts import is_of_a_host, queue_of
 from django_tasks.worker.config import WorkerConfig
 from django_tasks.worker.marks import Key, Marks, key_of
 
@@ -34,6 +35,7 @@ class Lanes:
         self._config = config
         self._clock = clock
         self._marks = marks
+        self._host_queue = queue_of(conf.host_name())
         # The seconds that a full look takes, and the time of the next one where that is dear.
         self._full_cost = 0.0
         self._next_full = self._next_hinted = float("-inf")
@@ -94,7 +96,7 @@ class Lanes:
         if self._clock.monotonic() >= self._next_full:
             return self._full_look(now)
         handlers = get_task_handlers()
-        own = [_lane_of(code) for code in handlers]
+        own = [key for code in handlers for key in self._lanes_of(code)]
         keys = {key for key in [*own, *self._marks.keys()] if key[2] in handlers}
         places = {key: self._marks.since(key) for key in keys if self._serves(key)}
         lanes, pauses = store.look_along(places, using=self._config.using)
@@ -125,8 +127,18 @@ class Lanes:
         else:
             self._next_full = self._next_hinted = float("-inf")
 
+    def _lanes_of(self, biz_code: str) -> list[Key]:
+        """The lanes of a handler's tasks, unless a task says otherwise."""
+        terms = terms_for(biz_code)
+        queues = [terms.queue, self._host_queue] if terms.each_host else [terms.queue]
+        return [(queue, terms.priority, biz_code) for queue in queues]
+
     def _serves(self, key: Key) -> bool:
         queue, _, code = key
+        if is_of_a_host(queue):
+            if queue != self._host_queue:
+                return False
+            queue = terms_for(code).queue  # a worker of some queues serves the handlers of these
         queues, codes = self._config.queues, self._config.codes
         return (not queues or queue in queues) and (not codes or code in codes)
 
@@ -145,9 +157,3 @@ class Lanes:
             self._known_unknown.add(lane.biz_code)
             due = store.count_due(lane, now, using=self._config.using)
             logs.unknown_code(self._config.using, lane.biz_code, due)
-
-
-def _lane_of(biz_code: str) -> Key:
-    """The lane of a handler's tasks, unless a task says otherwise."""
-    terms = terms_for(biz_code)
-    return terms.queue, terms.priority, biz_code

@@ -17,8 +17,14 @@ from django_tasks.store.connection import close_connections, take_connection
 from django_tasks.store.dialects import Bounds
 from django_tasks.worker import schedule_rows
 
+# How often handlers that run on each host have their rows touched, in seconds: a host of which that
+# was not heard for a day has gone.
+TOUCH_SECONDS = 3600.0
 # How soon to try again after an error of the database, in seconds.
 RETRY_SECONDS = 1.0
+
+# Has rows be as the code says, now.
+Keep = Callable[..., None]
 
 
 class Recurring:
@@ -28,7 +34,8 @@ class Recurring:
         self,
         using: str,
         clock: Clock,
-        keep: Callable[..., None] = schedule_rows.keep,
+        keep: Keep = schedule_rows.keep,
+        keep_hosts: Keep = schedule_rows.keep_hosts,
         bounds: Bounds | None = None,
     ) -> None:
         """``bounds`` are those of the waits of its connection; None: as the project has set it."""
@@ -36,23 +43,37 @@ class Recurring:
         self._using = using
         self._clock = clock
         self._keep = keep
+        self._keep_hosts = keep_hosts
         self._thread: Thread | None = None
         # For which set of handlers the rows were kept, and for which a thread is about to.
         self._kept = -1
         self._asked = -1
         self._retry_at = float("-inf")
+        self._touch_at = float("-inf")
 
     def keep_up(self) -> None:
-        """Start a thread if handlers were registered since the last time. Never waits."""
-        if self.is_settled() or self._is_at_work() or ticks() < self._retry_at:
+        """Start a thread if handlers were registered since the last time, or an hour has passed
+        for those that run on each host. Never waits.
+        """
+        now = ticks()
+        if self.is_settled() and not self._is_touch_due(now):
             return
-        self._asked = registry.revision()
-        self._retry_at = ticks() + RETRY_SECONDS
-        self._start()
+        if now >= self._retry_at and not self._is_at_work():
+            self._asked = registry.revision()
+            self._retry_at = now + RETRY_SECONDS
+            self._start()
 
     def is_settled(self) -> bool:
         """Tell if the rows are as all handlers say that are registered now."""
         return self._kept == registry.revision()
+
+    def _is_touch_due(self, now: float) -> bool:
+        if now < self._touch_at:
+            return False
+        if schedule_rows.are_on_hosts():
+            return True
+        self._touch_at = now + TOUCH_SECONDS
+        return False
 
     def _is_at_work(self) -> bool:
         return self._thread is not None and self._thread.is_alive()
@@ -73,9 +94,11 @@ class Recurring:
             close_connections()
 
     def _keep_once(self) -> None:
+        keep = self._keep_hosts if self.is_settled() else self._keep
         try:
-            self._keep(self._clock.now(), using=self._using)
+            keep(self._clock.now(), using=self._using)
         except Error as error:
             logs.schedules_not_kept(self._using, error)
         else:
+            self._touch_at = ticks() + TOUCH_SECONDS
             self._kept = self._asked

@@ -1,26 +1,39 @@
 """The rows of handlers that have a schedule of their own: made, moved and removed at the start.
 
+One for each handler; of a handler that runs on each host, one for each host, which the workers
+there keep.
+
 Races: workers start at once (the unique key lets one of them insert; a change is guarded by what
 was read, so one of them makes it), with clients that pause or run the row meanwhile.
 """
 
-from datetime import datetime
+from collections.abc import Mapping, Sequence
+from datetime import datetime, timedelta
 
 from django.db import DatabaseError, InterfaceError
 from django.db.models import Q
 from django.dispatch import Signal
 
 from django_tasks import logs, signals
+from django_tasks.conf import host_name
 from django_tasks.handlers.base import TaskHandler
 from django_tasks.handlers.recurrence import first_time, text_of
-from django_tasks.handlers.registry import get_task_handlers
+from django_tasks.handlers.registry import get_task_handlers, terms_for
 from django_tasks.models import Task
 from django_tasks.schedules import as_schedule
 from django_tasks.store import control, search
 from django_tasks.store.control import CancelResult
 from django_tasks.store.search import Planned
 from django_tasks.store.upsert import NewTask, OnConflict, upsert_one
+from django_tasks.values.hosts import number_of, queue_of
 from django_tasks.values.keys import SCHEDULE_NUM
+
+# The row of a host goes when its workers have not touched it for this long. They do so each hour:
+# see ``Recurring``.
+HOST_IS_GONE = timedelta(days=1)
+
+# Code and number.
+Key = tuple[str, str]
 
 
 def keep(now: datetime, *, using: str) -> None:
@@ -28,55 +41,91 @@ def keep(now: datetime, *, using: str) -> None:
 
     Database errors pass. A trigger that raises harms its own handler's row only.
     """
-    handlers = get_task_handlers()
-    rows = search.planned(SCHEDULE_NUM, handlers, using=using)
+    _keep_all(get_task_handlers(), now, using=using)
+
+
+def are_on_hosts() -> bool:
+    """Tell if there are handlers that run on each host."""
+    return any(terms_for(code).each_host for code in get_task_handlers())
+
+
+def keep_hosts(now: datetime, *, using: str) -> None:
+    """``keep`` for handlers that run on each host: their row here was touched just now, then."""
+    on_hosts = {code: each for code, each in get_task_handlers().items() if each.each_host}
+    _keep_all(on_hosts, now, using=using)
+
+
+def _keep_all(handlers: Mapping[str, TaskHandler], now: datetime, *, using: str) -> None:
+    here = number_of(host_name())
+    there = search.planned((SCHEDULE_NUM, here), handlers, using=using)
     for code, handler in handlers.items():
+        own, other = (here, SCHEDULE_NUM) if handler.each_host else (SCHEDULE_NUM, here)
         try:
-            _keep(handler, code, rows.get(code), now, using=using)
+            _keep(handler, (code, own), there.get((code, own)), now, using=using)
+            if unwanted := there.get((code, other)):
+                _remove((code, other), unwanted, now, using=using)
         except (DatabaseError, InterfaceError):
             raise
         except Exception as error:  # noqa: BLE001 - a stranger's trigger may raise anything
             logs.schedule_over(code, error)
+    if on_hosts := [code for code, handler in handlers.items() if handler.each_host]:
+        _forget_hosts(on_hosts, now - HOST_IS_GONE, using=using)
 
 
 def _keep(
-    handler: TaskHandler, code: str, there: Planned | None, now: datetime, *, using: str
+    handler: TaskHandler, key: Key, there: Planned | None, now: datetime, *, using: str
 ) -> None:
     schedule = text_of(handler)
     if schedule is None:
         if there is not None:
-            _remove(code, there, now, using=using)
+            _remove(key, there, now, using=using)
         return
-    wanted = Planned(schedule, handler.queue, handler.priority)
+    queue = queue_of(host_name()) if handler.each_host else handler.queue
+    wanted = Planned(schedule, queue, handler.priority)
     if wanted == there:
-        return
+        if not handler.each_host or control.alter(_row(key, there), {}, now, using=using):
+            return
+        there = None  # removed just now, as one of a host that has gone
     first = first_time(as_schedule(handler.schedule), now)
-    logs.schedule_kept(code, schedule, using)
+    logs.schedule_kept(key[0], schedule, using)
     if there is None:
-        _add(code, wanted, first, now, using=using)
-    elif control.replan(_row(code, there), wanted, first, now, using=using):
-        _tell(signals.task_changed, code, using, change="rescheduled")
+        _add(key, wanted, first, now, using=using)
+    elif control.replan(_row(key, there), wanted, first, now, using=using):
+        _tell(signals.task_changed, key, using, change="rescheduled")
 
 
-def _add(code: str, wanted: Planned, first: datetime, now: datetime, *, using: str) -> None:
+def _forget_hosts(codes: Sequence[str], before: datetime, *, using: str) -> None:
+    """Remove the rows of hosts whose workers have not touched them since ``before``.
+
+    Race: such a host comes back. It touches its row, or finds that it has gone.
+    """
+    for key in search.of_other_hosts(codes, number_of(host_name()), before, using=using):
+        if control.discard(search.key(*key), before, using=using):
+            logs.host_forgotten(*key, using)
+            _tell(signals.task_cancelled, key, using, result=CancelResult.CANCELLED)
+
+
+def _add(key: Key, wanted: Planned, first: datetime, now: datetime, *, using: str) -> None:
     schedule, queue, priority = wanted
-    new = NewTask(code, SCHEDULE_NUM, first, None, queue, priority, schedule)
+    new = NewTask(*key, first, None, queue, priority, schedule)
     task, is_new = upsert_one(new, OnConflict.KEEP, now, using=using)
     if is_new:
         signals.tell(signals.task_added, Task, task=task, using=using)
 
 
-def _remove(code: str, there: Planned, now: datetime, *, using: str) -> None:
-    logs.schedule_kept(code, None, using)
-    done = control.cancel(_row(code, there), now, using=using)
+def _remove(key: Key, there: Planned, now: datetime, *, using: str) -> None:
+    logs.schedule_kept(key[0], None, using)
+    done = control.cancel(_row(key, there), now, using=using)
     if done.gone or done.going:
         result = CancelResult.CANCELLED if done.gone else CancelResult.CANCELLING
-        _tell(signals.task_cancelled, code, using, result=result)
+        _tell(signals.task_cancelled, key, using, result=result)
 
 
-def _tell(signal: Signal, code: str, using: str, **facts: object) -> None:
-    signals.tell(signal, Task, biz_code=code, biz_num=SCHEDULE_NUM, using=using, **facts)
+def _tell(signal: Signal, key: Key, using: str, **facts: object) -> None:
+    biz_code, biz_num = key
+    signals.tell(signal, Task, biz_code=biz_code, biz_num=biz_num, using=using, **facts)
 
 
-def _row(code: str, there: Planned) -> Q:
-    return search.key(code, SCHEDULE_NUM) & Q(**there._asdict())
+def _row(key: Key, there: Planned) -> Q:
+    """The row as it was read: whatever has changed it since, it was not a row of the code."""
+    return search.key(*key) & Q(**there._asdict())

@@ -38,6 +38,7 @@ from django_tasks.store.lanes import Place
 from django_tasks.store.pauses import Scope
 from django_tasks.store.upsert import OnConflict
 from django_tasks.store.workers import Peer, Registration
+from django_tasks.values.hosts import number_of
 from django_tasks.values.limits import as_limit
 from django_tasks.values.options import TaskOptions, options_to_text
 from django_tasks.values.outcomes import (
@@ -199,8 +200,12 @@ def adding(do: Caller, texts: Texts) -> None:
 def looking(do: Caller, texts: Texts) -> None:
     row(texts)
     assert len(do(search.with_keys, {(texts.code, texts.number)})) == 1
-    (plan,) = do(search.planned, texts.number, [texts.code]).values()
+    (plan,) = do(search.planned, [texts.number], [texts.code]).values()
     assert (plan.schedule, plan.queue) == (texts.error, texts.queue)
+    host = number_of("1")
+    a_row(host, biz_code=texts.code)
+    assert do(search.of_other_hosts, [texts.code], texts.number, later(1)) == [(texts.code, host)]
+    assert do(control.discard, search.key(texts.code, host), later(1)) == 1
     assert len(do(search.pending_like, texts.code, texts.number)) == 1
     for at_start in (True, False):
         match = search.containing(texts.code, texts.number, at_start=at_start)
