@@ -106,9 +106,9 @@ class TaskTimeout(TaskException, TimeoutError):
 class LockTaken(TaskException, TimeoutError):
     """Somebody else holds the lock, and did so for as long as the caller would wait.
 
-    ``name``; ``holder``, "host:pid:token"; ``term``; ``until``, aware UTC, when its lease ends
-    unless it is renewed; and ``attributes``: as they were at the last look. The holder is empty,
-    and ``until`` None, if it has left since.
+    ``name``; ``holder``, "host:pid:token"; ``term``; ``since``, aware UTC, when it was taken;
+    ``until``, aware UTC, when its lease ends unless it is renewed; and ``attributes``: as they were
+    at the last look. The holder is empty, and the times are None, if it has left since.
     """
 
     def __init__(
@@ -117,6 +117,7 @@ class LockTaken(TaskException, TimeoutError):
         name: str = "",
         holder: str = "",
         term: int = 0,
+        since: datetime | None = None,
         until: datetime | None = None,
         attributes: Any = None,
     ) -> None:
@@ -124,6 +125,7 @@ class LockTaken(TaskException, TimeoutError):
         self.name = name
         self.holder = holder
         self.term = term
+        self.since = since
         self.until = until
         self.attributes = attributes
 

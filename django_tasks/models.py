@@ -176,8 +176,9 @@ class Lock(models.Model):
     # The fencing number: one more each time somebody takes the lock.
     term = models.BigIntegerField(_("term"), default=0)
     holder = models.CharField(_("holder"), max_length=200, default="", blank=True)
-    # Microseconds since 1970 UTC by the database's clock: an hour that comes twice in autumn is
-    # no matter for a number.
+    # When the lock was taken, and when its lease ends: microseconds since 1970 UTC by the
+    # database's clock. An hour that comes twice in autumn is no matter for a number.
+    since = models.BigIntegerField(_("since"), default=0)
     until = models.BigIntegerField(_("until"), default=0)
     # What its holders hand on to each other.
     attributes = payload_field(_("attributes"))

@@ -18,7 +18,7 @@ class LockAdmin(OnlyShown):
     in at once, or begin its terms again.
     """
 
-    list_display = ("name", "held", "holder", "term", "end")
+    list_display = ("name", "held", "holder", "begin", "term", "end")
     fields = (*list_display, "attributes")
     ordering = ("name",)
     search_fields = ("name__startswith",)
@@ -28,6 +28,12 @@ class LockAdmin(OnlyShown):
     @admin.display(description=_("held"), boolean=True)
     def held(self, lock: Lock) -> bool:
         return bool(lock.holder) and _moment(lock.until) >= clock.now(alias())
+
+    @admin.display(description=_("since"))
+    def begin(self, lock: Lock) -> str:
+        if not lock.holder:
+            return self.get_empty_value_display()
+        return distance(_moment(lock.since), clock.now(alias()))
 
     @admin.display(description=_("lease ends"))
     def end(self, lock: Lock) -> str:

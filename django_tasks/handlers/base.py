@@ -8,6 +8,7 @@ from typing import Any, ClassVar, NamedTuple
 from django_tasks.backoff import Backoff, Duration, Exponential, seconds
 from django_tasks.conf import options
 from django_tasks.exceptions import HandlerError, RetryLater, shortened
+from django_tasks.handlers.passive_task import PassiveTask
 from django_tasks.handlers.running_task import RunningTask
 from django_tasks.values.keys import DEFAULT_QUEUE
 from django_tasks.values.limits import Limit, as_limit
@@ -46,6 +47,8 @@ class TaskHandler:
     ``schedule``             when it runs by itself: a value of ``django_tasks.schedules``, its
                              text, a timedelta, or a trigger with APScheduler's
                              ``get_next_fire_time``; workers keep one row for it
+    ``sticky``               with a schedule: the worker that has run it runs all of its tasks, as
+                             long as it lives; the others hear of it by ``on_passive``
     ``each_host``            with a schedule: it runs on every host, and workers keep a row for each
 
     What becomes of times that have passed, of a schedule or not:
@@ -74,6 +77,7 @@ class TaskHandler:
     fail_on: ClassVar[tuple[type[BaseException], ...]] = ()
     history: ClassVar[History | None] = None
     schedule: ClassVar[Any] = None
+    sticky: ClassVar[bool] = False
     each_host: ClassVar[bool] = False
     misfire_grace_time: ClassVar[Duration | None] = None
     on_misfire: ClassVar[OnMisfire | None] = None
@@ -117,6 +121,14 @@ class TaskHandler:
 
         At least once: a process that dies in between runs the task again. What it raises is
         logged and changes nothing.
+        """
+
+    def on_passive(self, task: PassiveTask) -> None:
+        """Called at each time of the schedule of a ``sticky`` handler, in the workers that serve
+        its tasks and are not the active one.
+
+        In a thread of its own, one call after the other; times that pass meanwhile are left out.
+        May be ``async def``. What it raises is logged and changes nothing.
         """
 
     def on_stuck(self, task: RunningTask, seconds: float) -> None:

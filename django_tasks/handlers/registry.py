@@ -44,6 +44,7 @@ _handlers: dict[str, TaskHandler] = {}
 _problems: list[str] = []
 # By the identity of the handler, which lives as long as this process.
 _terms: dict[int, Terms] = {}
+_sticky: frozenset[str] = frozenset()
 _revision = 0
 _lock = Lock()
 
@@ -61,7 +62,7 @@ def register_task_handler(handler: type[TaskHandler] | TaskHandler) -> None:
     A class twice is nothing, and a second instance of one class takes the place of the first.
     Another handler for a code that is taken, or one that cannot work, raises HandlerError.
     """
-    global _revision
+    global _revision, _sticky
     instance = _instance(handler)
     code, terms = _checked_code(instance), terms_of(instance)
     with _lock:
@@ -73,6 +74,7 @@ def register_task_handler(handler: type[TaskHandler] | TaskHandler) -> None:
         if known is None or (handler is instance and known is not instance):
             # The terms first: the poller reads them by the handler that it finds.
             _terms[id(instance)] = terms
+            _sticky = _sticky | {code} if instance.sticky else _sticky - {code}
             _handlers[code] = instance
             # After the handler: a reader of the new revision finds it.
             _revision += 1
@@ -108,6 +110,11 @@ def terms_for(biz_code: str) -> Terms:
     return NO_TERMS if handler is None else _terms.get(id(handler), NO_TERMS)
 
 
+def sticky_codes() -> frozenset[str]:
+    """The codes whose tasks run in one worker, as long as that lives."""
+    return _sticky
+
+
 def problems() -> list[str]:
     """One sentence for each handler that could not be registered at start."""
     return list(_problems)
@@ -125,6 +132,8 @@ def load() -> None:
 
 def forget() -> None:
     """Empty the registry: for tests."""
+    global _sticky
+    _sticky = frozenset()
     _handlers.clear()
     _problems.clear()
 
@@ -268,8 +277,11 @@ def _check_policies(handler: TaskHandler) -> None:
     """TypeError or ValueError for what cannot say when to run, to skip or to try again."""
     if handler.schedule is not None:
         as_schedule(handler.schedule)
-    elif handler.each_host:
-        raise ValueError("each_host goes with a schedule, which says when it runs there")
+    elif handler.each_host or handler.sticky:
+        name = "each_host" if handler.each_host else "sticky"
+        raise ValueError(f"{name} goes with a schedule of the handler's own")
+    if handler.each_host and handler.sticky:
+        raise ValueError("sticky is for one worker and each_host for all hosts: keep one")
     if handler.misfire_grace_time is not None:
         seconds(handler.misfire_grace_time)
     if handler.on_misfire not in (None, *MISFIRES):

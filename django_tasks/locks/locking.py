@@ -31,7 +31,7 @@ from django_tasks.locks.held import Held, in_transaction, mend
 from django_tasks.locks.rows import LockState
 from django_tasks.store.aliases import read_alias, write_alias
 from django_tasks.values.amounts import seconds_between
-from django_tasks.values.keys import LOCK_NAME_LENGTH, check_key
+from django_tasks.values.keys import LOCK_NAME_LENGTH, check_key, check_lock_name
 
 DEFAULT_LEASE = 30.0
 LEASES = 1.0, 86_400.0  # seconds
@@ -275,7 +275,7 @@ def _lost_before_its_end(held: Held) -> LockLost:
 
 def _checked(name: str, lease: Duration, wait: Duration | None, using: str | None) -> Wish:
     return Wish(
-        check_key("name", name, LOCK_NAME_LENGTH),
+        check_lock_name(name),
         seconds_between("lease", lease, *LEASES),
         0.0 if wait is None else seconds_between("wait", wait, *WAITS),
         write_alias(using),

@@ -18,6 +18,7 @@ Races:
   free again after one lease.
 """
 
+from collections.abc import Collection
 from datetime import datetime, timedelta
 from typing import Any, NamedTuple
 
@@ -28,6 +29,7 @@ from django_tasks.host.clocks import EPOCH
 from django_tasks.models import Lock
 from django_tasks.store.bounds import bounded_transaction
 from django_tasks.store.clock import read_clock
+from django_tasks.store.dialects import dialect_of
 from django_tasks.store.transactions import retried
 
 NOBODY = ""
@@ -48,13 +50,15 @@ class Hold(NamedTuple):
 class LockState(NamedTuple):
     """A lock as it was at one moment.
 
-    ``holder`` is "host:pid:token", empty if nobody has it; ``until`` is when its lease ends unless
-    it is renewed, aware UTC, None if nobody has it; ``attributes`` are those that were saved last.
+    ``holder`` is "host:pid:token", empty if nobody has it. It has the lock ``since`` a time, and
+    its lease ends at ``until`` unless it is renewed: aware UTC, None if nobody has it.
+    ``attributes`` are those that were saved last.
     """
 
     name: str
     term: int
     holder: str
+    since: datetime | None
     until: datetime | None
     attributes: Any
 
@@ -65,14 +69,30 @@ class LockState(NamedTuple):
 
 def state(name: str, *, using: str) -> LockState | None:
     """The lock of a name by the database's clock; None if nobody has ever taken it."""
-    columns = ("term", "holder", "until", "attributes")
-    found = _rows(using).filter(name=name).values_list(*columns).first()
+    found = _rows(using).filter(name=name).values_list(*_STATE, "attributes").first()
     if found is None:
         return None
-    term, holder, until, attributes = found
-    if holder == NOBODY or until < now_in_microseconds(using=using):
-        return LockState(name, term, NOBODY, None, attributes)
-    return LockState(name, term, holder, EPOCH + until * MICROSECOND, attributes)
+    return _state(found[:-1], found[-1], now_in_microseconds(using=using))
+
+
+def states(names: Collection[str], *, using: str) -> list[LockState]:
+    """The locks of these names that somebody has ever taken, without their attributes: a project's
+    decoder may take as long as it likes.
+    """
+    found = list(_rows(using).filter(name__in=names).values_list(*_STATE))
+    now = now_in_microseconds(using=using) if found else 0
+    return [_state(row, None, now) for row in found]
+
+
+_STATE = ("name", "term", "holder", "since", "until")
+
+
+def _state(row: tuple[Any, ...], attributes: Any, now: int) -> LockState:
+    name, term, holder, since, until = row
+    if holder == NOBODY or until < now:
+        return LockState(name, term, NOBODY, None, None, attributes)
+    times = EPOCH + since * MICROSECOND, EPOCH + until * MICROSECOND
+    return LockState(name, term, holder, *times, attributes)
 
 
 @retried
@@ -82,19 +102,21 @@ def take(name: str, holder: str, lease: float, *, using: str) -> Hold | None:
     ``holder`` must be another one for each call. Nothing is written to a lock that is held: those
     who wait for it only read.
     """
-    row = Lock(name=name)
     found = _rows(using).filter(name=name).values_list("term", "holder", "until").first()
     if found is None:
-        # Ignored if somebody else has just done it.
-        _rows(using).bulk_create([row], ignore_conflicts=True)
-        found = row.term, row.holder, row.until
+        # Nothing is done if somebody else has just done it. No model is made: the worker's thread
+        # that comes here runs no receiver of a project's.
+        found = 0, NOBODY, 0
+        dialect_of(using).insert_absent(
+            "{lock} (name, term, holder, since, until)", [name, *found[:2], 0, 0]
+        )
     term, held_by, until = found
     now = now_in_microseconds(using=using)
     if held_by != NOBODY and until >= now:
         return None
     free = Q(holder=NOBODY) | Q(until__lt=now)
     taken = _rows(using).filter(free, name=name, term=term)
-    if not taken.update(term=F("term") + 1, holder=holder, until=_after(lease, now)):
+    if not taken.update(term=F("term") + 1, holder=holder, since=now, until=_after(lease, now)):
         return None
     return Hold(name, term + 1, holder)
 
@@ -125,7 +147,7 @@ def save(hold: Hold, attributes: Any, *, using: str) -> bool:
 @retried
 def free(hold: Hold, *, using: str) -> bool:
     """Let the lock go; False if it had been lost, to somebody else or by being freed before."""
-    return _held(hold, using).update(holder=NOBODY, until=0) == 1
+    return _held(hold, using).update(holder=NOBODY, since=0, until=0) == 1
 
 
 def now_in_microseconds(*, using: str) -> int:

@@ -59,6 +59,7 @@ from django_tasks.logs.schedules import (
     schedules_not_kept,
     unknown_trigger,
 )
+from django_tasks.logs.sticky import became_active, no_longer_active, terms_failed
 from django_tasks.logs.threads import (
     claims_missing,
     heartbeat_failed,
@@ -94,6 +95,7 @@ __all__ = [
     "backoff_failed",
     "batch_failed",
     "batch_not_settled",
+    "became_active",
     "child_ended",
     "claims_missing",
     "commit_hook_failed",
@@ -121,6 +123,7 @@ __all__ = [
     "missed",
     "no_doorbell",
     "no_handler_here",
+    "no_longer_active",
     "not_forgiven",
     "not_isolated",
     "not_rescued",
@@ -146,6 +149,7 @@ __all__ = [
     "succeeded",
     "supervisor_died",
     "tally",
+    "terms_failed",
     "thread_died",
     "took_too_long",
     "total",

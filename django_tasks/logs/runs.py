@@ -5,6 +5,7 @@ from datetime import datetime
 from typing import Any
 
 from django_tasks import signals
+from django_tasks.handlers.passive_task import PassiveTask
 from django_tasks.handlers.running_task import RunningTask
 from django_tasks.logs.lines import logger, say
 from django_tasks.logs.phrases import InShort, local_time, run_extra, run_facts
@@ -131,7 +132,7 @@ def commit_hook_failed(task: RunningTask) -> None:
     say(logging.ERROR, text, task, exc_info=True)
 
 
-def hook_failed(hook: str, task: RunningTask) -> None:
+def hook_failed(hook: str, task: RunningTask | PassiveTask) -> None:
     say(logging.ERROR, "%s of %s failed", hook, task, exc_info=True)
 
 

@@ -59,6 +59,7 @@ class Migration(migrations.Migration):
                 ('name', django_tasks.fields.KeyField(max_length=100, verbose_name='name')),
                 ('term', models.BigIntegerField(default=0, verbose_name='term')),
                 ('holder', models.CharField(blank=True, default='', max_length=200, verbose_name='holder')),
+                ('since', models.BigIntegerField(default=0, verbose_name='since')),
                 ('until', models.BigIntegerField(default=0, verbose_name='until')),
                 ('attributes', models.JSONField(blank=True, decoder=django_tasks.payloads.decoder, encoder=django_tasks.payloads.encoder, null=True, verbose_name='attributes')),
             ],

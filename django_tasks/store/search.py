@@ -4,7 +4,7 @@ import re
 from collections import defaultdict
 from collections.abc import Collection
 from datetime import datetime
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from django.db.models import Q, QuerySet, Value
 from django.db.models.functions import StrIndex
@@ -12,8 +12,10 @@ from django.db.models.lookups import Exact, GreaterThan
 
 from django_tasks.models import Task
 from django_tasks.store.dialects import dialect_of
-from django_tasks.timezones import for_django
+from django_tasks.store.pauses import Scope, pauses
+from django_tasks.timezones import aware, for_django
 from django_tasks.values.hosts import number_of
+from django_tasks.values.keys import SCHEDULE_NUM
 from django_tasks.values.status import Status
 
 
@@ -52,6 +54,21 @@ def planned(
     with dialect_of(using).bounded():
         found = list(alive.values_list(*columns))
     return {(code, number): Planned(*plan) for code, number, *plan in found}
+
+
+def at_work(codes: Collection[str], *, using: str) -> dict[str, tuple[datetime, Any]]:
+    """The time (aware UTC) and the payload of handlers' own rows that wait or run, by code.
+
+    Those that are paused are left out, one by one or as part of a whole. It reads payloads by the
+    project's decoder, and models: code of the project may run.
+    """
+    rows = Task._base_manager.using(using).filter(biz_code__in=codes, biz_num=SCHEDULE_NUM)
+    scopes = [Scope(pause.queue, pause.biz_code) for pause in pauses(using=using)]
+    return {
+        task.biz_code: (aware("when", task.scheduled_time or task.when), task.biz_ext)
+        for task in rows.filter(status__in=(Status.PENDING, Status.RUNNING))
+        if not any(scope.covers(task.queue, task.biz_code) for scope in scopes)
+    }
 
 
 def of_other_hosts(

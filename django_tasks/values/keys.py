@@ -16,6 +16,7 @@ PRIORITIES = range(-32_768, 32_768)  # a smallint everywhere
 # The number under which a handler's own schedule has its row.
 SCHEDULE_NUM = "@schedule"
 DEFAULT_QUEUE = "default"
+_LOCKS = f"{SCHEDULE_NUM}:"
 
 
 def check_key(field: str, value: object, longest: int) -> str:
@@ -78,3 +79,16 @@ def check_text(field: str, value: object, longest: int) -> str:
 def check_priority(value: object) -> int:
     """``value`` if it is a whole number that a smallint can hold."""
     return whole_number("priority", value, PRIORITIES[0], PRIORITIES[-1])
+
+
+def lock_of(biz_code: str) -> str:
+    """The name of the lock that the active worker of a sticky handler holds."""
+    return f"{_LOCKS}{biz_code}"
+
+
+def check_lock_name(value: object) -> str:
+    """A name for a lock of the project's own."""
+    name = check_key("name", value, LOCK_NAME_LENGTH)
+    if name.startswith(_LOCKS):
+        raise TaskValueError("name", name, "belongs to the active worker of a sticky handler")
+    return name

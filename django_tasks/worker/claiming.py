@@ -8,6 +8,7 @@ from django_tasks.store.claim import Claimer
 from django_tasks.store.finish import Ended
 from django_tasks.store.lanes import Lane
 from django_tasks.values.claimed import Claimed
+from django_tasks.worker.active import Active
 from django_tasks.worker.config import WorkerConfig
 from django_tasks.worker.executor import Executor, Item
 from django_tasks.worker.finisher import Finisher
@@ -30,6 +31,7 @@ class Claiming:
         executor: Executor,
         finisher: Finisher,
         marks: Marks,
+        active: Active,
         unsure: Callable[[], None] = lambda: None,
     ) -> None:
         """``unsure`` is called when a claim may have been stored although it has failed."""
@@ -37,7 +39,7 @@ class Claiming:
         self._membership = membership
         self._executor = executor
         self._finisher = finisher
-        self._gates = Gates(config, membership)
+        self._gates = Gates(config, membership, active)
         self._suspects = Suspects(config.using, self._gates, finisher, marks)
         self._lanes = Lanes(config, membership.clock, marks)
         self._lane_claims = LaneClaims(config, self._gates, self._suspects, marks, unsure)

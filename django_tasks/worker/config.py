@@ -42,6 +42,12 @@ class WorkerConfig:
         """The longest waits of the poller: it must finish a cycle within a lease."""
         return Bounds(lock_wait=self.lease / 6, statement=self.lease / 2)
 
+    def serves(self, queue: str, biz_code: str) -> bool:
+        """Tell if this worker is for tasks of this code in this queue."""
+        return (not self.queues or queue in self.queues) and (
+            not self.codes or biz_code in self.codes
+        )
+
     def registration(self) -> Registration:
         name = f"{conf.host_name()}:{os.getpid()}:{secrets.token_hex(3)}"
         return Registration(name[-200:], self.lease, self.threads, self.queues)

@@ -1,6 +1,6 @@
 """One run of one task: from a claim to its outcome. Nothing raises past it."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from datetime import datetime, timedelta
@@ -56,7 +56,16 @@ CRASHED = "The run ended its thread, by an exception that could not be handled."
 class Runner:
     """Runs claims with their handlers. Called by all executor threads at once."""
 
-    def __init__(self, using: str, standing: Standing, loop: EventLoop, timeouts: Timeouts) -> None:
+    def __init__(
+        self,
+        using: str,
+        standing: Standing,
+        loop: EventLoop,
+        timeouts: Timeouts,
+        may_run: Callable[[str], bool] = lambda biz_code: True,
+    ) -> None:
+        """``may_run`` tells if tasks of a code may run in this worker now."""
+        self._may_run = may_run
         self._using = using
         self._standing = standing
         self._loop = loop
@@ -156,13 +165,15 @@ class Runner:
         return True
 
     def may_start(self, claimed: Claimed) -> bool:
-        """Tell if the claim is this worker's: not of a life before, nor past its lease.
+        """Tell if the claim is this worker's: not of a life before, nor past its lease, nor of a
+        sticky handler for which another one is active.
 
         In this order. Race: the worker joins again between the two questions. It takes its new id
         before its new lease begins. So if the new lease made the first answer true, the id of the
         old claim no longer matches.
         """
-        return self._standing.is_valid() and claimed.worker_id == self._standing.worker_id
+        is_ours = self._standing.is_valid() and claimed.worker_id == self._standing.worker_id
+        return is_ours and self._may_run(claimed.biz_code)
 
     # A process of its own
 

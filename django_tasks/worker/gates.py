@@ -1,4 +1,6 @@
-"""Codes that are limited in the whole cluster: when it is worth while to come to their gate."""
+"""Codes that are limited in the whole cluster, or run in another worker: when it is worth while to
+come for them.
+"""
 
 from collections import Counter
 from collections.abc import Callable, Iterable
@@ -13,6 +15,7 @@ from django_tasks.store.gates import Receipt
 from django_tasks.store.lanes import Lane
 from django_tasks.values.claimed import Claimed
 from django_tasks.values.limits import Limit
+from django_tasks.worker.active import LATE_SECONDS, Active
 from django_tasks.worker.config import WorkerConfig
 from django_tasks.worker.membership import Membership
 
@@ -27,8 +30,9 @@ class Closed(NamedTuple):
 class Gates:
     """Used by the poller thread alone."""
 
-    def __init__(self, config: WorkerConfig, membership: Membership) -> None:
+    def __init__(self, config: WorkerConfig, membership: Membership, active: Active) -> None:
         self._config = config
+        self._active = active
         self._membership = membership
         # Codes whose limit was reached when we last came.
         self._closed: dict[str, Closed] = {}
@@ -60,10 +64,12 @@ class Gates:
         return claims
 
     def is_open(self, lane: Lane) -> bool:
-        return not self._closed or self.closed_for(lane) <= 0
+        return self._active.admits(lane) and (not self._closed or self.closed_for(lane) <= 0)
 
     def closed_for(self, lane: Lane) -> float:
         """Seconds until it is worth while to come again; 0 or less: now."""
+        if not self._active.may_run(lane.biz_code):
+            return LATE_SECONDS
         closed = self._closed.get(lane.biz_code)
         return closed.until - self._membership.clock.monotonic() if closed else 0.0
 

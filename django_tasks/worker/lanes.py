@@ -139,8 +139,7 @@ class Lanes:
             if queue != self._host_queue:
                 return False
             queue = terms_for(code).queue  # a worker of some queues serves the handlers of these
-        queues, codes = self._config.queues, self._config.codes
-        return (not queues or queue in queues) and (not codes or code in codes)
+        return self._config.serves(queue, code)
 
     def _tell_pauses(self, pauses: frozenset[Scope]) -> None:
         """Say what has begun and what has ended since the last look."""

@@ -13,6 +13,7 @@ from django_tasks.store.connection import keep_connection
 from django_tasks.store.finish import Ended, finish
 from django_tasks.values.claimed import Claimed
 from django_tasks.values.outcomes import GiveBack
+from django_tasks.worker.active import Active
 from django_tasks.worker.claiming import Claiming
 from django_tasks.worker.config import WorkerConfig
 from django_tasks.worker.executor import STALE_SECONDS, Executor
@@ -50,15 +51,24 @@ class Poller:
         membership: Membership,
         executor: Executor,
         tell: Callable[..., None] = signals.tell,
+        active: Active | None = None,
     ) -> None:
-        """``tell`` sends signals, without waiting for their receivers."""
+        """``tell`` sends signals, without waiting for their receivers. Without ``active`` it claims
+        no tasks of sticky handlers.
+        """
         self._config = config
         self._membership = membership
         self._executor = executor
         self._marks = Marks()
         self._finisher = Finisher(config, self._marks, membership.name, tell)
         self._claiming = Claiming(
-            config, membership, executor, self._finisher, self._marks, self.unsure
+            config,
+            membership,
+            executor,
+            self._finisher,
+            self._marks,
+            active or Active(config, membership.name, membership.clock),
+            self.unsure,
         )
         self._rescuer = Rescuer(membership, config.using, tell)
         self._pruner = Pruner(config.using, membership)

@@ -17,6 +17,7 @@ from django_tasks.store.errors import Kind, kind_of
 from django_tasks.store.rescue import forgive
 from django_tasks.wakeup import local
 from django_tasks.wakeup.listening import ListenerThread
+from django_tasks.worker.active import Active
 from django_tasks.worker.config import WorkerConfig
 from django_tasks.worker.coroutines import EventLoop
 from django_tasks.worker.execution import Runner
@@ -25,6 +26,7 @@ from django_tasks.worker.heartbeat import Heartbeat
 from django_tasks.worker.membership import Membership
 from django_tasks.worker.notifier import Notifier
 from django_tasks.worker.outage import Outage
+from django_tasks.worker.passive import Passive
 from django_tasks.worker.poller import Poller
 from django_tasks.worker.timeouts import Timeouts
 
@@ -52,9 +54,22 @@ class Worker:
         self._loop = EventLoop()
         self._timeouts = Timeouts()
         self._notifier = Notifier(config.using)
-        runner = Runner(config.using, self._membership, self._loop, self._timeouts)
+        self._active = Active(
+            config,
+            self._membership.name,
+            self._membership.clock,
+            wake=self._wake,
+            running=self._codes_running,
+            post=self._notifier.post,
+        )
+        self._passive = Passive(config, self._active, self._membership.clock)
+        runner = Runner(
+            config.using, self._membership, self._loop, self._timeouts, self._active.may_run
+        )
         self._executor = Executor(config.threads, runner, self._wake)
-        self._poller = Poller(config, self._membership, self._executor, self._notifier.tell)
+        self._poller = Poller(
+            config, self._membership, self._executor, self._notifier.tell, self._active
+        )
         self._heartbeat = Heartbeat(
             config, self._membership, self._poller, self._woken.set, self._notifier.post
         )
@@ -113,6 +128,9 @@ class Worker:
             else:
                 thread.join(FORGIVE_SECONDS)
 
+    def _codes_running(self) -> set[str]:
+        return {item[0].biz_code for item, _ in self._executor.running()}
+
     def _forgive(self) -> None:
         take_connection(self.config.using, self.config.heartbeat_bounds)
         try:
@@ -162,6 +180,8 @@ class Worker:
         self._executor.close()
         self._executor.join()
         self._timeouts.close()
+        self._passive.close()
+        self._active.close()
         # Its row goes last, and only if nothing is left that others must rescue.
         self._heartbeat.stop(leave=not self.failed)
         self._heartbeat.join()
@@ -190,8 +210,11 @@ class Worker:
             self._heartbeat.ensure()
             self._notifier.ensure()
             self._timeouts.ensure()
+            self._active.ensure()
+            self._passive.ensure()
             if self._stopping.is_set():
                 self._poller.quieten()
+                self._active.retire()
         self._tell(signals.worker_stopped)
 
     def _tell(self, signal: Signal) -> None:

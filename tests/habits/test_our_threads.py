@@ -21,20 +21,23 @@ from django_tasks.client.control import cancel_task, delete_tasks, reschedule_ta
 from django_tasks.client.many import cancel_tasks
 from django_tasks.client.pauses import pause_tasks, resume_tasks
 from django_tasks.handlers.base import FUNCTION_ATTRIBUTES, TaskHandler
+from django_tasks.locks import rows as rows_of_locks
+from django_tasks.locks.rows import Hold
 from django_tasks.models import Task, WorkerRow
 from django_tasks.schedules.foreign import Foreign
 from django_tasks.store import claim as claims
-from django_tasks.values.keys import SCHEDULE_NUM
+from django_tasks.timezones import for_django
+from django_tasks.values.keys import SCHEDULE_NUM, lock_of
 from django_tasks.values.status import Status
 from django_tasks.worker import lanes
 from tests.factories import a_row, a_worker, table
-from tests.habits.workers import HEARTBEAT, POLLER, Start, ident, wait_for_beats
+from tests.habits.workers import ACTIVE, HEARTBEAT, POLLER, Start, ident, wait_for_beats
 from tests.waiting import DEADLINE, eventually
-from tests.worker.parts import added, ago
+from tests.worker.parts import added, ago, row, stored
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
-HOOKS = {"on_failure", "on_stuck", "merge"}
+HOOKS = {"on_failure", "on_stuck", "on_passive", "merge"}
 OUR_SIGNALS = {name: signal for name, signal in vars(signals).items() if isinstance(signal, Signal)}
 OF_MODELS = ("pre_init", "post_init", "pre_save", "post_save", "pre_delete", "post_delete")
 
@@ -216,10 +219,12 @@ def test_no_code_of_a_project_runs_in_the_threads_that_a_lease_depends_on(
         a_handler(notes, "bad", fail, max_attempts=2, backoff=Backoff(notes)),
         a_handler(notes, "late", lambda task: None, misfire_grace_time=1, on_misfire="run"),
         a_handler(notes, "daily", lambda task: None, schedule=Foreign(Trigger(notes))),
+        a_handler(notes, "steady", lambda task: None, schedule="every 1d", sticky=True),
         a_handler(notes, "killer", lambda task: None, max_attempts=1),
         a_handler(notes, "slow", wait, timeout=0.1, on_stuck=stuck),
         a_handler(notes, "effect", lambda task: None, atomic=True, history="all"),
     )
+    term = rows_of_locks.take(lock_of("steady"), "somebody else", 60, using="default")
     worker = start_worker(lease=0.9)
     added("1", "slow")
     assert entered.wait(DEADLINE)
@@ -229,6 +234,7 @@ def test_no_code_of_a_project_runs_in_the_threads_that_a_lease_depends_on(
     assert stuck.wait(DEADLINE)
     table(biz_code="slow").delete()
     let_go.set()
+    hand_over(notes, term)
     die_with_tasks()
     fail_for_once(monkeypatch)
     eventually(is_done, "all has come to its end", log=lambda: str(rows()))
@@ -237,7 +243,7 @@ def test_no_code_of_a_project_runs_in_the_threads_that_a_lease_depends_on(
     wait_for_beats(2, worker)
     worker.stop()
     assert worker.join(DEADLINE)
-    assert notes.of(POLLER, HEARTBEAT) == set()
+    assert notes.of(POLLER, HEARTBEAT, ACTIVE) == set()
     assert {f"signal {name}" for name in OUR_SIGNALS} <= notes.threads.keys()
     assert {f"attribute {name}" for name in FUNCTION_ATTRIBUTES - HOOKS} <= notes.threads.keys()
     assert notes.threads.keys() >= HOOKS | {
@@ -263,6 +269,16 @@ def meddle() -> None:
     added("y", "good", when=ago(-3600))
     cancel_tasks(biz_code="good", biz_num="y")
     resume_tasks(queue="elsewhere")
+
+
+def hand_over(notes: Notes, term: Hold | None) -> None:
+    """The active worker of a sticky handler goes, when this one has heard of it."""
+    eventually(lambda: row(SCHEDULE_NUM, "steady"), "its row is made")
+    table(biz_code="steady").update(when=for_django(ago()))
+    eventually(lambda: "on_passive" in notes.threads, "it hears of it")
+    assert term is not None
+    assert rows_of_locks.free(term, using="default")
+    eventually(lambda: stored(SCHEDULE_NUM, "steady").when > for_django(ago(0)), "it runs here")
 
 
 def die_with_tasks() -> None:
@@ -311,5 +327,8 @@ def rows() -> set[tuple[str, str, int]]:
 
 def is_done() -> bool:
     ended = {("bad", "1", Status.FAILED), ("killer", "1", Status.FAILED)}
-    waiting = {("again", "1", Status.PENDING), ("daily", SCHEDULE_NUM, Status.PENDING)}
+    waiting = {
+        ("again", "1", Status.PENDING),
+        *((code, SCHEDULE_NUM, Status.PENDING) for code in ("daily", "steady")),
+    }
     return rows() == ended | waiting

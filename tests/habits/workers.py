@@ -17,6 +17,7 @@ from tests.waiting import DEADLINE, eventually
 OUR_THREADS = "django_tasks"
 POLLER = "django_tasks-default"
 HEARTBEAT = "django_tasks-heartbeat-default"
+ACTIVE = "django_tasks-active-default"
 SCHEDULES = "django_tasks-schedules-default"
 
 Start = Callable[..., Worker]

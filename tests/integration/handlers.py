@@ -36,7 +36,11 @@ def note(event: str, task: RunningTask, start: float, **facts: Any) -> None:
         "start": start,
         "now": monotonic(),
     }
-    data = (json.dumps(line | facts) + "\n").encode()
+    write(line | facts)
+
+
+def write(line: dict[str, Any]) -> None:
+    data = (json.dumps(line) + "\n").encode()
     journal = os.open(os.environ["TEST_JOURNAL"], os.O_WRONLY | os.O_APPEND | os.O_CREAT)
     try:
         os.write(journal, data)
@@ -175,3 +179,21 @@ class Tick(TaskHandler):
             os.kill(os.getpid(), signal.SIGKILL)
         Group.objects.using(task.using).create(name=f"tick {task.biz_ext['ticks']}")
         return None if task.schedule else timedelta(seconds=0.05)
+
+
+class Steady(TaskHandler):
+    """Counts in the memory of its process; the others note that they stand by."""
+
+    biz_code = "steady"
+    schedule = "every 0.1s"
+    sticky = True
+    count = 0
+
+    def handle(self, task: RunningTask) -> None:
+        Steady.count += 1
+        task.biz_ext = {"count": Steady.count}
+        note("end", task, monotonic())
+
+    def on_passive(self, task: Any) -> None:
+        facts = {"key": str(task), "pid": os.getpid(), "active": task.active, "term": task.term}
+        write({"event": "passive", "now": monotonic(), "payload": task.biz_ext} | facts)

@@ -57,6 +57,106 @@ def test_ticks_go_on_within_the_lease_after_the_worker_of_the_last_one_was_kille
     assert "Rescued 1 task of worker" in survivor.log()
 
 
+# A sticky handler
+
+
+@pytest.fixture
+def steady(start: Start) -> Callable[[], StartTask]:
+    """Start a worker for a sticky handler."""
+    environment = {"TEST_HANDLERS": "tests.integration.handlers.Steady"}
+    return lambda: start("--lease", str(LEASE), **environment)
+
+
+def counts(journal: Journal) -> list[tuple[int, int]]:
+    """(process, number of runs in its memory), one run after the other."""
+    return [(line["pid"], line["payload"]["count"]) for line in journal.lines("end")]
+
+
+def are_active(journal: Journal) -> list[int]:
+    """The processes that were active, one after the other."""
+    return [pid for pid, _ in groupby(pid for pid, _ in counts(journal))]
+
+
+def active_and_others(
+    steady: Callable[[], StartTask], journal: Journal
+) -> tuple[StartTask, list[StartTask]]:
+    """Three workers, of which the first is active and the others stand by."""
+    first = steady()
+    journal.wait("end", times=3)
+    others = [steady() for _ in range(2)]
+    both = {other.pid for other in others}
+    eventually(
+        lambda: {line["pid"] for line in journal.lines("passive")} == both,
+        "both are told of the times",
+        log=others[0].log,
+    )
+    return first, others
+
+
+def test_one_worker_runs_a_sticky_handler_and_the_others_know_it(
+    steady: Callable[[], StartTask], journal: Journal
+) -> None:
+    first, others = active_and_others(steady, journal)
+    journal.wait("end", times=len(counts(journal)) + 10)
+    runs = counts(journal)
+    assert runs == [(first.pid, number) for number in range(1, len(runs) + 1)]
+    for line in journal.lines("passive"):
+        assert (line["key"], line["term"]) == ("steady/@schedule", 1)
+        assert line["active"].split(":")[1] == str(first.pid)
+    assert first.stop() == 0
+    seen = len(counts(journal))
+    stopped = monotonic()
+    journal.wait("end", times=seen + 5)
+    # Its lock was free; the others ask for it when a run is late for a second.
+    assert monotonic() - stopped < LEASE + BUSY
+    assert len(are_active(journal)) == 2
+    for other in others:
+        assert other.stop() == 0
+    assert "This worker is now the active one of steady on default (term 1)" in first.log()
+
+
+def test_another_worker_takes_over_within_the_lease_when_the_active_one_is_killed(
+    steady: Callable[[], StartTask], journal: Journal
+) -> None:
+    first, others = active_and_others(steady, journal)
+    first.kill()
+    killed = monotonic()
+    seen = len(counts(journal))
+    after = journal.wait("end", times=seen + 1)
+    # The next wait for a rescue, if a run was cut short: after a whole lease of heartbeats.
+    assert after["now"] - killed < 2 * LEASE + BUSY
+    journal.wait("end", times=seen + 10)
+    assert len(are_active(journal)) == 2
+    for other in others:
+        assert other.stop() == 0
+    # In the memory of the second one each run counts, from the first on.
+    runs = [number for pid, number in counts(journal) if pid != first.pid]
+    assert runs[:5] == [1, 2, 3, 4, 5]
+
+
+def test_a_worker_that_was_stopped_for_longer_than_its_lease_stands_by_when_it_wakes_up(
+    steady: Callable[[], StartTask], journal: Journal
+) -> None:
+    first, others = active_and_others(steady, journal)
+    first.send(signal.SIGSTOP)
+    frozen = len(counts(journal))
+    journal.wait("end", times=frozen + 5)
+    first.send(signal.SIGCONT)
+    told = len([line for line in journal.lines("passive") if line["pid"] == first.pid])
+    eventually(
+        lambda: len([each for each in journal.lines("passive") if each["pid"] == first.pid]) > told,
+        "it stands by now",
+        log=first.log,
+    )
+    journal.wait("end", times=len(counts(journal)) + 10)
+    # A run that was under way when it froze ends afterwards.
+    late = [pid for pid, _ in counts(journal)[frozen:]]
+    assert late.count(first.pid) <= 1
+    assert len(set(late) - {first.pid}) == 1
+    for worker in (first, *others):
+        assert worker.stop() == 0
+
+
 Lead = Callable[[], StartTask]
 
 

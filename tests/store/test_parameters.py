@@ -39,6 +39,7 @@ from django_tasks.store.pauses import Scope
 from django_tasks.store.upsert import OnConflict
 from django_tasks.store.workers import Peer, Registration
 from django_tasks.values.hosts import number_of
+from django_tasks.values.keys import SCHEDULE_NUM
 from django_tasks.values.limits import as_limit
 from django_tasks.values.options import TaskOptions, options_to_text
 from django_tasks.values.outcomes import (
@@ -202,6 +203,9 @@ def looking(do: Caller, texts: Texts) -> None:
     assert len(do(search.with_keys, {(texts.code, texts.number)})) == 1
     (plan,) = do(search.planned, [texts.number], [texts.code]).values()
     assert (plan.schedule, plan.queue) == (texts.error, texts.queue)
+    assert do(search.at_work, [texts.code]) == {}
+    a_row(SCHEDULE_NUM, biz_code=texts.code, biz_ext=texts.payload)
+    assert do(search.at_work, [texts.code]) == {texts.code: (NOW, texts.payload)}
     host = number_of("1")
     a_row(host, biz_code=texts.code)
     assert do(search.of_other_hosts, [texts.code], texts.number, later(1)) == [(texts.code, host)]
@@ -350,6 +354,8 @@ def locking(do: Caller, texts: Texts) -> None:
     assert do(lock_rows.save, hold, texts.error)
     assert do(lock_rows.attributes_of, hold) == texts.error
     assert do(lock_rows.state, texts.name).holder == texts.number
+    (state,) = do(lock_rows.states, [texts.name, texts.code])
+    assert (state.name, state.holder) == (texts.name, texts.number)
     assert do(lock_rows.free, hold)
     assert do(lock_rows.take, texts.name, texts.code, 30.0)
     do(lock_rows.now_in_microseconds)

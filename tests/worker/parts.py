@@ -19,6 +19,7 @@ from django_tasks.store.finish import Ended
 from django_tasks.timezones import for_django
 from django_tasks.values.claimed import Claimed
 from django_tasks.values.outcomes import GiveBack
+from django_tasks.worker.active import Active
 from django_tasks.worker.config import WorkerConfig
 from django_tasks.worker.coroutines import EventLoop
 from django_tasks.worker.execution import Runner
@@ -164,11 +165,19 @@ class One:
 
 
 def runner(
-    membership: Membership, loop: EventLoop | None = None, timeouts: Timeouts | None = None
+    membership: Membership,
+    loop: EventLoop | None = None,
+    timeouts: Timeouts | None = None,
+    may_run: Callable[[str], bool] = lambda biz_code: True,
 ) -> One:
     """Close ``loop`` where handlers use it. ``timeouts`` end with the test."""
     made.append(timeouts or Timeouts())
-    return One(Runner(USING, membership, loop or EventLoop(), made[-1]))
+    return One(Runner(USING, membership, loop or EventLoop(), made[-1], may_run))
+
+
+def no_terms(membership: Membership) -> Active:
+    """That of a worker which is active for no sticky handler."""
+    return Active(config(), membership.name, membership.clock)
 
 
 def worker_row(age: float = 0.0, lease: float = 30.0, **fields: Any) -> WorkerRow:

@@ -34,6 +34,7 @@ from tests.worker.parts import (
     ahead,
     config,
     joined,
+    no_terms,
     runner,
     worker_row,
 )
@@ -51,7 +52,12 @@ class Claimer:
         marks = Marks()
         self.finisher = Finisher(self.config, marks)
         self.claiming = Claiming(
-            self.config, self.membership, self.hands.executor, self.finisher, marks
+            self.config,
+            self.membership,
+            self.hands.executor,
+            self.finisher,
+            marks,
+            no_terms(self.membership),
         )
 
     def claim(self, careful: bool = False) -> float:

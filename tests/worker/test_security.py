@@ -27,7 +27,17 @@ from django_tasks.worker.finisher import Finisher
 from django_tasks.worker.marks import Marks
 from tests.factories import table
 from tests.worker.conftest import Register
-from tests.worker.parts import USING, Hands, added, claimed, config, joined, runner, stored
+from tests.worker.parts import (
+    USING,
+    Hands,
+    added,
+    claimed,
+    config,
+    joined,
+    no_terms,
+    runner,
+    stored,
+)
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("in_one_transaction")]
 
@@ -205,7 +215,7 @@ def work(repeat: int = 3) -> None:
     membership, wishes = joined(), config()
     hands = Hands(runner(membership), 50)
     finisher = Finisher(wishes, Marks())
-    claiming = Claiming(wishes, membership, hands.executor, finisher, Marks())
+    claiming = Claiming(wishes, membership, hands.executor, finisher, Marks(), no_terms(membership))
     for _ in range(repeat):
         claiming.claim(careful=False)
         hands.work()

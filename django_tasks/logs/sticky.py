@@ -1,0 +1,20 @@
+"""Sentences about sticky handlers, and the worker that is the active one for each."""
+
+import logging
+
+from django_tasks.logs.lines import say
+
+
+def became_active(biz_code: str, term: int, using: str) -> None:
+    text = "This worker is now the active one of %s on %s (term %d)"
+    say(logging.INFO, text, biz_code, using, term)
+
+
+def no_longer_active(biz_code: str, term: int, using: str) -> None:
+    text = "This worker is not the active one of %s on %s any more: its term %d was lost"
+    say(logging.WARNING, text, biz_code, using, term)
+
+
+def terms_failed(using: str) -> None:
+    text = "The terms of sticky handlers on %s met an error; trying again"
+    say(logging.ERROR, text, using, exc_info=True)

@@ -1,0 +1,220 @@
+"""The sticky handlers for which this worker is the active one.
+
+A sticky handler's tasks run in one worker, as long as that lives. For each such code there is a
+lock, and the worker that has it is active. A thread with a connection of its own takes, renews and
+frees these locks: the poller and the runs only ask what it believes, and no statement that claims
+knows of it. So a heartbeat, which owes nothing to anybody, owes nothing to a lock either.
+
+Races:
+
+* This worker stood still for longer than its lease, and goes on with what it had claimed: it asks
+  its own clock, by which its term has ended before anybody else could take the lock.
+* It stops while a run is about to start. It believes in no term any more before it looks at what
+  runs, and a run counts as running before it asks. So either the run is refused or it is seen, and
+  the lock is freed after its end.
+"""
+
+from collections.abc import Callable, Collection
+from math import inf
+from threading import Event
+from typing import NamedTuple
+
+from django.db import Error
+
+from django_tasks import logs
+from django_tasks.clock import Clock
+from django_tasks.handlers.registry import sticky_codes, terms_for
+from django_tasks.host.clocks import ticks
+from django_tasks.locks import rows
+from django_tasks.locks.rows import Hold, LockState
+from django_tasks.store.connection import (
+    close_connections,
+    drop_connection,
+    keep_connection,
+    take_connection,
+)
+from django_tasks.store.lanes import Lane
+from django_tasks.values.keys import lock_of
+from django_tasks.worker.config import WorkerConfig
+from django_tasks.worker.threads import LastingThread
+
+# A tick that is late by so many seconds says that the active worker may have gone. That is asked at
+# most this often.
+LATE_SECONDS = 1.0
+# How often a worker that stops looks if the last run of a code has ended, in seconds.
+STOPPING_SECONDS = 0.1
+# After another worker's lease has ended, by its clock, seconds until the lock is asked for.
+SLACK_SECONDS = 0.05
+# A worker that ends waits this long for its locks to be freed; else they are free after its lease.
+CLOSE_SECONDS = 5.0
+
+
+class Term(NamedTuple):
+    """A lock that this worker has, and the moment, by its own clock, until which it believes so."""
+
+    hold: Hold
+    end: float
+
+
+class Active:
+    """``may_run`` is for any thread. ``others`` are the locks that somebody has, by code, as they
+    were last seen.
+    """
+
+    def __init__(
+        self,
+        config: WorkerConfig,
+        name: str,
+        clock: Clock,
+        wake: Callable[[], None] = lambda: None,
+        running: Callable[[], Collection[str]] = tuple,
+        post: Callable[[Callable[[], None]], None] | None = None,
+    ) -> None:
+        """``name`` is the worker's, which no other one ever has. ``wake`` is called when it has
+        become active; ``running`` are the codes of the runs under way; ``post`` takes log lines.
+        """
+        self._post = post
+        self._config = config
+        self._name = name
+        self._clock = clock
+        self._wake = wake
+        self._running = running
+        self.others: dict[str, LockState] = {}
+        self._terms: dict[str, Term] = {}
+        self._stirred = Event()
+        self._asked_at = float("-inf")
+        self._is_retiring = False
+        self._is_closing = False
+        self._thread: LastingThread | None = None
+
+    # For any thread
+
+    def may_run(self, biz_code: str) -> bool:
+        """Tell if tasks of this code may run here now."""
+        return biz_code not in sticky_codes() or self._has_term(biz_code)
+
+    def _has_term(self, biz_code: str) -> bool:
+        term = self._terms.get(biz_code)
+        return term is not None and not self._is_retiring and ticks() < term.end
+
+    # For the poller's thread
+
+    def ensure(self) -> None:
+        """Have a thread if there are sticky handlers; replace it if it has died."""
+        if self._thread is not None:
+            self._thread.ensure()
+        elif self._codes():
+            self._thread = LastingThread(f"django_tasks-active-{self._config.using}", self._main)
+            self._thread.start()
+
+    def admits(self, lane: Lane) -> bool:
+        """Tell if tasks of a lane may be claimed. One that waits for long may have nobody any more:
+        then its lock is asked for soon.
+        """
+        if self.may_run(lane.biz_code):
+            return True
+        is_late = self._clock.seconds_to(lane.first) <= -LATE_SECONDS
+        if is_late and ticks() - self._asked_at >= LATE_SECONDS:
+            self._asked_at = ticks()
+            self._stirred.set()
+        return False
+
+    def retire(self) -> None:
+        """Run nothing more: each lock is freed when the last run of its code has ended."""
+        if not self._is_retiring:
+            self._is_retiring = True
+            self._stirred.set()
+
+    def close(self) -> None:
+        """Free what is left, and end."""
+        self._is_retiring = self._is_closing = True
+        self._stirred.set()
+        if self._thread is not None:
+            self._thread.join(CLOSE_SECONDS)
+
+    # The thread
+
+    def _main(self) -> None:
+        logs.send_through(self._post)
+        take_connection(self._config.using, self._config.heartbeat_bounds)
+        try:
+            while not self._is_closing:
+                self._stirred.wait(self._guardedly())
+                self._stirred.clear()
+            if self._terms:
+                self._guardedly()
+        finally:
+            close_connections()
+
+    def _guardedly(self) -> float:
+        """One cycle that survives whatever happens; returns how long to sleep."""
+        try:
+            keep_connection(self._config.using)
+            return self._retired() if self._is_retiring else self._cycle()
+        except Error:  # the heartbeat's thread tells of outages
+            drop_connection(self._config.using)
+        except Exception:  # noqa: BLE001 - a defect must not end the terms
+            logs.terms_failed(self._config.using)
+        return self._config.lease / 12
+
+    def _cycle(self) -> float:
+        """Renew each term, and take the locks that are free; seconds until the next time."""
+        for code in list(self._terms):
+            self._renew(code)
+        wanted = {lock_of(code): code for code in self._codes() if code not in self._terms}
+        states = rows.states(wanted, using=self._config.using) if wanted else []
+        others = {wanted[state.name]: state for state in states if state.is_held}
+        for code in wanted.values():
+            if code not in others:
+                self._take(code)
+            elif others[code].holder == self._name:
+                self._adopt(code, others.pop(code))
+        self.others = others
+        return self._pause()
+
+    def _codes(self) -> list[str]:
+        """The sticky codes that this worker serves."""
+        serves = self._config.serves
+        return [code for code in sticky_codes() if serves(terms_for(code).queue, code)]
+
+    def _take(self, code: str) -> None:
+        asked, lease = ticks(), self._config.lease
+        hold = rows.take(lock_of(code), self._name, lease, using=self._config.using)
+        if hold is not None:
+            self._terms = {**self._terms, code: Term(hold, asked + lease)}
+            logs.became_active(code, hold.term, self._config.using)
+            self._wake()
+
+    def _adopt(self, code: str, state: LockState) -> None:
+        """Go on with a lock that this worker has unknowingly: the answer to its take was lost."""
+        hold = Hold(state.name, state.term, state.holder)
+        self._terms = {**self._terms, code: Term(hold, float("-inf"))}
+        self._renew(code)
+
+    def _renew(self, code: str) -> None:
+        asked, hold, lease = ticks(), self._terms[code].hold, self._config.lease
+        if rows.renew(hold, lease, using=self._config.using):
+            self._terms = {**self._terms, code: Term(hold, asked + lease)}
+        else:
+            self._forget(code)
+            logs.no_longer_active(code, hold.term, self._config.using)
+
+    def _forget(self, code: str) -> None:
+        self._terms = {other: term for other, term in self._terms.items() if other != code}
+
+    def _pause(self) -> float:
+        """Until the next renewal, or until the first lease of the others ends."""
+        ends = [state.until for state in self.others.values() if state.until is not None]
+        first = min((self._clock.seconds_to(end) for end in ends), default=inf)
+        return max(SLACK_SECONDS, min(self._config.heartbeat_interval, first + SLACK_SECONDS))
+
+    def _retired(self) -> float:
+        """Free what runs no more, and renew the rest."""
+        running = () if self._is_closing else self._running()
+        for code, term in list(self._terms.items()):
+            if code in running:
+                self._renew(code)
+            else:
+                rows.free(term.hold, using=self._config.using)
+                self._forget(code)
+        return STOPPING_SECONDS if self._terms else self._config.heartbeat_interval
