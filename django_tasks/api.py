@@ -47,9 +47,11 @@ from django_tasks.client.pauses import (
     resume_tasks,
 )
 from django_tasks.client.queries import (
+    aget_active,
     aget_runs,
     aget_task,
     aget_tasks_by_code,
+    get_active,
     get_runs,
     get_task,
     get_tasks_by_code,
@@ -71,6 +73,7 @@ from django_tasks.exceptions import (
     UnknownDatabase,
 )
 from django_tasks.handlers.base import Stop, TaskHandler, task_handler
+from django_tasks.handlers.passive_task import PassiveTask
 from django_tasks.handlers.registry import get_task_handlers, register_task_handler
 from django_tasks.handlers.running_task import RunningTask
 from django_tasks.locks.held import Held
@@ -97,6 +100,7 @@ __all__ = [
     "LockState",
     "LockTaken",
     "OnConflict",
+    "PassiveTask",
     "Pause",
     "RetryLater",
     "RunningTask",
@@ -119,6 +123,7 @@ __all__ = [
     "add_task",
     "add_tasks",
     "adelete_tasks",
+    "aget_active",
     "aget_lock",
     "aget_runs",
     "aget_task",
@@ -141,6 +146,7 @@ __all__ = [
     "cancel_tasks",
     "delete_tasks",
     "find_tasks",
+    "get_active",
     "get_lock",
     "get_runs",
     "get_task",

@@ -19,6 +19,7 @@ from django_tasks.admin.display import (
     LONG_CELL,
     LONG_TEXT,
     as_json,
+    distance,
     scope_name,
     shown,
     time_and_distance,
@@ -35,9 +36,10 @@ from django_tasks.admin.lists import (
 )
 from django_tasks.conf import options
 from django_tasks.exceptions import TaskExists
-from django_tasks.handlers.registry import get_task_handlers
+from django_tasks.handlers.registry import get_task_handlers, sticky_codes
 from django_tasks.models import Task, WorkerRow
 from django_tasks.schedules.policies import clauses
+from django_tasks.store import clock
 from django_tasks.values.status import Status
 
 MOST_NAMED = 10  # pauses, above the list of tasks
@@ -71,6 +73,7 @@ class TaskAdmin(TaskActions):
         "how_far",
         "attempts",
         "rescues",
+        "active_worker",
         "worker",
         "claim_time",
         "error",
@@ -108,8 +111,9 @@ class TaskAdmin(TaskActions):
         saving: dict[str, Any] = {"fields": plan}
         if self.has_change_permission(request, obj):
             saving = {"fields": (*plan, "seen_version"), "description": _SAVING[obj.status]}
+        active = ("active_worker",) if obj.biz_code in sticky_codes() else ()
         runs = (
-            *("runs", "how_far", "attempts", "rescues", "worker", "claim_time", "error"),
+            *("runs", "how_far", "attempts", "rescues", *active, "worker", "claim_time", "error"),
             "ended_runs",
         )
         row = ("version", "scheduled_time", "latest_time", "create_time", "update_time")
@@ -174,6 +178,14 @@ class TaskAdmin(TaskActions):
             return self.get_empty_value_display()
         name: str | None = getattr(task, "worker_name", None)
         return name or gettext("%(id)d (gone)") % {"id": task.claimed_by}
+
+    @admin.display(description=_("active worker"))
+    def active_worker(self, task: Task) -> str:
+        state = api.get_active(task.biz_code, using=alias())
+        if state is None or state.since is None:
+            return gettext("none now")
+        facts = {"worker": state.holder, "time": distance(state.since, clock.now(alias()))}
+        return gettext("%(worker)s, took over %(time)s") % facts
 
     @admin.display(description=_("last error"))
     def error(self, task: Task) -> str:

@@ -7,12 +7,15 @@ from asgiref.sync import sync_to_async
 from django.db.models import QuerySet
 
 from django_tasks.client.arguments import Number, check_code, check_fragment, checked_key
+from django_tasks.locks import rows
+from django_tasks.locks.rows import LockState
 from django_tasks.models import Task, TaskRun
 from django_tasks.store import search
 from django_tasks.store.aliases import read_alias
 from django_tasks.store.dialects import dialect_of
 from django_tasks.timezones import aware, for_django
 from django_tasks.values.amounts import whole_number
+from django_tasks.values.keys import lock_of
 
 # Of one answer; more would be a way to fill the memory.
 MOST_RUNS = 1_000_000
@@ -22,6 +25,16 @@ def get_task(biz_code: str, biz_num: Number, *, using: str | None = None) -> Tas
     """The task of a key in whatever status, or None."""
     key = checked_key(biz_code, biz_num)
     return Task._base_manager.using(read_alias(using)).filter(key.matching).first()
+
+
+def get_active(biz_code: str, *, using: str | None = None) -> LockState | None:
+    """The active worker of a sticky handler: ``holder``, ``since``, ``term`` and ``until``.
+
+    None while there is none. Raises TaskValueError or TaskTypeError for a bad code, UnknownDatabase
+    for a bad alias.
+    """
+    state = rows.state(lock_of(check_code(biz_code)), using=read_alias(using))
+    return state if state is not None and state.is_held else None
 
 
 def get_runs(
@@ -67,6 +80,7 @@ def _listed(*args: Any, **kwargs: Any) -> list[Task]:
 
 
 aget_task = sync_to_async(get_task)
+aget_active = sync_to_async(get_active)
 aget_runs = sync_to_async(get_runs)
 # A queryset would be read where no thread may wait.
 aget_tasks_by_code = sync_to_async(_listed)

@@ -31,6 +31,7 @@ from django_tasks.host.clocks import EPOCH
 from django_tasks.models import Lock, Task
 from django_tasks.store import clock
 from django_tasks.timezones import for_django
+from django_tasks.values.keys import SCHEDULE_NUM, lock_of
 from django_tasks.values.options import TaskOptions
 from django_tasks.values.status import Status
 from tests.conftest import DEADLINE
@@ -948,9 +949,12 @@ def test_a_tasks_page_leads_to_its_runs(boss: Client) -> None:
 
 
 def a_lock(name: str, seconds: float, holder: str = "web-1:4711:ab") -> Lock:
-    """A lock whose lease ends so many seconds from NOW; nobody holds it without a ``holder``."""
-    until = (later(seconds) - EPOCH) // timedelta(microseconds=1) if holder else 0
-    return Lock.objects.create(name=name, term=7, holder=holder, until=until)
+    """A lock that was taken 40 seconds before NOW, and whose lease ends so many seconds from NOW;
+    nobody holds it without a ``holder``.
+    """
+    times = [(later(each) - EPOCH) // timedelta(microseconds=1) for each in (-40, seconds)]
+    since, until = times if holder else (0, 0)
+    return Lock.objects.create(name=name, term=7, holder=holder, since=since, until=until)
 
 
 def test_locks_are_shown_with_their_holders(boss: Client) -> None:
@@ -965,6 +969,7 @@ def test_locks_are_shown_with_their_holders(boss: Client) -> None:
         "passed",
         "web-1:4711:ab",
         " 7 ",
+        "40 seconds ago",
         "in 20 seconds",
         "4 seconds ago",
     ):
@@ -974,6 +979,28 @@ def test_locks_are_shown_with_their_holders(boss: Client) -> None:
     found = text(boss.get(reverse(LOCKS), {"q": "pass"}))
     assert "passed" in found
     assert "20 seconds" not in found
+
+
+def test_the_task_of_a_sticky_handler_says_which_worker_is_active(
+    boss: Client, handlers: Any
+) -> None:
+    class Steady(TaskHandler):
+        biz_code = "steady"
+        schedule = "every 1h"
+        sticky = True
+
+        def handle(self, task: Any) -> None: ...
+
+    handlers(Steady)
+    steady, plain = a_row(SCHEDULE_NUM, biz_code="steady"), a_row()
+
+    def shown(task: Task) -> str:
+        return text(boss.get(reverse(CHANGE, args=[task.pk])))
+
+    assert "Active worker: none now" in shown(steady)
+    a_lock(lock_of("steady"), 20)
+    assert "Active worker: web-1:4711:ab, took over 40 seconds ago" in shown(steady)
+    assert "Active worker" not in shown(plain)
 
 
 @pytest.mark.parametrize(

@@ -6,8 +6,10 @@ from threading import Event
 from typing import Any
 
 import pytest
+from asgiref.sync import async_to_sync
 from django.db import OperationalError
 
+from django_tasks import api
 from django_tasks.client.control import pause_task
 from django_tasks.client.pauses import pause_tasks, resume_tasks
 from django_tasks.exceptions import HandlerError, TaskValueError
@@ -15,7 +17,6 @@ from django_tasks.handlers import registry
 from django_tasks.handlers.base import task_handler
 from django_tasks.handlers.passive_task import PassiveTask
 from django_tasks.locks import locking, rows
-from django_tasks.locks.rows import LockState
 from django_tasks.models import Lock
 from django_tasks.schedules import Every
 from django_tasks.store.lanes import Lane
@@ -544,11 +545,17 @@ def test_a_defect_is_told(
     assert "a defect" in caplog.text
 
 
-def test_who_is_active_is_a_lock_that_anybody_may_look_at(sticky: Any) -> None:
+def test_anybody_may_ask_who_is_active(sticky: Any) -> None:
     sticky()
-    cycle(a_worker())
-    state = locking.get_lock(lock_of(CODE))
-    assert isinstance(state, LockState)
+    assert api.get_active(CODE) is None
+    worker = a_worker()
+    cycle(worker)
+    state = api.get_active(CODE)
+    assert state is not None
     assert (state.holder, state.term, state.is_held) == ("a", 1, True)
     assert state.since is not None
     assert abs(state.since - ago(0)) < timedelta(seconds=30)
+    assert async_to_sync(api.aget_active)(CODE) == state == api.get_lock(lock_of(CODE))
+    worker.retire()
+    cycle(worker)
+    assert api.get_active(CODE) is None
