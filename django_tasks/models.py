@@ -93,6 +93,15 @@ class Task(GuardedModel):
     def __str__(self) -> str:
         return f"{self.biz_code}/{self.biz_num}"
 
+    def __repr__(self) -> str:
+        """Key, status and time. A column that was not loaded is not asked for, and the payload is
+        left out: it may be long, and secret.
+        """
+        loaded = self.__dict__
+        status = Status(loaded["status"]).name if loaded.get("status") in Status.values else ""
+        when = f"when={loaded['when']}" if loaded.get("when") else ""
+        return f"<{' '.join(filter(None, ('Task', str(self), status, when)))}>"
+
 
 class TaskRun(models.Model):
     """One run that has ended; the names say what ``history.Line`` says."""

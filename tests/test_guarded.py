@@ -132,6 +132,16 @@ def test_everything_can_be_read() -> None:
 # What Django, and the store, need
 
 
+def test_a_task_shows_itself_without_a_question_and_without_its_payload(queries: Any) -> None:
+    a_row(biz_ext={"password": "hunter2"})
+    whole, part = Task.objects.get(), Task.objects.only("biz_code", "biz_num").get()
+    with queries() as asked:
+        assert repr(whole) == f"<Task order/1 PENDING when={whole.when}>"
+        assert repr(part) == "<Task order/1>"
+    assert not asked.captured_queries
+    assert repr(Task(biz_code="a", biz_num="b", status=99)) == "<Task a/b>"
+
+
 def test_the_base_manager_is_plain() -> None:
     a_row()
     assert type(Task._base_manager) is models.Manager
