@@ -6,7 +6,7 @@ project: no lease and no claim depends on it.
 """
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from copy import deepcopy
 from datetime import datetime
 from inspect import iscoroutine
@@ -85,11 +85,13 @@ class Passive:
         Errors of the database pass.
         """
         handlers = self._handlers()
-        if ticks() >= self._next_look:
-            self._look(handlers)
+        found = self._look(handlers) if ticks() >= self._next_look else None
         for code, handler in handlers.items():
             if code in self._next and self._clock.seconds_to(self._next[code]) <= 0:
                 self._attend(handler, code)
+        if found is not None:
+            self._note(found, handlers)
+            return 0.0
         left = (self._clock.seconds_to(moment) for moment in self._next.values())
         return max(0.0, min(LONGEST_SLEEP, *left)) if self._next else LONGEST_SLEEP
 
@@ -103,9 +105,20 @@ class Passive:
             if has_own(handler, "on_passive") and serves(handler.queue, code)
         }
 
-    def _look(self, handlers: dict[str, TaskHandler]) -> None:
+    def _look(self, codes: Collection[str]) -> dict[str, tuple[datetime, Any]]:
+        """The times and payloads of the rows that wait or run.
+
+        Race: the active worker has just run one, and its row has the time after. So what came
+        before that answer is attended to before the answer is taken over.
+        """
         self._next_look = ticks() + self._config.heartbeat_interval
-        found = search.at_work(handlers, using=self._config.using)
+        found = search.at_work(codes, using=self._config.using)
+        self._next = {code: moment for code, moment in self._next.items() if code in found}
+        return found
+
+    def _note(
+        self, found: dict[str, tuple[datetime, Any]], handlers: dict[str, TaskHandler]
+    ) -> None:
         self._payloads = {code: payload for code, (_, payload) in found.items()}
         self._next = {}
         for code, (planned, _) in found.items():

@@ -403,7 +403,8 @@ class Hooks:
         if look:
             self.passive._next_look = float("-inf")
         self.told.clear()
-        self.passive.cycle()
+        while self.passive.cycle() == 0.0:
+            pass
         return [task.when for task in self.told]
 
 
@@ -442,6 +443,14 @@ def test_another_time_of_the_row_counts(sticky: Any) -> None:
     assert hooks.after(0, look=True) == []
     assert hooks.after(4.5) == []
     assert hooks.after(0.5) == [hooks.moment]
+
+
+def test_a_look_just_after_a_run_loses_no_time(sticky: Any) -> None:
+    hooks = Hooks(sticky)
+    hooks.after(0, look=True)
+    hooks.at(2)
+    assert hooks.after(1, look=True) == [hooks.moment]
+    assert hooks.after(1) == [hooks.moment]
 
 
 def test_times_that_pass_meanwhile_are_left_out(sticky: Any) -> None:
