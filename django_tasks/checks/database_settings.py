@@ -11,6 +11,7 @@ from django.db.backends.base.base import BaseDatabaseWrapper
 from django_tasks import conf, requirements
 from django_tasks.checks.databases import asks_for_wal, in_memory, task_databases
 from django_tasks.checks.messages import error, refusals, warning
+from django_tasks.handlers.registry import sticky_codes, terms_for
 
 OLDEST_SQLITE = (3, 35)
 POOL_SIZE = 4  # psycopg_pool's own default
@@ -121,13 +122,15 @@ def _pool_size(alias: str, connection: BaseDatabaseWrapper) -> Iterator[CheckMes
     pool = connection.settings_dict["OPTIONS"].get("pool")
     if not pool or refusals(conf.options):
         return
-    wanted = conf.options().threads  # the poller and the heartbeat have connections of their own
+    # The poller and the heartbeat have connections of their own; calls of on_passive have not.
+    heard = any(terms_for(code).has_passive_hook for code in sticky_codes())
+    wanted = conf.options().threads + heard
     size = _most_connections({} if pool is True else pool)
     if size < wanted:
         yield warning(
             "W005",
             f"The connection pool of the database {alias!r} holds at most {size}; a worker has "
-            f"{wanted} threads, so some of them will wait for a connection.",
+            f"{wanted} threads that use it, so some of them will wait for a connection.",
             f'"pool": {{"max_size": {wanted}}} in its OPTIONS, or fewer THREADS in DJANGO_TASKS.',
         )
 

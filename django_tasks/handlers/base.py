@@ -47,8 +47,8 @@ class TaskHandler:
     ``schedule``             when it runs by itself: a value of ``django_tasks.schedules``, its
                              text, a timedelta, or a trigger with APScheduler's
                              ``get_next_fire_time``; workers keep one row for it
-    ``sticky``               with a schedule: the worker that has run it runs all of its tasks, as
-                             long as it lives; the others hear of it by ``on_passive``
+    ``sticky``               with a schedule: one worker runs all tasks of its queue as long as that
+                             worker lives; the others hear of it by ``on_passive``
     ``each_host``            with a schedule: it runs on every host, and workers keep a row for each
 
     What becomes of times that have passed, of a schedule or not:
@@ -128,7 +128,7 @@ class TaskHandler:
         its tasks and are not the active one.
 
         In a thread of its own, one call after the other; times that pass meanwhile are left out.
-        May be ``async def``. What it raises is logged and changes nothing.
+        May be ``async def``. An exception is logged and changes nothing.
         """
 
     def on_stuck(self, task: RunningTask, seconds: float) -> None:
@@ -255,6 +255,8 @@ class Terms(NamedTuple):
 
     queue: str = DEFAULT_QUEUE
     priority: int = 0
+    sticky: bool = False
+    has_passive_hook: bool = False
     each_host: bool = False
     limit: Limit | None = None
     batch: int = 1
@@ -273,7 +275,9 @@ def terms_of(handler: TaskHandler) -> Terms:
     return Terms(
         queue=handler.queue,
         priority=handler.priority,
-        each_host=handler.each_host,
+        sticky=bool(handler.sticky),
+        has_passive_hook=has_own(handler, "on_passive"),
+        each_host=bool(handler.each_host),
         limit=cluster_limit(handler),
         batch=handler.batch or 1,
         history=handler.history,

@@ -74,7 +74,7 @@ def register_task_handler(handler: type[TaskHandler] | TaskHandler) -> None:
         if known is None or (handler is instance and known is not instance):
             # The terms first: the poller reads them by the handler that it finds.
             _terms[id(instance)] = terms
-            _sticky = _sticky | {code} if instance.sticky else _sticky - {code}
+            _sticky = _sticky | {code} if terms.sticky else _sticky - {code}
             _handlers[code] = instance
             # After the handler: a reader of the new revision finds it.
             _revision += 1
@@ -282,6 +282,8 @@ def _check_policies(handler: TaskHandler) -> None:
         raise ValueError(f"{name} goes with a schedule of the handler's own")
     if handler.each_host and handler.sticky:
         raise ValueError("sticky is for one worker and each_host for all hosts: keep one")
+    if has_own(handler, "on_passive") and not handler.sticky:
+        raise ValueError("on_passive goes with sticky: nobody would call it")
     if handler.misfire_grace_time is not None:
         seconds(handler.misfire_grace_time)
     if handler.on_misfire not in (None, *MISFIRES):

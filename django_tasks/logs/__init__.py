@@ -59,7 +59,7 @@ from django_tasks.logs.schedules import (
     schedules_not_kept,
     unknown_trigger,
 )
-from django_tasks.logs.sticky import became_active, no_longer_active, terms_failed
+from django_tasks.logs.sticky import became_active, no_longer_active, not_passive, terms_failed
 from django_tasks.logs.threads import (
     claims_missing,
     heartbeat_failed,
@@ -126,6 +126,7 @@ __all__ = [
     "no_longer_active",
     "not_forgiven",
     "not_isolated",
+    "not_passive",
     "not_rescued",
     "not_settled",
     "paused",

@@ -18,3 +18,10 @@ def no_longer_active(biz_code: str, term: int, using: str) -> None:
 def terms_failed(using: str) -> None:
     text = "The terms of sticky handlers on %s met an error; trying again"
     say(logging.ERROR, text, using, exc_info=True)
+
+
+def not_passive(biz_code: str, using: str) -> None:
+    text = (
+        "The row of %s on %s could not be read for on_passive; trying again at the next heartbeat"
+    )
+    say(logging.ERROR, text, biz_code, using, exc_info=True)

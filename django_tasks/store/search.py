@@ -56,19 +56,19 @@ def planned(
     return {(code, number): Planned(*plan) for code, number, *plan in found}
 
 
-def at_work(codes: Collection[str], *, using: str) -> dict[str, tuple[datetime, Any]]:
-    """The time (aware UTC) and the payload of handlers' own rows that wait or run, by code.
+def at_work(code: str, *, using: str) -> tuple[datetime, Any] | None:
+    """The time (aware UTC) and the payload of a handler's own row, if it waits or runs.
 
-    Those that are paused are left out, one by one or as part of a whole. It reads payloads by the
-    project's decoder, and models: code of the project may run.
+    None if it is paused, by itself or as part of a whole. It reads the payload by the project's
+    decoder, and makes models: code of the project may run.
     """
-    rows = Task._base_manager.using(using).filter(biz_code__in=codes, biz_num=SCHEDULE_NUM)
-    scopes = [Scope(pause.queue, pause.biz_code) for pause in pauses(using=using)]
-    return {
-        task.biz_code: (aware("when", task.scheduled_time or task.when), task.biz_ext)
-        for task in rows.filter(status__in=(Status.PENDING, Status.RUNNING))
-        if not any(scope.covers(task.queue, task.biz_code) for scope in scopes)
-    }
+    rows = Task._base_manager.using(using).filter(key(code, SCHEDULE_NUM))
+    task = rows.filter(status__in=(Status.PENDING, Status.RUNNING)).first()
+    if task is None or any(
+        Scope(pause.queue, pause.biz_code).covers(task.queue, code) for pause in pauses(using=using)
+    ):
+        return None
+    return aware("when", task.scheduled_time or task.when), task.biz_ext
 
 
 def of_other_hosts(

@@ -1,9 +1,10 @@
 """The sticky handlers for which this worker is the active one.
 
-A sticky handler's tasks run in one worker, as long as that lives. For each such code there is a
-lock, and the worker that has it is active. A thread with a connection of its own takes, renews and
-frees these locks: the poller and the runs only ask what it believes, and no statement that claims
-knows of it. So a heartbeat, which owes nothing to anybody, owes nothing to a lock either.
+The tasks of a sticky handler, in its own queue, run in one worker as long as that lives. For each
+such code there is a lock, and the worker that has it is active. A thread with a connection of its
+own takes, renews and frees these locks: the poller and the runs only ask what it believes, and no
+statement that claims knows of it. So a heartbeat, which owes nothing to anybody, owes nothing to a
+lock either.
 
 Races:
 
@@ -34,6 +35,7 @@ from django_tasks.store.connection import (
     take_connection,
 )
 from django_tasks.store.lanes import Lane
+from django_tasks.values.claimed import Claimed
 from django_tasks.values.keys import lock_of
 from django_tasks.worker.config import WorkerConfig
 from django_tasks.worker.threads import LastingThread
@@ -50,7 +52,9 @@ CLOSE_SECONDS = 5.0
 
 
 class Term(NamedTuple):
-    """A lock that this worker has, and the moment, by its own clock, until which it believes so."""
+    """A lock that this worker has, and the moment, by its own clock, before which it ends for
+    nobody else.
+    """
 
     hold: Hold
     end: float
@@ -89,11 +93,18 @@ class Active:
 
     # For any thread
 
-    def may_run(self, biz_code: str) -> bool:
-        """Tell if tasks of this code may run here now."""
-        return biz_code not in sticky_codes() or self._has_term(biz_code)
+    def may_run(self, waits: Lane | Claimed) -> bool:
+        """Tell if tasks of this code and queue may run here now.
 
-    def _has_term(self, biz_code: str) -> bool:
+        In another queue than its handler's a task runs anywhere: the active worker may not serve
+        it.
+        """
+        code = waits.biz_code
+        is_sticky = code in sticky_codes() and waits.queue == terms_for(code).queue
+        return not is_sticky or self.is_active(code)
+
+    def is_active(self, biz_code: str) -> bool:
+        """Tell if this worker is the active one of a sticky handler."""
         term = self._terms.get(biz_code)
         return term is not None and not self._is_retiring and ticks() < term.end
 
@@ -111,7 +122,7 @@ class Active:
         """Tell if tasks of a lane may be claimed. One that waits for long may have nobody any more:
         then its lock is asked for soon.
         """
-        if self.may_run(lane.biz_code):
+        if self.may_run(lane):
             return True
         is_late = self._clock.seconds_to(lane.first) <= -LATE_SECONDS
         if is_late and ticks() - self._asked_at >= LATE_SECONDS:
@@ -119,10 +130,12 @@ class Active:
             self._stirred.set()
         return False
 
-    def retire(self) -> None:
-        """Run nothing more: each lock is freed when the last run of its code has ended."""
-        if not self._is_retiring:
-            self._is_retiring = True
+    def retire(self, is_over: bool = True) -> None:
+        """Run nothing more: each lock is freed when the last run of its code has ended. Or go on,
+        if it was not over after all: claims that had not started have gone back.
+        """
+        if self._is_retiring != is_over:
+            self._is_retiring = is_over
             self._stirred.set()
 
     def close(self) -> None:
@@ -159,18 +172,29 @@ class Active:
 
     def _cycle(self) -> float:
         """Renew each term, and take the locks that are free; seconds until the next time."""
-        for code in list(self._terms):
-            self._renew(code)
+        self._for_each(list(self._terms), self._renew)
         wanted = {lock_of(code): code for code in self._codes() if code not in self._terms}
         states = rows.states(wanted, using=self._config.using) if wanted else []
         others = {wanted[state.name]: state for state in states if state.is_held}
-        for code in wanted.values():
-            if code not in others:
-                self._take(code)
-            elif others[code].holder == self._name:
-                self._adopt(code, others.pop(code))
+        mine = [code for code, state in others.items() if state.holder == self._name]
+        for code in mine:
+            self._adopt(code, others.pop(code))
         self.others = others
+        free = [code for code in wanted.values() if code not in others and code not in mine]
+        self._for_each(free, self._take)
         return self._pause()
+
+    def _for_each(self, codes: Collection[str], step: Callable[[str], None]) -> None:
+        """Do a step for each code. An error of one must not cost the others their terms."""
+        problem: Error | None = None
+        for code in codes:
+            try:
+                step(code)
+            except Error as error:
+                problem = error
+                drop_connection(self._config.using)
+        if problem is not None:
+            raise problem
 
     def _codes(self) -> list[str]:
         """The sticky codes that this worker serves."""
@@ -181,23 +205,30 @@ class Active:
         asked, lease = ticks(), self._config.lease
         hold = rows.take(lock_of(code), self._name, lease, using=self._config.using)
         if hold is not None:
-            self._terms = {**self._terms, code: Term(hold, asked + lease)}
+            self._note(code, Term(hold, asked + lease))
             logs.became_active(code, hold.term, self._config.using)
             self._wake()
 
     def _adopt(self, code: str, state: LockState) -> None:
         """Go on with a lock that this worker has unknowingly: the answer to its take was lost."""
         hold = Hold(state.name, state.term, state.holder)
-        self._terms = {**self._terms, code: Term(hold, float("-inf"))}
+        self._note(code, Term(hold, float("-inf")))
         self._renew(code)
 
     def _renew(self, code: str) -> None:
         asked, hold, lease = ticks(), self._terms[code].hold, self._config.lease
         if rows.renew(hold, lease, using=self._config.using):
-            self._terms = {**self._terms, code: Term(hold, asked + lease)}
+            self._note(code, Term(hold, asked + lease))
         else:
             self._forget(code)
             logs.no_longer_active(code, hold.term, self._config.using)
+
+    def _note(self, code: str, term: Term) -> None:
+        self._terms = {**self._terms, code: term}  # one reference: readers see old or new, whole
+
+    def _free(self, code: str) -> None:
+        rows.free(self._terms[code].hold, using=self._config.using)
+        self._forget(code)
 
     def _forget(self, code: str) -> None:
         self._terms = {other: term for other, term in self._terms.items() if other != code}
@@ -210,11 +241,8 @@ class Active:
 
     def _retired(self) -> float:
         """Free what runs no more, and renew the rest."""
+        self.others = {}
         running = () if self._is_closing else self._running()
-        for code, term in list(self._terms.items()):
-            if code in running:
-                self._renew(code)
-            else:
-                rows.free(term.hold, using=self._config.using)
-                self._forget(code)
+        self._for_each([code for code in self._terms if code in running], self._renew)
+        self._for_each([code for code in self._terms if code not in running], self._free)
         return STOPPING_SECONDS if self._terms else self._config.heartbeat_interval

@@ -2,7 +2,7 @@
 
 import os
 import secrets
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from django_tasks import conf
@@ -27,6 +27,7 @@ class WorkerConfig:
     until_empty: bool = False
     max_tasks: int | None = None
     doorbell: str = ""
+    host: str = field(default_factory=conf.host_name)
 
     @property
     def heartbeat_interval(self) -> float:
@@ -44,12 +45,11 @@ class WorkerConfig:
 
     def serves(self, queue: str, biz_code: str) -> bool:
         """Tell if this worker is for tasks of this code in this queue."""
-        return (not self.queues or queue in self.queues) and (
-            not self.codes or biz_code in self.codes
-        )
+        is_queue = not self.queues or queue in self.queues
+        return is_queue and (not self.codes or biz_code in self.codes)
 
     def registration(self) -> Registration:
-        name = f"{conf.host_name()}:{os.getpid()}:{secrets.token_hex(3)}"
+        name = f"{self.host}:{os.getpid()}:{secrets.token_hex(3)}"
         return Registration(name[-200:], self.lease, self.threads, self.queues)
 
 

@@ -62,9 +62,9 @@ class Runner:
         standing: Standing,
         loop: EventLoop,
         timeouts: Timeouts,
-        may_run: Callable[[str], bool] = lambda biz_code: True,
+        may_run: Callable[[Claimed], bool] = lambda claimed: True,
     ) -> None:
-        """``may_run`` tells if tasks of a code may run in this worker now."""
+        """``may_run`` tells if a claim may run in this worker, and not in another one alone."""
         self._may_run = may_run
         self._using = using
         self._standing = standing
@@ -173,7 +173,7 @@ class Runner:
         old claim no longer matches.
         """
         is_ours = self._standing.is_valid() and claimed.worker_id == self._standing.worker_id
-        return is_ours and self._may_run(claimed.biz_code)
+        return is_ours and self._may_run(claimed)
 
     # A process of its own
 

@@ -68,7 +68,7 @@ class Gates:
 
     def closed_for(self, lane: Lane) -> float:
         """Seconds until it is worth while to come again; 0 or less: now."""
-        if not self._active.may_run(lane.biz_code):
+        if not self._active.may_run(lane):
             return LATE_SECONDS
         closed = self._closed.get(lane.biz_code)
         return closed.until - self._membership.clock.monotonic() if closed else 0.0

@@ -2,7 +2,7 @@
 
 from datetime import datetime
 
-from django_tasks import conf, logs
+from django_tasks import logs
 from django_tasks.clock import Clock
 from django_tasks.handlers.registry import get_task_handlers, terms_for
 from django_tasks.store import lanes as store
@@ -35,7 +35,7 @@ class Lanes:
         self._config = config
         self._clock = clock
         self._marks = marks
-        self._host_queue = queue_of(conf.host_name())
+        self._host_queue = queue_of(config.host)
         # The seconds that a full look takes, and the time of the next one where that is dear.
         self._full_cost = 0.0
         self._next_full = self._next_hinted = float("-inf")
@@ -135,11 +135,12 @@ class Lanes:
 
     def _serves(self, key: Key) -> bool:
         queue, _, code = key
-        if is_of_a_host(queue):
-            if queue != self._host_queue:
-                return False
-            queue = terms_for(code).queue  # a worker of some queues serves the handlers of these
-        return self._config.serves(queue, code)
+        serves = self._config.serves
+        if not is_of_a_host(queue):
+            return serves(queue, code)
+        # A worker of some queues serves, on its host, the handlers of these.
+        is_ours = queue == self._host_queue
+        return is_ours and (serves(queue, code) or serves(terms_for(code).queue, code))
 
     def _tell_pauses(self, pauses: frozenset[Scope]) -> None:
         """Say what has begun and what has ended since the last look."""

@@ -6,7 +6,6 @@ project: no lease and no claim depends on it.
 """
 
 import asyncio
-from collections.abc import Callable, Collection
 from copy import deepcopy
 from datetime import datetime
 from inspect import iscoroutine
@@ -17,9 +16,8 @@ from django.db import Error
 
 from django_tasks import logs
 from django_tasks.clock import Clock
-from django_tasks.handlers.base import TaskHandler, has_own
 from django_tasks.handlers.passive_task import PassiveTask
-from django_tasks.handlers.registry import get_task_handlers, sticky_codes
+from django_tasks.handlers.registry import handler_for, sticky_codes, terms_for
 from django_tasks.host.clocks import ticks
 from django_tasks.schedules import as_schedule
 from django_tasks.store import search
@@ -33,6 +31,51 @@ from django_tasks.worker.threads import LastingThread
 LONGEST_SLEEP = 1.0
 
 
+class Times:
+    """The times of one handler's schedule, counted on from its row as it was last seen."""
+
+    def __init__(self, code: str, clock: Clock) -> None:
+        self._code = code
+        self._clock = clock
+        self._told: datetime | None = None
+        self._next: datetime | None = None
+        self.payload: Any = None
+
+    def seconds_left(self) -> float:
+        """Seconds until the next time, as far as it is known."""
+        return LONGEST_SLEEP if self._next is None else self._clock.seconds_to(self._next)
+
+    def take_due(self) -> datetime | None:
+        """The time that has come, once. Times that have passed since are left out."""
+        if self._next is None or self.seconds_left() > 0:
+            return None
+        self._told = self._next
+        self._next = self._after(self._told)
+        return self._told
+
+    def note(self, planned: datetime, payload: Any) -> None:
+        """The row has this time, which may be one that was told of: its run is late then."""
+        self.payload = payload
+        if self._told is None or planned > self._told:
+            self._next = planned
+        else:
+            self._next = self._after(self._told)
+
+    def stop(self) -> None:
+        """The row does not wait or run now."""
+        self._next = None
+
+    def _after(self, told: datetime) -> datetime | None:
+        handler = handler_for(self._code)
+        if handler is None or handler.schedule is None:
+            return None
+        try:
+            return as_schedule(handler.schedule).next_after(told, max(told, self._clock.now()))
+        except Exception as error:  # noqa: BLE001 - a stranger's trigger may raise anything
+            logs.schedule_over(self._code, error)
+            return None
+
+
 class Passive:
     """``ensure`` and ``close`` are for the poller's thread, all the rest for its own."""
 
@@ -41,25 +84,27 @@ class Passive:
         self._active = active
         self._clock = clock
         self._next_look = float("-inf")
-        # By code: the payload, and the next time of the schedule.
-        self._payloads: dict[str, Any] = {}
-        self._next: dict[str, datetime] = {}
-        # The last time that was attended to.
-        self._told: dict[str, datetime] = {}
+        self._times: dict[str, Times] = {}
         self._closing = Event()
         self._thread: LastingThread | None = None
 
     def ensure(self) -> None:
-        """Have a thread if there are sticky handlers; replace it if it has died."""
+        """Have a thread if there are hooks to call; replace it if it has died."""
         if self._thread is not None:
             self._thread.ensure()
-        elif sticky_codes():
+        elif self._codes():
             self._thread = LastingThread(f"django_tasks-passive-{self._config.using}", self._main)
             self._thread.start()
 
     def close(self) -> None:
         """End after the call that is under way, for which nobody waits."""
         self._closing.set()
+
+    def _codes(self) -> list[str]:
+        """The sticky codes with a hook whose tasks this worker serves."""
+        serves = self._config.serves
+        heard = [code for code in sticky_codes() if terms_for(code).has_passive_hook]
+        return [code for code in heard if serves(terms_for(code).queue, code)]
 
     # The thread
 
@@ -68,14 +113,11 @@ class Passive:
             self._closing.wait(self._guardedly())
 
     def _guardedly(self) -> float:
-        """One cycle that survives whatever happens; returns how long to sleep."""
+        """One cycle that survives the errors of the database; returns how long to sleep."""
         try:
             return self.cycle()
         except Error:  # the heartbeat's thread tells of outages
             return LONGEST_SLEEP
-        except Exception:  # noqa: BLE001 - a defect must not end the calls
-            logs.terms_failed(self._config.using)
-            return self._config.heartbeat_interval
         finally:
             close_connections()
 
@@ -84,75 +126,45 @@ class Passive:
 
         Errors of the database pass.
         """
-        handlers = self._handlers()
-        found = self._look(handlers) if ticks() >= self._next_look else None
-        for code, handler in handlers.items():
-            if code in self._next and self._clock.seconds_to(self._next[code]) <= 0:
-                self._attend(handler, code)
-        if found is not None:
-            self._note(found, handlers)
-            return 0.0
-        left = (self._clock.seconds_to(moment) for moment in self._next.values())
-        return max(0.0, min(LONGEST_SLEEP, *left)) if self._next else LONGEST_SLEEP
+        is_look = ticks() >= self._next_look
+        if is_look:
+            self._next_look = ticks() + self._config.heartbeat_interval
+        codes = self._codes()
+        for code in codes:
+            times = self._times.setdefault(code, Times(code, self._clock))
+            try:
+                self._attend(code, times, is_look=is_look)
+            except Error:
+                raise
+            except Exception:  # noqa: BLE001 - one payload that cannot be read silences no other
+                logs.not_passive(code, self._config.using)
+        left = [self._times[code].seconds_left() for code in codes]
+        return max(0.0, min([LONGEST_SLEEP, *left]))
 
-    def _handlers(self) -> dict[str, TaskHandler]:
-        """The sticky handlers with a hook whose tasks this worker serves, by code."""
-        handlers, serves = get_task_handlers(), self._config.serves
-        sticky = {code: handlers[code] for code in sticky_codes() if code in handlers}
-        return {
-            code: handler
-            for code, handler in sticky.items()
-            if has_own(handler, "on_passive") and serves(handler.queue, code)
-        }
-
-    def _look(self, codes: Collection[str]) -> dict[str, tuple[datetime, Any]]:
-        """The times and payloads of the rows that wait or run.
+    def _attend(self, code: str, times: Times, *, is_look: bool) -> None:
+        """Look at the row, or go by the last look; and tell of the time that has come.
 
         Race: the active worker has just run one, and its row has the time after. So what came
         before that answer is attended to before the answer is taken over.
         """
-        self._next_look = ticks() + self._config.heartbeat_interval
-        found = search.at_work(codes, using=self._config.using)
-        self._next = {code: moment for code, moment in self._next.items() if code in found}
-        return found
+        if is_look and (row := search.at_work(code, using=self._config.using)) is None:
+            times.stop()
+            return
+        if moment := times.take_due():
+            self._tell(code, moment, deepcopy(times.payload))
+        if is_look and row is not None:
+            times.note(*row)
 
-    def _note(
-        self, found: dict[str, tuple[datetime, Any]], handlers: dict[str, TaskHandler]
-    ) -> None:
-        self._payloads = {code: payload for code, (_, payload) in found.items()}
-        self._next = {}
-        for code, (planned, _) in found.items():
-            if code in self._told and planned <= self._told[code]:
-                self._count_on(handlers[code], code)
-            else:
-                self._next[code] = planned
-
-    def _attend(self, handler: TaskHandler, code: str) -> None:
+    def _tell(self, code: str, moment: datetime, payload: Any) -> None:
         """Call the hook, unless this worker is the active one or knows of none."""
-        self._told[code] = when = self._next.pop(code)
-        self._count_on(handler, code)
-        state = self._active.others.get(code)
-        if state is None or state.since is None or self._active.may_run(code):
+        handler, state = handler_for(code), self._active.others.get(code)
+        if handler is None or state is None or state.since is None:
             return
-        payload, using = deepcopy(self._payloads[code]), self._config.using
         seen = (payload, state.holder, state.since, state.term)
-        _call(handler.on_passive, PassiveTask(code, SCHEDULE_NUM, when, *seen, using))
-
-    def _count_on(self, handler: TaskHandler, code: str) -> None:
-        """Go on with the schedule by itself; times that have passed meanwhile are left out."""
-        told = self._told[code]
+        task = PassiveTask(code, SCHEDULE_NUM, moment, *seen, self._config.using)
         try:
-            moment = as_schedule(handler.schedule).next_after(told, max(told, self._clock.now()))
-        except Exception as error:  # noqa: BLE001 - a stranger's trigger may raise anything
-            logs.schedule_over(code, error)
-            return
-        if moment is not None:
-            self._next[code] = moment
-
-
-def _call(hook: Callable[[PassiveTask], Any], task: PassiveTask) -> None:
-    try:
-        if iscoroutine(answer := hook(task)):
-            asyncio.run(answer)
-    except BaseException:  # noqa: BLE001 - the hook's failure changes nothing
-        logs.hook_failed("on_passive", task)
+            hook: Any = handler.on_passive  # it may be async
+            if iscoroutine(answer := hook(task)):
+                asyncio.run(answer)
+        except BaseException:  # noqa: BLE001 - the hook's failure changes nothing
+            logs.hook_failed("on_passive", task)

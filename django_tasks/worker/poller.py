@@ -72,8 +72,7 @@ class Poller:
         )
         self._rescuer = Rescuer(membership, config.using, tell)
         self._pruner = Pruner(config.using, membership)
-        bounds = config.poller_bounds
-        self._recurring = Recurring(config.using, membership.clock, bounds=bounds)
+        self._recurring = Recurring(config, membership.clock)
         self._careful = False
         self._quiet = False
         # Written by any thread. Cleared before the look: a hint that comes meanwhile counts again.
@@ -138,6 +137,11 @@ class Poller:
     def unsure(self) -> None:
         """An answer of the database was lost: a claim may be ours without our knowing."""
         self._unsure_beats = UNSURE_BEATS
+
+    def claims_no_more(self) -> bool:
+        """Tell if it claims no more, and what it has claimed has started."""
+        has_had_enough = self._claiming.has_had_enough() and not self._executor.has_waiting()
+        return self._quiet or has_had_enough
 
     def note_overdue(self) -> None:
         """Tasks that were due for a while already wait now. For any thread."""

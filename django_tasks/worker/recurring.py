@@ -5,6 +5,8 @@ neither a heartbeat nor a claim waits for it.
 """
 
 from collections.abc import Callable
+from datetime import datetime
+from math import inf
 from threading import Thread
 
 from django.db import Error
@@ -14,17 +16,15 @@ from django_tasks.clock import Clock
 from django_tasks.handlers import registry
 from django_tasks.host.clocks import ticks
 from django_tasks.store.connection import close_connections, take_connection
-from django_tasks.store.dialects import Bounds
-from django_tasks.worker import schedule_rows
+from django_tasks.worker import host_rows, schedule_rows
+from django_tasks.worker.config import WorkerConfig
 
-# How often handlers that run on each host have their rows touched, in seconds: a host of which that
-# was not heard for a day has gone.
-TOUCH_SECONDS = 3600.0
 # How soon to try again after an error of the database, in seconds.
 RETRY_SECONDS = 1.0
+TOUCH_SECONDS = host_rows.TOUCH_EVERY.total_seconds()
 
-# Has rows be as the code says, now.
-Keep = Callable[..., None]
+# Attends to rows, by the database's time.
+Attend = Callable[[datetime, WorkerConfig], None]
 
 
 class Recurring:
@@ -32,28 +32,27 @@ class Recurring:
 
     def __init__(
         self,
-        using: str,
+        config: WorkerConfig,
         clock: Clock,
-        keep: Keep = schedule_rows.keep,
-        keep_hosts: Keep = schedule_rows.keep_hosts,
-        bounds: Bounds | None = None,
+        keep: Attend = schedule_rows.keep,
+        attend_hosts: Attend = host_rows.attend,
     ) -> None:
-        """``bounds`` are those of the waits of its connection; None: as the project has set it."""
-        self._bounds = bounds
-        self._using = using
+        self._config = config
         self._clock = clock
         self._keep = keep
-        self._keep_hosts = keep_hosts
+        self._attend_hosts = attend_hosts
         self._thread: Thread | None = None
         # For which set of handlers the rows were kept, and for which a thread is about to.
         self._kept = -1
         self._asked = -1
         self._retry_at = float("-inf")
-        self._touch_at = float("-inf")
+        # When this host's rows are to be touched next, and when they were touched last.
+        self._touch_at = inf
+        self._touched = clock.now()
 
     def keep_up(self) -> None:
-        """Start a thread if handlers were registered since the last time, or an hour has passed
-        for those that run on each host. Never waits.
+        """Start a thread if handlers were registered since the last time, or the rows of this host
+        are to be touched. Never waits.
         """
         now = ticks()
         if self.is_settled() and not self._is_touch_due(now):
@@ -70,7 +69,7 @@ class Recurring:
     def _is_touch_due(self, now: float) -> bool:
         if now < self._touch_at:
             return False
-        if schedule_rows.are_on_hosts():
+        if host_rows.are_wanted():
             return True
         self._touch_at = now + TOUCH_SECONDS
         return False
@@ -79,26 +78,29 @@ class Recurring:
         return self._thread is not None and self._thread.is_alive()
 
     def _start(self) -> None:
-        name = f"django_tasks-schedules-{self._using}"
+        name = f"django_tasks-schedules-{self._config.using}"
         self._thread = Thread(target=self._main, name=name, daemon=True)
         self._thread.start()
 
     def _main(self) -> None:
+        # A row that somebody holds locked would keep the thread, and the rows of all other
+        # handlers, for as long as that takes.
+        take_connection(self._config.using, self._config.poller_bounds)
         try:
-            if self._bounds is not None:
-                # A row that somebody holds locked would keep the thread, and the rows of all other
-                # handlers, for as long as that takes.
-                take_connection(self._using, self._bounds)
             self._keep_once()
         finally:
             close_connections()
 
     def _keep_once(self) -> None:
-        keep = self._keep_hosts if self.is_settled() else self._keep
+        """Keep the rows, or touch those of this host, if others have not taken it for gone."""
+        now = self._clock.now()
+        is_known = now - self._touched < host_rows.HOST_IS_GONE
+        attend = self._attend_hosts if self.is_settled() and is_known else self._keep
         try:
-            keep(self._clock.now(), using=self._using)
+            attend(now, self._config)
         except Error as error:
-            logs.schedules_not_kept(self._using, error)
+            logs.schedules_not_kept(self._config.using, error)
         else:
+            self._touched = now
             self._touch_at = ticks() + TOUCH_SECONDS
             self._kept = self._asked

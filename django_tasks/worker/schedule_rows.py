@@ -7,18 +7,16 @@ Races: workers start at once (the unique key lets one of them insert; a change i
 was read, so one of them makes it), with clients that pause or run the row meanwhile.
 """
 
-from collections.abc import Mapping, Sequence
-from datetime import datetime, timedelta
+from datetime import datetime
 
 from django.db import DatabaseError, InterfaceError
 from django.db.models import Q
 from django.dispatch import Signal
 
 from django_tasks import logs, signals
-from django_tasks.conf import host_name
 from django_tasks.handlers.base import TaskHandler
 from django_tasks.handlers.recurrence import first_time, text_of
-from django_tasks.handlers.registry import get_task_handlers, terms_for
+from django_tasks.handlers.registry import get_task_handlers
 from django_tasks.models import Task
 from django_tasks.schedules import as_schedule
 from django_tasks.store import control, search
@@ -27,60 +25,43 @@ from django_tasks.store.search import Planned
 from django_tasks.store.upsert import NewTask, OnConflict, upsert_one
 from django_tasks.values.hosts import number_of, queue_of
 from django_tasks.values.keys import SCHEDULE_NUM
-
-# The row of a host goes when its workers have not touched it for this long. They do so each hour:
-# see ``Recurring``.
-HOST_IS_GONE = timedelta(days=1)
+from django_tasks.worker.config import WorkerConfig
 
 # Code and number.
 Key = tuple[str, str]
 
 
-def keep(now: datetime, *, using: str) -> None:
+def keep(now: datetime, config: WorkerConfig) -> None:
     """Have the rows say what the code says; those of codes that nobody knows here stay.
 
-    Database errors pass. A trigger that raises harms its own handler's row only.
+    So do those of this host if this worker would not run them: another one here may. Database
+    errors pass. A trigger that raises harms its own handler's row only.
     """
-    _keep_all(get_task_handlers(), now, using=using)
-
-
-def are_on_hosts() -> bool:
-    """Tell if there are handlers that run on each host."""
-    return any(terms_for(code).each_host for code in get_task_handlers())
-
-
-def keep_hosts(now: datetime, *, using: str) -> None:
-    """``keep`` for handlers that run on each host: their row here was touched just now, then."""
-    on_hosts = {code: each for code, each in get_task_handlers().items() if each.each_host}
-    _keep_all(on_hosts, now, using=using)
-
-
-def _keep_all(handlers: Mapping[str, TaskHandler], now: datetime, *, using: str) -> None:
-    here = number_of(host_name())
+    handlers, here, using = get_task_handlers(), number_of(config.host), config.using
     there = search.planned((SCHEDULE_NUM, here), handlers, using=using)
     for code, handler in handlers.items():
+        if handler.each_host and not config.serves(handler.queue, code):
+            continue
+        queue = queue_of(config.host) if handler.each_host else handler.queue
         own, other = (here, SCHEDULE_NUM) if handler.each_host else (SCHEDULE_NUM, here)
         try:
-            _keep(handler, (code, own), there.get((code, own)), now, using=using)
+            _keep(handler, (code, own), queue, there.get((code, own)), now, using=using)
             if unwanted := there.get((code, other)):
                 _remove((code, other), unwanted, now, using=using)
         except (DatabaseError, InterfaceError):
             raise
         except Exception as error:  # noqa: BLE001 - a stranger's trigger may raise anything
             logs.schedule_over(code, error)
-    if on_hosts := [code for code, handler in handlers.items() if handler.each_host]:
-        _forget_hosts(on_hosts, now - HOST_IS_GONE, using=using)
 
 
 def _keep(
-    handler: TaskHandler, key: Key, there: Planned | None, now: datetime, *, using: str
+    handler: TaskHandler, key: Key, queue: str, there: Planned | None, now: datetime, *, using: str
 ) -> None:
     schedule = text_of(handler)
     if schedule is None:
         if there is not None:
             _remove(key, there, now, using=using)
         return
-    queue = queue_of(host_name()) if handler.each_host else handler.queue
     wanted = Planned(schedule, queue, handler.priority)
     if wanted == there:
         if not handler.each_host or control.alter(_row(key, there), {}, now, using=using):
@@ -92,17 +73,6 @@ def _keep(
         _add(key, wanted, first, now, using=using)
     elif control.replan(_row(key, there), wanted, first, now, using=using):
         _tell(signals.task_changed, key, using, change="rescheduled")
-
-
-def _forget_hosts(codes: Sequence[str], before: datetime, *, using: str) -> None:
-    """Remove the rows of hosts whose workers have not touched them since ``before``.
-
-    Race: such a host comes back. It touches its row, or finds that it has gone.
-    """
-    for key in search.of_other_hosts(codes, number_of(host_name()), before, using=using):
-        if control.discard(search.key(*key), before, using=using):
-            logs.host_forgotten(*key, using)
-            _tell(signals.task_cancelled, key, using, result=CancelResult.CANCELLED)
 
 
 def _add(key: Key, wanted: Planned, first: datetime, now: datetime, *, using: str) -> None:
@@ -127,5 +97,5 @@ def _tell(signal: Signal, key: Key, using: str, **facts: object) -> None:
 
 
 def _row(key: Key, there: Planned) -> Q:
-    """The row as it was read: whatever has changed it since, it was not a row of the code."""
+    """The row as long as it says what was read."""
     return search.key(*key) & Q(**there._asdict())

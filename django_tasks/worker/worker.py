@@ -177,6 +177,7 @@ class Worker:
     def _close(self) -> None:
         local.stop_listening(self.config.using, self._hear)
         self._listener.stop()
+        self._active.retire()
         self._executor.close()
         self._executor.join()
         self._timeouts.close()
@@ -214,7 +215,7 @@ class Worker:
             self._passive.ensure()
             if self._stopping.is_set():
                 self._poller.quieten()
-                self._active.retire()
+            self._active.retire(self._poller.claims_no_more())
         self._tell(signals.worker_stopped)
 
     def _tell(self, signal: Signal) -> None:

@@ -478,6 +478,23 @@ def test_w005_warns_of_a_pool_smaller_than_a_worker(
     assert f'"max_size": {threads}}}' in hint(warning)
 
 
+def test_w005_counts_the_thread_of_sticky_handlers(databases: Databases, handlers: Any) -> None:
+    class Steady(TaskHandler):
+        biz_code = "steady"
+        schedule = "every 1h"
+        sticky = True
+
+        def handle(self, task: Any) -> None: ...
+
+        def on_passive(self, task: Any) -> None: ...
+
+    databases(tasks=POSTGRESQL | {"OPTIONS": {"pool": {"max_size": 8}}})
+    assert found("W005") == []
+    handlers(Steady)
+    (warning,) = found("W005")
+    assert "a worker has 9 threads" in warning.msg
+
+
 @pytest.mark.parametrize("pool", [None, False, {"max_size": 8}, {"min_size": 8}])
 def test_w005_is_silent_when_the_pool_is_large_enough(pool: Any, databases: Databases) -> None:
     databases(tasks=POSTGRESQL | {"OPTIONS": {"pool": pool}})

@@ -14,7 +14,7 @@ from django_tasks.worker import schedule_rows
 from tests.factories import table
 from tests.habits.workers import Start
 from tests.waiting import DEADLINE, eventually
-from tests.worker.parts import ago, row, stored
+from tests.worker.parts import ago, config, row, stored
 
 HERE, THERE = "@schedule:web-1", "@schedule:web-2"
 
@@ -36,7 +36,7 @@ def test_each_host_runs_its_own(start_worker: Start, handlers: Any) -> None:
 
     handlers(Tidy)
     with override_settings(DJANGO_TASKS={"WORKER_NAME": "web-2"}):
-        schedule_rows.keep(ago(0), using="default")
+        schedule_rows.keep(ago(0), config())
     worker = start_worker()
     eventually(lambda: row(HERE, "tidy") is not None, "its row is made")
     table(biz_num=THERE).update(when=for_django(ago(5)))

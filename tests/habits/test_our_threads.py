@@ -20,6 +20,7 @@ from django_tasks.client.adding import add_task
 from django_tasks.client.control import cancel_task, delete_tasks, reschedule_task
 from django_tasks.client.many import cancel_tasks
 from django_tasks.client.pauses import pause_tasks, resume_tasks
+from django_tasks.conf import host_name
 from django_tasks.handlers.base import FUNCTION_ATTRIBUTES, TaskHandler
 from django_tasks.locks import rows as rows_of_locks
 from django_tasks.locks.rows import Hold
@@ -27,6 +28,7 @@ from django_tasks.models import Task, WorkerRow
 from django_tasks.schedules.foreign import Foreign
 from django_tasks.store import claim as claims
 from django_tasks.timezones import for_django
+from django_tasks.values.hosts import number_of
 from django_tasks.values.keys import SCHEDULE_NUM, lock_of
 from django_tasks.values.status import Status
 from django_tasks.worker import lanes
@@ -37,7 +39,9 @@ from tests.worker.parts import added, ago, row, stored
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
-HOOKS = {"on_failure", "on_stuck", "on_passive", "merge"}
+HOOKS = {"on_failure", "on_stuck", "merge"}
+STICKY_HOOK = "on_passive"
+ATTRIBUTES = FUNCTION_ATTRIBUTES - HOOKS - {STICKY_HOOK}
 OUR_SIGNALS = {name: signal for name, signal in vars(signals).items() if isinstance(signal, Signal)}
 OF_MODELS = ("pre_init", "post_init", "pre_save", "post_save", "pre_delete", "post_delete")
 
@@ -151,8 +155,9 @@ def a_handler(notes: Notes, biz_code: str, handle: Any, **values: Any) -> TaskHa
 
         return call
 
-    members: dict[str, Any] = {name: attribute(name) for name in FUNCTION_ATTRIBUTES - HOOKS}
-    members |= {name: hook(name) for name in HOOKS}
+    members: dict[str, Any] = {name: attribute(name) for name in ATTRIBUTES}
+    hooks = HOOKS | {STICKY_HOOK} if "sticky" in values else HOOKS
+    members |= {name: hook(name) for name in hooks}
     members |= {"get_biz_code": lambda _: biz_code, "handle": lambda _, task: handle(task)}
     nosy: TaskHandler = type("Nosy", (TaskHandler,), members)()
     return nosy
@@ -220,6 +225,7 @@ def test_no_code_of_a_project_runs_in_the_threads_that_a_lease_depends_on(
         a_handler(notes, "late", lambda task: None, misfire_grace_time=1, on_misfire="run"),
         a_handler(notes, "daily", lambda task: None, schedule=Foreign(Trigger(notes))),
         a_handler(notes, "steady", lambda task: None, schedule="every 1d", sticky=True),
+        a_handler(notes, "tidy", lambda task: None, schedule="every 1d", each_host=True),
         a_handler(notes, "killer", lambda task: None, max_attempts=1),
         a_handler(notes, "slow", wait, timeout=0.1, on_stuck=stuck),
         a_handler(notes, "effect", lambda task: None, atomic=True, history="all"),
@@ -245,8 +251,9 @@ def test_no_code_of_a_project_runs_in_the_threads_that_a_lease_depends_on(
     assert worker.join(DEADLINE)
     assert notes.of(POLLER, HEARTBEAT, ACTIVE) == set()
     assert {f"signal {name}" for name in OUR_SIGNALS} <= notes.threads.keys()
-    assert {f"attribute {name}" for name in FUNCTION_ATTRIBUTES - HOOKS} <= notes.threads.keys()
+    assert {f"attribute {name}" for name in ATTRIBUTES} <= notes.threads.keys()
     assert notes.threads.keys() >= HOOKS | {
+        STICKY_HOOK,
         *("exception", "backoff", "trigger", "router", "log filter", "log handler"),
         *("factory of records", "filter of reports"),
     }
@@ -331,4 +338,5 @@ def is_done() -> bool:
         ("again", "1", Status.PENDING),
         *((code, SCHEDULE_NUM, Status.PENDING) for code in ("daily", "steady")),
     }
+    waiting.add(("tidy", number_of(host_name()), Status.PENDING))
     return rows() == ended | waiting

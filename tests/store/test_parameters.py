@@ -203,9 +203,9 @@ def looking(do: Caller, texts: Texts) -> None:
     assert len(do(search.with_keys, {(texts.code, texts.number)})) == 1
     (plan,) = do(search.planned, [texts.number], [texts.code]).values()
     assert (plan.schedule, plan.queue) == (texts.error, texts.queue)
-    assert do(search.at_work, [texts.code]) == {}
+    assert do(search.at_work, texts.code) is None
     a_row(SCHEDULE_NUM, biz_code=texts.code, biz_ext=texts.payload)
-    assert do(search.at_work, [texts.code]) == {texts.code: (NOW, texts.payload)}
+    assert do(search.at_work, texts.code) == (NOW, texts.payload)
     host = number_of("1")
     a_row(host, biz_code=texts.code)
     assert do(search.of_other_hosts, [texts.code], texts.number, later(1)) == [(texts.code, host)]

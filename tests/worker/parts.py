@@ -168,7 +168,7 @@ def runner(
     membership: Membership,
     loop: EventLoop | None = None,
     timeouts: Timeouts | None = None,
-    may_run: Callable[[str], bool] = lambda biz_code: True,
+    may_run: Callable[[Claimed], bool] = lambda claimed: True,
 ) -> One:
     """Close ``loop`` where handlers use it. ``timeouts`` end with the test."""
     made.append(timeouts or Timeouts())

@@ -10,7 +10,8 @@ from django.test import override_settings
 
 from django_tasks import signals
 from django_tasks.client.adding import add_task
-from django_tasks.client.control import pause_task, update_task
+from django_tasks.client.control import cancel_task, pause_task, update_task
+from django_tasks.clock import Clock, ClockReading
 from django_tasks.exceptions import HandlerError, TaskValueError
 from django_tasks.handlers import registry
 from django_tasks.schedules import Every
@@ -19,15 +20,15 @@ from django_tasks.timezones import for_django
 from django_tasks.values.hosts import is_of_a_host, is_schedule_num, number_of, queue_of
 from django_tasks.values.keys import SCHEDULE_NUM
 from django_tasks.values.status import Status
+from django_tasks.worker import host_rows, schedule_rows
 from django_tasks.worker import lanes as lanes_module
 from django_tasks.worker import recurring as recurring_module
-from django_tasks.worker import schedule_rows
 from django_tasks.worker.lanes import Lanes
 from django_tasks.worker.marks import Marks
 from django_tasks.worker.recurring import RETRY_SECONDS, TOUCH_SECONDS, Recurring
 from tests.factories import table
 from tests.worker.conftest import Register
-from tests.worker.parts import CODE, USING, Ticks, ago, ahead, config, heard, joined, stored
+from tests.worker.parts import CODE, Ticks, ago, ahead, config, heard, joined, stored
 
 pytestmark = pytest.mark.django_db
 
@@ -55,7 +56,7 @@ def kept(register: Register, schedule: Any = "every 30m", **attributes: Any) -> 
     """The numbers of the rows after a start with this handler."""
     registry.forget()
     register(nothing, schedule=schedule, **{"each_host": True, **attributes})
-    schedule_rows.keep(ago(0), using=USING)
+    schedule_rows.keep(ago(0), config())
     return numbers()
 
 
@@ -135,11 +136,11 @@ def test_a_row_goes_when_no_worker_of_its_host_was_seen_for_a_day(register: Regi
         kept(register)
     kept(register)
     untouched_for(DAY - timedelta(minutes=1))
-    schedule_rows.keep_hosts(ago(0), using=USING)
+    host_rows.attend(ago(0), config())
     assert numbers() == [HERE, THERE]
     untouched_for(DAY + timedelta(minutes=1))
     with heard(signals.task_cancelled) as messages:
-        schedule_rows.keep_hosts(ago(0), using=USING)
+        host_rows.attend(ago(0), config())
     assert numbers() == [HERE]
     assert [message["biz_num"] for message in messages] == [THERE]
 
@@ -149,7 +150,60 @@ def test_one_that_runs_stays(register: Register) -> None:
         kept(register)
     table(biz_num=THERE).update(status=Status.RUNNING)
     untouched_for(2 * DAY)
+    host_rows.attend(ago(0), config())
+    assert numbers() == [THERE]
+
+
+def test_rows_of_other_hosts_stay_when_a_worker_starts(register: Register) -> None:
+    """After a long maintenance all hosts start, and none has touched its row yet."""
+    with on("web-2"):
+        kept(register)
+    untouched_for(9 * DAY)
     assert kept(register) == [HERE, THERE]
+
+
+def test_a_host_that_has_gone_leaves_no_row_of_a_handler_that_was_for_each_host(
+    register: Register,
+) -> None:
+    with on("web-2"):
+        kept(register)
+    kept(register, each_host=False)
+    untouched_for(2 * DAY)
+    host_rows.attend(ago(0), config())
+    assert numbers() == [SCHEDULE_NUM]
+
+
+def test_what_was_cancelled_stays_away_until_a_worker_starts(register: Register) -> None:
+    kept(register)
+    assert cancel_task(CODE, HERE)
+    host_rows.attend(ago(0), config())
+    assert numbers() == []
+    assert kept(register) == [HERE]
+
+
+def test_a_touch_leaves_the_plan_of_another_release(register: Register) -> None:
+    kept(register, "every 3h")
+    before = stored(HERE)
+    registry.forget()
+    register(nothing, schedule="every 2h", each_host=True)
+    host_rows.attend(ago(0), config())
+    after = stored(HERE)
+    assert (after.schedule, after.when) == (before.schedule, before.when)
+
+
+@pytest.mark.parametrize("wishes", [{"queues": ("gpu",)}, {"codes": ("other",)}])
+def test_a_worker_that_would_not_run_it_keeps_no_row(
+    register: Register, wishes: dict[str, Any]
+) -> None:
+    register(nothing, schedule="every 30m", each_host=True)
+    schedule_rows.keep(ago(0), config(**wishes))
+    assert numbers() == []
+    kept(register)
+    untouched_for(DAY, HERE)
+    before = stored(HERE)
+    schedule_rows.keep(ago(0), config(**wishes))
+    host_rows.attend(ago(0), config(**wishes))
+    assert stored(HERE).update_time == before.update_time
 
 
 def test_a_host_that_comes_back_just_now_keeps_its_row(
@@ -165,7 +219,8 @@ def test_a_host_that_comes_back_just_now_keeps_its_row(
         return discard(*args, **options)
 
     monkeypatch.setattr(control, "discard", discarded)
-    assert kept(register) == [HERE, THERE]
+    host_rows.attend(ago(0), config())
+    assert numbers() == [THERE]
 
 
 def test_a_row_that_goes_just_now_is_made_again_by_its_host(
@@ -188,7 +243,8 @@ def test_rows_of_other_kinds_stay_however_old(register: Register) -> None:
         add_task(CODE, number, when=ahead())
         untouched_for(9 * DAY, number)
     add_task("other", "1", when=ahead())
-    assert kept(register) == sorted(["1", "@SCHEDULE:x", HERE])
+    host_rows.attend(ago(0), config())
+    assert numbers() == sorted(["1", "@SCHEDULE:x", HERE])
 
 
 def test_a_host_touches_its_row_and_changes_nothing_else(register: Register) -> None:
@@ -196,38 +252,55 @@ def test_a_host_touches_its_row_and_changes_nothing_else(register: Register) -> 
     pause_task(CODE, HERE)
     untouched_for(DAY, HERE)
     before = stored(HERE)
-    schedule_rows.keep_hosts(ago(0), using=USING)
+    host_rows.attend(ago(0), config())
     after = stored(HERE)
     assert after.update_time - before.update_time > DAY - timedelta(minutes=1)
     assert (after.when, after.status) == (before.when, Status.PAUSED)
 
 
+class Hourly:
+    """What keeps the rows of a worker, and a time that the test pushes forward."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.calls: list[str] = []
+        self.later = Ticks()
+        monkeypatch.setattr(recurring_module, "ticks", self.later)
+        monkeypatch.setattr(Recurring, "_start", Recurring._keep_once)
+        self.rows = Recurring(
+            config(),
+            Clock(ClockReading(ago(0), self.later()), self.later),
+            lambda now, config: self.calls.append("all"),
+            lambda now, config: self.calls.append("hosts"),
+        )
+
+    def after(self, seconds: float) -> list[str]:
+        self.later.ahead += seconds
+        self.calls.clear()
+        self.rows.keep_up()
+        self.rows.keep_up()
+        return self.calls
+
+
 def test_rows_are_touched_each_hour(register: Register, monkeypatch: pytest.MonkeyPatch) -> None:
-    calls: list[str] = []
-    later = Ticks()
-    monkeypatch.setattr(recurring_module, "ticks", later)
-    monkeypatch.setattr(Recurring, "_start", Recurring._keep_once)
-    rows = Recurring(
-        USING,
-        joined().clock,
-        lambda now, using: calls.append("all"),
-        lambda now, using: calls.append("hosts"),
-    )
-
-    def after(seconds: float) -> list[str]:
-        later.ahead += seconds
-        calls.clear()
-        rows.keep_up()
-        rows.keep_up()
-        return calls
-
+    worker = Hourly(monkeypatch)
     register(nothing, "plain")
-    assert after(0) == ["all"]
-    assert after(2 * TOUCH_SECONDS) == []
+    assert worker.after(0) == ["all"]
+    assert worker.after(2 * TOUCH_SECONDS) == []
     register(nothing, schedule=Every(hours=1), each_host=True)
-    assert after(RETRY_SECONDS) == ["all"]
-    assert after(TOUCH_SECONDS - 1) == []
-    assert after(2) == ["hosts"]
+    assert worker.after(RETRY_SECONDS) == ["all"]
+    assert worker.after(TOUCH_SECONDS - 1) == []
+    assert worker.after(2) == ["hosts"]
+    assert worker.after(TOUCH_SECONDS + 1) == ["hosts"]
+
+
+def test_a_host_that_was_away_for_a_day_makes_its_rows_again(
+    register: Register, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    worker = Hourly(monkeypatch)
+    register(nothing, schedule=Every(hours=1), each_host=True)
+    assert worker.after(0) == ["all"]
+    assert worker.after(DAY.total_seconds() + 1) == ["all"]
+    assert worker.after(TOUCH_SECONDS + 1) == ["hosts"]
 
 
 # Workers
@@ -261,3 +334,12 @@ def test_a_worker_of_some_queues_serves_the_handlers_of_these(register: Register
     assert served(queues=("mail",)) == [("@host:web-1", CODE)]
     assert served(queues=("default",)) == []
     assert served(codes=("other",)) == []
+    assert served(queues=("@host:web-1",)) == [("@host:web-1", CODE)]
+
+
+def test_a_worker_has_the_name_of_its_host_from_its_start(register: Register) -> None:
+    settings = config()
+    register(nothing, schedule="every 30m", each_host=True)
+    with on("later"):
+        schedule_rows.keep(ago(0), settings)
+    assert numbers() == [HERE]

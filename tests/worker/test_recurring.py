@@ -11,10 +11,11 @@ from django.db import OperationalError
 from django_tasks.clock import Clock, ClockReading
 from django_tasks.host.clocks import ticks, utc_now
 from django_tasks.worker import recurring as module
+from django_tasks.worker.config import WorkerConfig
 from django_tasks.worker.recurring import RETRY_SECONDS, Recurring
 from tests.waiting import DEADLINE, eventually
 from tests.worker.conftest import Register
-from tests.worker.parts import USING, Ticks
+from tests.worker.parts import USING, Ticks, config
 
 
 class Keep:
@@ -26,9 +27,9 @@ class Keep:
         self.may_end = Event()
         self.may_end.set()
 
-    def __call__(self, now: datetime, *, using: str) -> None:
+    def __call__(self, now: datetime, config: WorkerConfig) -> None:
         self.threads.append(current_thread().name)
-        assert using == USING
+        assert config.using == USING
         assert self.may_end.wait(DEADLINE)
         if len(self.threads) <= self.failures:
             raise OperationalError("server has gone away")
@@ -51,7 +52,7 @@ def hanging() -> Keep:
 
 
 def recurring(keep: Callable[..., None]) -> Recurring:
-    return Recurring(USING, Clock(ClockReading(utc_now(), ticks()), ticks), keep)
+    return Recurring(config(), Clock(ClockReading(utc_now(), ticks()), ticks), keep)
 
 
 def at_rest(each: Recurring) -> None:

@@ -37,6 +37,7 @@ from tests.worker.parts import (
     ago,
     ahead,
     claimed,
+    config,
     heard,
     joined,
     row,
@@ -461,14 +462,14 @@ def test_a_row_may_have_its_own_timeout(register: Register, caplog: Any) -> None
 def kept(register: Register, schedule: Any, **attributes: Any) -> Task | None:
     registry.forget()
     register(nothing, schedule=schedule, **attributes)
-    schedule_rows.keep(now(), using=USING)
+    schedule_rows.keep(now(), config())
     return row(SCHEDULE_NUM)
 
 
 def test_a_function_may_have_a_schedule(register: Register) -> None:
     handler = task_handler(CODE, schedule="every 5m", coalesce=False, catch_up=2)(nothing)
     registry.register_task_handler(handler)
-    schedule_rows.keep(now(), using=USING)
+    schedule_rows.keep(now(), config())
     assert stored(SCHEDULE_NUM).schedule == "every 5m"
 
 
@@ -502,7 +503,7 @@ def test_a_row_of_a_code_that_is_not_known_here_stays(register: Register) -> Non
     kept(register, "every 30m")
     registry.forget()
     register(nothing, "other")
-    schedule_rows.keep(now(), using=USING)
+    schedule_rows.keep(now(), config())
     assert row(SCHEDULE_NUM) is not None
 
 
@@ -683,7 +684,7 @@ def test_a_trigger_that_raises_harms_its_own_row_only(
     registry.forget()
     register(nothing, schedule=Broken())
     register(nothing, "other", schedule="every 30m")
-    schedule_rows.keep(now(), using=USING)
+    schedule_rows.keep(now(), config())
     assert "no time" in caplog.text
     assert row(SCHEDULE_NUM) is None
     assert row(SCHEDULE_NUM, "other") is not None

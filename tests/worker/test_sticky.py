@@ -19,6 +19,7 @@ from django_tasks.handlers.passive_task import PassiveTask
 from django_tasks.locks import locking, rows
 from django_tasks.models import Lock
 from django_tasks.schedules import Every
+from django_tasks.store import search
 from django_tasks.store.lanes import Lane
 from django_tasks.timezones import for_django
 from django_tasks.values.keys import SCHEDULE_NUM, lock_of
@@ -123,13 +124,17 @@ def test_the_codes_are_known(sticky: Any, register: Register) -> None:
 
 
 def test_a_function_may_be_sticky_and_have_the_hook() -> None:
-    seen: list[PassiveTask] = []
-
-    @task_handler(CODE, schedule="every 1s", sticky=True, on_passive=seen.append)
+    @task_handler(CODE, schedule="every 1s", sticky=True, on_passive=nothing)
     def handle(task: Any) -> None: ...
 
     registry.register_task_handler(handle)
     assert registry.sticky_codes() == {CODE}
+    assert registry.terms_for(CODE).has_passive_hook
+
+
+def test_a_hook_that_nobody_would_call_is_refused(register: Register) -> None:
+    with pytest.raises(HandlerError, match="on_passive goes with sticky"):
+        register(nothing, schedule="every 1h", on_passive=nothing)
 
 
 def test_its_lock_is_nobody_elses() -> None:
@@ -144,11 +149,11 @@ def test_the_first_worker_is_active_as_long_as_it_lives(sticky: Any) -> None:
     sticky()
     woken: list[int] = []
     first, second = a_worker("a", wake=lambda: woken.append(1)), a_worker("b")
-    assert not first.may_run(CODE)
+    assert not first.is_active(CODE)
     for _ in range(3):
         for worker in (first, second):
             cycle(worker)
-    assert (first.may_run(CODE), second.may_run(CODE)) == (True, False)
+    assert (first.is_active(CODE), second.is_active(CODE)) == (True, False)
     assert woken == [1]
     assert (lock().holder, lock().term) == ("a", 1)
     assert {code: state.holder for code, state in second.others.items()} == {CODE: "a"}
@@ -158,7 +163,7 @@ def test_the_first_worker_is_active_as_long_as_it_lives(sticky: Any) -> None:
 def test_other_codes_may_run_anywhere(sticky: Any, register: Register) -> None:
     sticky()
     register(nothing, "other")
-    assert a_worker().may_run("other")
+    assert a_worker().may_run(Lane("default", 0, "other", ago()))
 
 
 def test_it_is_renewed_before_its_lease_has_passed(sticky: Any, later: Ticks) -> None:
@@ -168,12 +173,12 @@ def test_it_is_renewed_before_its_lease_has_passed(sticky: Any, later: Ticks) ->
     until = lock().until
     for _ in range(9):
         later.ahead += 10.0
-        assert worker.may_run(CODE)
+        assert worker.is_active(CODE)
         assert cycle(worker) == pytest.approx(10.0)
-    assert worker.may_run(CODE)
+    assert worker.is_active(CODE)
     assert lock().until > until
     later.ahead += 30.0
-    assert not worker.may_run(CODE)
+    assert not worker.is_active(CODE)
 
 
 def test_another_one_takes_over_and_the_first_knows_it(
@@ -184,12 +189,12 @@ def test_another_one_takes_over_and_the_first_knows_it(
     cycle(first)
     overtaken()
     later.ahead += 31.0
-    assert not first.may_run(CODE)
+    assert not first.is_active(CODE)
     cycle(second)
-    assert second.may_run(CODE)
+    assert second.is_active(CODE)
     cycle(first)
     cycle(first)
-    assert (first.may_run(CODE), lock().holder, lock().term) == (False, "b", 2)
+    assert (first.is_active(CODE), lock().holder, lock().term) == (False, "b", 2)
     assert "not the active one of job on default any more: its term 1 was lost" in caplog.text
 
 
@@ -201,9 +206,9 @@ def test_one_that_stood_still_is_active_again_if_nobody_has_taken_over(
     cycle(worker)
     overtaken()
     later.ahead += 60.0
-    assert not worker.may_run(CODE)
+    assert not worker.is_active(CODE)
     cycle(worker)
-    assert (worker.may_run(CODE), lock().term) == (True, 1)
+    assert (worker.is_active(CODE), lock().term) == (True, 1)
 
 
 def test_the_others_look_when_the_lease_ends(sticky: Any) -> None:
@@ -234,12 +239,46 @@ def test_a_task_that_waits_has_the_lock_asked_for_soon(sticky: Any, later: Ticks
     assert worker._stirred.is_set()
 
 
+def test_in_another_queue_a_task_runs_anywhere(sticky: Any) -> None:
+    sticky()
+    worker = a_worker()
+    assert worker.may_run(Lane("mail", 0, CODE, ago()))
+    assert not worker.may_run(Lane("default", 0, CODE, ago()))
+
+
+@pytest.mark.parametrize(("failing", "fine"), [(CODE, "other"), ("other", CODE)])
+def test_a_lock_that_cannot_be_renewed_costs_no_other_its_term(
+    sticky: Any,
+    register: Register,
+    later: Ticks,
+    monkeypatch: pytest.MonkeyPatch,
+    failing: str,
+    fine: str,
+) -> None:
+    sticky()
+    register(nothing, "other", schedule="every 1s", sticky=True)
+    worker, renew = a_worker(), rows.renew
+    cycle(worker)
+
+    def renewed(hold: rows.Hold, *args: Any, **options: Any) -> bool:
+        if hold.name == lock_of(failing):
+            raise OperationalError("lock wait timeout")
+        return renew(hold, *args, **options)
+
+    monkeypatch.setattr(rows, "renew", renewed)
+    for _ in range(2):
+        later.ahead += 29.0
+        cycle(worker)
+    assert worker.is_active(fine)
+    assert not worker.is_active(failing)
+
+
 @pytest.mark.parametrize("wishes", [{"queues": ("mail",)}, {"codes": ("other",)}])
 def test_a_worker_that_does_not_serve_it_is_never_active(sticky: Any, wishes: Any) -> None:
     sticky()
     worker = a_worker(**wishes)
     cycle(worker)
-    assert not worker.may_run(CODE)
+    assert not worker.is_active(CODE)
     assert not Lock.objects.exists()
 
 
@@ -255,9 +294,9 @@ def test_a_lock_whose_answer_was_lost_is_gone_on_with(
 
     monkeypatch.setattr(rows, "take", lost)
     assert cycle(worker) == pytest.approx(30.0 / 12)
-    assert (worker.may_run(CODE), lock().holder) == (False, "a")
+    assert (worker.is_active(CODE), lock().holder) == (False, "a")
     cycle(worker)
-    assert worker.may_run(CODE)
+    assert worker.is_active(CODE)
     assert worker.others == {}
     assert lock().term == 1
 
@@ -284,7 +323,7 @@ def test_a_worker_that_stops_frees_the_lock_after_the_last_run(sticky: Any) -> N
     worker = a_worker(running=lambda: running)
     cycle(worker)
     worker.retire()
-    assert not worker.may_run(CODE)
+    assert not worker.is_active(CODE)
     assert cycle(worker) < 1.0
     assert lock().holder == "a"
     running.clear()
@@ -292,6 +331,17 @@ def test_a_worker_that_stops_frees_the_lock_after_the_last_run(sticky: Any) -> N
     assert lock().holder == ""
     cycle(worker)
     assert lock().term == 1  # it does not take it again
+
+
+def test_a_worker_that_stops_knows_of_no_other(sticky: Any) -> None:
+    sticky()
+    first, second = a_worker("a"), a_worker("b")
+    for worker in (first, second):
+        cycle(worker)
+    assert CODE in second.others
+    second.retire()
+    cycle(second)
+    assert second.others == {}
 
 
 def test_a_real_one_ends_with_its_locks_free(sticky: Any) -> None:
@@ -376,7 +426,7 @@ class Hooks:
     def __init__(self, sticky: Any, **attributes: Any) -> None:
         self.told: list[PassiveTask] = []
         sticky(on_passive=attributes.pop("on_passive", self.told.append), **attributes)
-        schedule_rows.keep(ago(0), using=USING)
+        schedule_rows.keep(ago(0), config())
         table().update(biz_ext={"page": 7})
         self.first, self.active = a_worker("a"), a_worker("b")
         for worker in (self.first, self.active):
@@ -482,7 +532,7 @@ def test_the_active_one_is_not_told(sticky: Any) -> None:
     hooks = Hooks(sticky)
     overtaken()
     cycle(hooks.active)
-    assert hooks.active.may_run(CODE)
+    assert hooks.active.is_active(CODE)
     assert hooks.after(0, look=True) == []
 
 
@@ -531,6 +581,45 @@ def test_a_trigger_that_raises_ends_the_times_until_the_next_look(
     assert hooks.after(5) == []
 
 
+def test_a_payload_that_cannot_be_read_silences_no_other(
+    sticky: Any, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    hooks = Hooks(sticky)
+    registry.register_task_handler(
+        task_handler("broken", schedule="every 1s", sticky=True, on_passive=nothing)(nothing)
+    )
+    at_work = search.at_work
+
+    def read(code: str, *, using: str) -> Any:
+        if code == "broken":
+            raise ValueError("no JSON")
+        return at_work(code, using=using)
+
+    monkeypatch.setattr(search, "at_work", read)
+    assert hooks.after(0, look=True) == [hooks.moment]
+    assert "The row of broken on default could not be read for on_passive" in caplog.text
+
+
+def test_without_hooks_nothing_is_asked(sticky: Any, queries: Any) -> None:
+    sticky()
+    worker = a_worker()
+    passive = Passive(config(), worker, joined().clock)
+    passive.ensure()
+    assert passive._thread is None
+    with queries() as asked:
+        assert passive.cycle() == LONGEST_SLEEP
+    assert not asked.captured_queries
+
+
+def test_one_that_is_sticky_no_more_is_not_waited_for(sticky: Any, register: Register) -> None:
+    hooks = Hooks(sticky)
+    hooks.after(0, look=True)
+    registry.forget()
+    register(nothing, schedule="every 1s")
+    hooks.moment += 5 * SECOND
+    assert hooks.passive.cycle() == LONGEST_SLEEP
+
+
 def test_an_outage_is_survived(sticky: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     hooks = Hooks(sticky)
 
@@ -539,19 +628,6 @@ def test_an_outage_is_survived(sticky: Any, monkeypatch: pytest.MonkeyPatch) -> 
 
     monkeypatch.setattr(hooks.passive, "cycle", fail)
     assert hooks.passive._guardedly() == LONGEST_SLEEP
-
-
-def test_a_defect_is_told(
-    sticky: Any, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
-) -> None:
-    hooks = Hooks(sticky)
-
-    def fail() -> float:
-        raise KeyError("a defect")
-
-    monkeypatch.setattr(hooks.passive, "cycle", fail)
-    hooks.passive._guardedly()
-    assert "a defect" in caplog.text
 
 
 def test_anybody_may_ask_who_is_active(sticky: Any) -> None:
