@@ -1,5 +1,7 @@
 """An exception from another thread comes into what it is meant for, and nowhere else."""
 
+import logging
+import os
 import sys
 import threading
 from collections.abc import Callable, Iterator
@@ -201,6 +203,122 @@ def test_in_the_child_of_a_fork_it_waits_for_no_thread_of_the_parent() -> None:
 
     assert interrupt.run(nothing, fork, None) == (42, None)
     assert not interrupt.has_fired
+
+
+# Forks
+
+
+class Forking:
+    """Forks in a run, and fires its interrupt at the first step of functions with these names."""
+
+    def __init__(self, *names: str) -> None:
+        self._names = names
+        self.interrupt = Interrupt(Enough)
+        self.fired: list[bool] = []
+
+    def trace(self, frame: FrameType, event: str, _: Any) -> Any:
+        if event == "call" and frame.f_code.co_name in self._names:
+            self.fired.append(self.interrupt.fire())  # and it is met here, if it may come
+            steps(1)
+
+    def __call__(self, _: Any) -> int:
+        with traced(self.trace):
+            if (child := os.fork()) == 0:
+                os._exit(7)
+        assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 7
+        steps(1)
+        return 42
+
+
+@pytest.fixture
+def swallowed(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
+    """The exceptions that Python has swallowed."""
+    interrupts.guard_forks()
+    found: list[Any] = []
+    monkeypatch.setattr(sys, "unraisablehook", lambda each: found.append(each.exc_type))
+    return found
+
+
+def is_free(lock: Any) -> bool:
+    """Tell if another thread can have a lock."""
+    free: list[bool] = []
+
+    def take() -> None:
+        if lock.acquire(timeout=DEADLINE):
+            lock.release()
+            free.append(True)
+
+    thread = threading.Thread(target=take)
+    thread.start()
+    thread.join()
+    return bool(free)
+
+
+def test_it_does_not_come_into_the_hooks_of_a_fork(swallowed: list[Any]) -> None:
+    """Those of ``logging`` have a step of Python between the two halves, up to Python 3.12."""
+    fork = Forking("_acquireLock", "_releaseLock")
+    assert fork.interrupt.run(nothing, fork, None) == (42, None)
+    assert not any(fork.fired)
+    assert swallowed == []
+    assert is_free(logging._lock)  # type: ignore[attr-defined]
+    assert fork.interrupt.run(nothing, answers, None) == (42, None)
+
+
+def test_after_a_fork_it_may_come(swallowed: list[Any]) -> None:
+    fork = Forking()
+
+    def function(_: Any) -> int:
+        fork(None)
+        assert fork.interrupt.fire()
+        return steps(42)
+
+    _, error = fork.interrupt.run(nothing, function, None)
+    assert isinstance(error, Enough)
+
+
+def test_within_a_section_a_fork_does_not_let_it_come(swallowed: list[Any]) -> None:
+    fork = Forking()
+    could: list[bool] = []
+
+    @uninterrupted
+    def section() -> None:
+        fork(None)
+        could.append(fork.interrupt.fire())
+
+    assert fork.interrupt.run(nothing, lambda _: section(), None) == (None, None)
+    assert could == [False]
+
+
+def test_if_a_hook_has_swallowed_it_it_can_be_fired_again(swallowed: list[Any]) -> None:
+    fork = Forking("_before_fork")
+    could: list[bool] = []
+
+    def function(_: Any) -> int:
+        fork(None)
+        could.append(fork.interrupt.has_fired)
+        fork.interrupt.fire()
+        return steps(42)
+
+    _, error = fork.interrupt.run(nothing, function, None)
+    assert fork.fired == []  # it came in the middle of that line
+    assert swallowed == [Enough]
+    assert could == [False]
+    assert isinstance(error, Enough)
+
+
+def test_one_that_was_met_before_a_fork_comes_no_second_time(swallowed: list[Any]) -> None:
+    fork = Forking()
+
+    def function(_: Any) -> int:
+        try:
+            fork.interrupt.fire()
+            steps(1)
+        except Enough:
+            fork(None)
+        assert not fork.interrupt.fire()
+        return 42
+
+    assert fork.interrupt.run(nothing, function, None) == (42, None)
 
 
 # Sections

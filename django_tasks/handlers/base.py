@@ -28,10 +28,10 @@ class TaskHandler:
     ``max_attempts``         failed runs before a task is FAILED; None: the setting MAX_ATTEMPTS
     ``backoff``              a delay, a list of delays, or an object with ``delay(attempt)``;
                              by default exponential with full jitter, 10 s doubling up to 1 h
-    ``timeout``              timedelta or seconds: told when exceeded; it ends an ``async def
-                             handle``, and another one with ``interrupt``; None: no limit
-    ``interrupt``            raise TaskTimeout in the thread of a handler that is not async, when
-                             its timeout has passed
+    ``timeout``              timedelta or seconds: a run that takes longer is told of and ended:
+                             an ``async def handle`` is cancelled, TaskTimeout is raised in the
+                             thread of another one; None: no limit
+    ``interrupt``            False: a handler that is not async is only told of, and goes on
     ``max_running``          how many of its tasks may run at once in the whole cluster; None: any
     ``rate_limit``           how many may start in a second, minute, hour or day, in the whole
                              cluster: "10/s", "100/m", "5000/h", "3/d"; None: any
@@ -64,7 +64,7 @@ class TaskHandler:
     max_attempts: ClassVar[int | None] = None
     backoff: ClassVar[Backoff | Duration | Sequence[Duration]] = Exponential()
     timeout: ClassVar[Duration | None] = None
-    interrupt: ClassVar[bool] = False
+    interrupt: ClassVar[bool] = True
     max_running: ClassVar[int | None] = None
     rate_limit: ClassVar[str | None] = None
     batch: ClassVar[int | None] = None

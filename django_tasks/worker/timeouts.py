@@ -14,7 +14,7 @@ from threading import Lock
 from typing import Any
 
 from django_tasks.exceptions import TaskTimeout
-from django_tasks.host import interrupts
+from django_tasks.host import interrupts, log_locks
 from django_tasks.host.clocks import ticks
 from django_tasks.host.interrupts import Interrupt
 from django_tasks.store.connection import abandon_connections
@@ -26,6 +26,8 @@ from django_tasks.worker.threads import LastingThread
 NAME = "django_tasks-timeouts"
 # Between two tries to raise in a thread that keeps it away for the moment.
 AGAIN_SECONDS = 0.005
+# Between two looks at one in which it was raised: Python may have swallowed it, see ``come_again``.
+LOOK_SECONDS = 1.0
 # The clock goes on while the host is suspended, and a sleeper's does not.
 LONGEST_SLEEP = 60.0
 
@@ -74,6 +76,7 @@ class Timeouts:
         self._limits.pop(limit, None)
         run = runs[0]
         if interrupt.has_fired:
+            log_locks.release_owned()
             abandon_connections(keeping=run.using if run.handler.atomic else None)
             if error is None and run.handler.atomic:
                 error = TaskTimeout()
@@ -111,6 +114,7 @@ class Timeouts:
         if self._thread is None:
             with self._lock:
                 if self._thread is None:
+                    interrupts.guard_forks()
                     thread = LastingThread(NAME, self._main)
                     thread.start()
                     self._thread = thread
@@ -154,10 +158,11 @@ class Timeouts:
         Race: the run is at its end, or keeps the exception away for the moment. In the first case
         it will have gone soon; in the other, the next try may come to it.
         """
-        if limit.interrupt is None or limit.interrupt.fire():
+        if limit.interrupt is None:
             self._limits.pop(limit, None)
         else:
-            limit.at = now + AGAIN_SECONDS
+            limit.interrupt.fire()
+            limit.at = now + (LOOK_SECONDS if limit.interrupt.has_fired else AGAIN_SECONDS)
         if not limit.is_told:
             limit.is_told = True
             report(limit.runs, now)

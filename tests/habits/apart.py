@@ -20,7 +20,6 @@ from tests.waiting import DEADLINE, eventually
 class Apart(TaskHandler):
     biz_code = "apart"
     max_attempts = 3
-    interrupt = True
 
     def handle(self, task: RunningTask) -> None:
         globals()[task.biz_ext["does"]](Place(task.biz_ext["folder"]))
