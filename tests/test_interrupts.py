@@ -306,6 +306,19 @@ def test_if_a_hook_has_swallowed_it_it_can_be_fired_again(swallowed: list[Any]) 
     assert isinstance(error, Enough)
 
 
+def test_one_that_was_swallowed_is_waited_for_until_it_is_said() -> None:
+    interrupt = Interrupt(Enough)
+    interrupt._has[0] = object()  # left with its thread, and swallowed there at once
+    thread = threading.Thread(target=interrupt.come_again)
+    thread.start()
+    thread.join(0.05)
+    assert thread.is_alive()
+    interrupt._is_raised = True
+    thread.join(DEADLINE)
+    assert not interrupt.has_fired
+    assert interrupt._has == {}
+
+
 def test_one_that_was_met_before_a_fork_comes_no_second_time(swallowed: list[Any]) -> None:
     fork = Forking()
 

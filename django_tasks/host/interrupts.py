@@ -137,8 +137,12 @@ class Interrupt:
             del self._has[0]
 
     def come_again(self) -> None:
-        """Let it be fired once more, if it was fired and then swallowed by Python."""
-        if self._is_raised:
+        """Let it be fired once more, if it was fired and then swallowed by Python.
+
+        Race: the other thread has left it here and not said so yet. Then that is waited for.
+        """
+        if self._has and not self.is_kept_away:
+            self._await()
             self._is_raised = False
             del self._has[0]
 

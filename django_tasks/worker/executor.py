@@ -11,7 +11,7 @@ thread with nothing to do takes a lock, to sleep.
 
 import threading
 from collections import deque
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence, Set
 from contextlib import suppress
 from itertools import chain
 from typing import NamedTuple, Protocol
@@ -207,7 +207,7 @@ class Executor:
     def is_idle(self) -> bool:
         return not self._in_hand
 
-    def runs_only(self, given_up: frozenset[tuple[int, ...]]) -> bool:
+    def runs_only(self, given_up: Set[tuple[int, ...]]) -> bool:
         """Tell if nothing is in hand but runs that were given up.
 
         Counted: a claim that a thread has just taken is not among the running for an instant.

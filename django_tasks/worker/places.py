@@ -76,5 +76,8 @@ def _is_library(path: str) -> bool:
 
 def _shown(path: str) -> str:
     """A path as short as it can be: as it is from the directory of the process."""
-    here = os.getcwd() + os.sep
+    try:
+        here = os.getcwd() + os.sep
+    except OSError:  # somebody has removed it
+        return path
     return path[len(here) :] if path.startswith(here) else path

@@ -71,7 +71,7 @@ class Poller:
         self._has_overdue = False
         # Of runs that were given up, by any thread: their ends, and ids and versions of the claims.
         self._given_up: deque[Sequence[Ended]] = deque()
-        self._stuck: frozenset[tuple[int, ...]] = frozenset()
+        self._stuck: set[tuple[int, ...]] = set()
         # The last heartbeat whose news were attended to, under which worker id.
         self._beats = 0
         self._worker_id = 0
@@ -145,12 +145,12 @@ class Poller:
         For any thread. Race: a run ends by itself. What is written first is its end; of the other
         one nothing matches.
         """
-        self._stuck |= {end.claimed[:2] for end in ends}
+        self._stuck.update([end.claimed[:2] for end in ends])  # atomic, as all uses of it
         self._given_up.append(ends)
 
     def given_up(self) -> frozenset[tuple[int, ...]]:
         """Id and version of the claims whose runs were given up. For any thread."""
-        return self._stuck
+        return frozenset(self._stuck)
 
     def unwritten(self) -> int:
         """Ends that are still to be written."""

@@ -158,11 +158,14 @@ class Timeouts:
             self._thread.ensure()
 
     def close(self) -> None:
-        """End the thread. No run may be under way."""
+        """End the thread. No run may be under way but those that were given up."""
         self._is_closing = True
         if self._thread is not None:
             self._news.put(None)
             self._thread.join()
+
+    def await_told(self) -> None:
+        """Wait until everybody has been told of the runs that were given up. Close it before."""
         for thread in self._killing:
             thread.join()
 

@@ -199,6 +199,7 @@ class Worker:
         self._heartbeat.stop(leave=not self.failed)
         self._heartbeat.join()
         self._signed_off = not self.failed
+        self._timeouts.await_told()
         if not stuck:  # else a coroutine may be what does not end
             self._loop.close()
         close_connections()

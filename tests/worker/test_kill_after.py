@@ -121,6 +121,7 @@ def timeouts(killed: Killed) -> Iterator[Timeouts]:
     timeouts.on_kill(killed)
     yield timeouts
     timeouts.close()
+    timeouts.await_told()
 
 
 def a_run(**attributes: Any) -> Any:
@@ -210,6 +211,22 @@ def test_its_end_is_written_and_the_worker_ends_without_it(
     gate.set()
     worker._executor.join()
     assert stored().version == one.version
+
+
+@database
+def test_a_hook_that_does_not_end_either_holds_up_no_end(
+    register: Register, start: Start, gate: Event
+) -> None:
+    """The process need not wait for it."""
+
+    def on_failure(task: Any, exc: BaseException) -> None:
+        stuck(gate, Event(), task)
+
+    register(partial(stuck, gate, Event()), kill_after=SOON, max_attempts=1, on_failure=on_failure)
+    added()
+    worker = start()
+    eventually(worker.has_signed_off, "it has ended but for the hook")
+    assert stored().status == Status.FAILED
 
 
 @database
