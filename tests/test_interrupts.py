@@ -2,11 +2,13 @@
 
 import logging
 import os
+import subprocess
 import sys
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from types import FrameType
+from multiprocessing.process import BaseProcess
+from types import FrameType, SimpleNamespace
 from typing import Any
 
 import pytest
@@ -203,6 +205,69 @@ def test_in_the_child_of_a_fork_it_waits_for_no_thread_of_the_parent() -> None:
 
     assert interrupt.run(nothing, fork, None) == (42, None)
     assert not interrupt.has_fired
+
+
+# Threads and processes
+
+
+class Spy:
+    """In place of the event that a new thread sets when it runs."""
+
+    def __init__(self, interrupt: Interrupt) -> None:
+        self._interrupt = interrupt
+        self._runs = threading.Event()
+        self.could: list[bool] = []
+
+    def set(self) -> None:
+        self._runs.set()
+
+    def wait(self) -> None:
+        self.could.append(self._interrupt.fire())
+        assert self._runs.wait(DEADLINE)
+
+    def is_set(self) -> bool:
+        return bool(self.could)
+
+
+def test_while_a_thread_starts_another_one_it_cannot_be_fired() -> None:
+    """Up to Python 3.11 it might come into that one, before it is heard to run."""
+    interrupt = Interrupt(Enough)
+    spy = Spy(interrupt)
+
+    def function(_: Any) -> int:
+        thread = threading.Thread(target=nothing)
+        thread._started = spy  # type: ignore[attr-defined]
+        thread.start()
+        assert interrupt.fire()
+        return steps(42)
+
+    _, error = interrupt.run(nothing, function, None)
+    assert isinstance(error, Enough)
+    assert spy.could == [False]
+
+
+@pytest.mark.parametrize("kind", [subprocess.Popen, BaseProcess])
+def test_nor_while_it_starts_a_process(kind: Any) -> None:
+    interrupt = Interrupt(Enough)
+    could: list[bool] = []
+
+    class Process(kind):  # type: ignore[misc]
+        def _execute_child(self, *args: Any) -> None:
+            could.append(interrupt.fire())
+            self._child_created = False
+
+        def _Popen(self, _: Any) -> Any:
+            could.append(interrupt.fire())
+            return SimpleNamespace(sentinel=None, poll=lambda: 0)
+
+    def function(_: Any) -> None:
+        if kind is BaseProcess:
+            Process().start()
+        else:
+            Process(["true"])
+
+    assert interrupt.run(nothing, function, None) == (None, None)
+    assert could == [False]
 
 
 # Forks

@@ -11,7 +11,9 @@ import sys
 from collections.abc import Callable
 from functools import cache, wraps
 from importlib import import_module
-from threading import Event, get_ident, local
+from multiprocessing.process import BaseProcess
+from subprocess import Popen
+from threading import Event, Thread, get_ident, local
 from typing import Any, ParamSpec, TypeVar
 
 from django_tasks.host import forks
@@ -66,7 +68,13 @@ class Interrupt:
     # For another thread
 
     def fire(self) -> bool:
-        """Raise the exception. False if it may not come now: it is over, or kept away."""
+        """Raise the exception. False if it may not come now: it is over, or kept away.
+
+        Nor while the thread starts another one, or a process. Race: it begins to when it has just
+        been looked at. That is as it would be without the look, and a thousand times as rare.
+        """
+        if _is_starting(self._ident):
+            return False
         mine = object()
         if self._has.setdefault(0, mine) is not mine:
             return False
@@ -219,6 +227,26 @@ def uninterrupted(function: Callable[P, R]) -> Callable[P, R]:
             interrupt.let_come()
 
     return call
+
+
+@cache
+def _starting() -> frozenset[Any]:
+    """The code that starts threads and processes."""
+    starts = Thread.start, BaseProcess.start, Popen.__init__
+    return frozenset(getattr(start, "__code__", None) for start in starts)
+
+
+def _is_starting(ident: int) -> bool:
+    """Tell if a thread is starting another one, or a process.
+
+    Up to Python 3.11 a new thread has the number of the one that starts it until it runs. So the
+    exception would be left with that, which would end before it says that it runs; and the other
+    one would wait for ever to hear it. A half started process is nobody's.
+    """
+    frame, starting = sys._current_frames().get(ident), _starting()
+    while frame is not None and frame.f_code not in starting:
+        frame = frame.f_back
+    return frame is not None
 
 
 def are_possible() -> bool:
