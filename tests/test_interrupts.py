@@ -1,10 +1,14 @@
 """An exception from another thread comes into what it is meant for, and nowhere else."""
 
+import logging
+import os
+import subprocess
 import sys
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from types import FrameType
+from multiprocessing.process import BaseProcess
+from types import FrameType, SimpleNamespace
 from typing import Any
 
 import pytest
@@ -201,6 +205,198 @@ def test_in_the_child_of_a_fork_it_waits_for_no_thread_of_the_parent() -> None:
 
     assert interrupt.run(nothing, fork, None) == (42, None)
     assert not interrupt.has_fired
+
+
+# Threads and processes
+
+
+class Spy:
+    """In place of the event that a new thread sets when it runs."""
+
+    def __init__(self, interrupt: Interrupt) -> None:
+        self._interrupt = interrupt
+        self._runs = threading.Event()
+        self.could: list[bool] = []
+
+    def set(self) -> None:
+        self._runs.set()
+
+    def wait(self) -> None:
+        self.could.append(self._interrupt.fire())
+        assert self._runs.wait(DEADLINE)
+
+    def is_set(self) -> bool:
+        return bool(self.could)
+
+
+def test_while_a_thread_starts_another_one_it_cannot_be_fired() -> None:
+    """Up to Python 3.11 it might come into that one, before it is heard to run."""
+    interrupt = Interrupt(Enough)
+    spy = Spy(interrupt)
+
+    def function(_: Any) -> int:
+        thread = threading.Thread(target=nothing)
+        thread._started = spy  # type: ignore[attr-defined]
+        thread.start()
+        assert interrupt.fire()
+        return steps(42)
+
+    _, error = interrupt.run(nothing, function, None)
+    assert isinstance(error, Enough)
+    assert spy.could == [False]
+
+
+@pytest.mark.parametrize("kind", [subprocess.Popen, BaseProcess])
+def test_nor_while_it_starts_a_process(kind: Any) -> None:
+    interrupt = Interrupt(Enough)
+    could: list[bool] = []
+
+    class Process(kind):  # type: ignore[misc]
+        def _execute_child(self, *args: Any) -> None:
+            could.append(interrupt.fire())
+            self._child_created = False
+
+        def _Popen(self, _: Any) -> Any:
+            could.append(interrupt.fire())
+            return SimpleNamespace(sentinel=None, poll=lambda: 0)
+
+    def function(_: Any) -> None:
+        if kind is BaseProcess:
+            Process().start()
+        else:
+            Process(["true"])
+
+    assert interrupt.run(nothing, function, None) == (None, None)
+    assert could == [False]
+
+
+# Forks
+
+
+class Forking:
+    """Forks in a run, and fires its interrupt at the first step of functions with these names."""
+
+    def __init__(self, *names: str) -> None:
+        self._names = names
+        self.interrupt = Interrupt(Enough)
+        self.fired: list[bool] = []
+
+    def trace(self, frame: FrameType, event: str, _: Any) -> Any:
+        if event == "call" and frame.f_code.co_name in self._names:
+            self.fired.append(self.interrupt.fire())  # and it is met here, if it may come
+            steps(1)
+
+    def __call__(self, _: Any) -> int:
+        with traced(self.trace):
+            if (child := os.fork()) == 0:
+                os._exit(7)
+        assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 7
+        steps(1)
+        return 42
+
+
+@pytest.fixture
+def swallowed(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
+    """The exceptions that Python has swallowed."""
+    interrupts.guard_forks()
+    found: list[Any] = []
+    monkeypatch.setattr(sys, "unraisablehook", lambda each: found.append(each.exc_type))
+    return found
+
+
+def is_free(lock: Any) -> bool:
+    """Tell if another thread can have a lock."""
+    free: list[bool] = []
+
+    def take() -> None:
+        if lock.acquire(timeout=DEADLINE):
+            lock.release()
+            free.append(True)
+
+    thread = threading.Thread(target=take)
+    thread.start()
+    thread.join()
+    return bool(free)
+
+
+def test_it_does_not_come_into_the_hooks_of_a_fork(swallowed: list[Any]) -> None:
+    """Those of ``logging`` have a step of Python between the two halves, up to Python 3.12."""
+    fork = Forking("_acquireLock", "_releaseLock")
+    assert fork.interrupt.run(nothing, fork, None) == (42, None)
+    assert not any(fork.fired)
+    assert swallowed == []
+    assert is_free(logging._lock)  # type: ignore[attr-defined]
+    assert fork.interrupt.run(nothing, answers, None) == (42, None)
+
+
+def test_after_a_fork_it_may_come(swallowed: list[Any]) -> None:
+    fork = Forking()
+
+    def function(_: Any) -> int:
+        fork(None)
+        assert fork.interrupt.fire()
+        return steps(42)
+
+    _, error = fork.interrupt.run(nothing, function, None)
+    assert isinstance(error, Enough)
+
+
+def test_within_a_section_a_fork_does_not_let_it_come(swallowed: list[Any]) -> None:
+    fork = Forking()
+    could: list[bool] = []
+
+    @uninterrupted
+    def section() -> None:
+        fork(None)
+        could.append(fork.interrupt.fire())
+
+    assert fork.interrupt.run(nothing, lambda _: section(), None) == (None, None)
+    assert could == [False]
+
+
+def test_if_a_hook_has_swallowed_it_it_can_be_fired_again(swallowed: list[Any]) -> None:
+    fork = Forking("_before_fork")
+    could: list[bool] = []
+
+    def function(_: Any) -> int:
+        fork(None)
+        could.append(fork.interrupt.has_fired)
+        fork.interrupt.fire()
+        return steps(42)
+
+    _, error = fork.interrupt.run(nothing, function, None)
+    assert fork.fired == []  # it came in the middle of that line
+    assert swallowed == [Enough]
+    assert could == [False]
+    assert isinstance(error, Enough)
+
+
+def test_one_that_was_swallowed_is_waited_for_until_it_is_said() -> None:
+    interrupt = Interrupt(Enough)
+    interrupt._has[0] = object()  # left with its thread, and swallowed there at once
+    thread = threading.Thread(target=interrupt.come_again)
+    thread.start()
+    thread.join(0.05)
+    assert thread.is_alive()
+    interrupt._is_raised = True
+    thread.join(DEADLINE)
+    assert not interrupt.has_fired
+    assert interrupt._has == {}
+
+
+def test_one_that_was_met_before_a_fork_comes_no_second_time(swallowed: list[Any]) -> None:
+    fork = Forking()
+
+    def function(_: Any) -> int:
+        try:
+            fork.interrupt.fire()
+            steps(1)
+        except Enough:
+            fork(None)
+        assert not fork.interrupt.fire()
+        return 42
+
+    assert fork.interrupt.run(nothing, function, None) == (42, None)
 
 
 # Sections

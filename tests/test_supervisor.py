@@ -11,7 +11,13 @@ import pytest
 
 from django_tasks import logs
 from django_tasks.supervisor import processes
-from django_tasks.supervisor.processes import FIRST_DELAY, LONGEST_DELAY, STEADY_SECONDS, Child
+from django_tasks.supervisor.processes import (
+    COST,
+    FIRST_DELAY,
+    LONGEST_DELAY,
+    STEADY_SECONDS,
+    Child,
+)
 from django_tasks.supervisor.recycling import Recycling
 from tests.waiting import DEADLINE
 from tests.worker.parts import config
@@ -23,8 +29,9 @@ class FakeWorker:
     made: list["FakeWorker"]
     how: dict[str, Any]
 
-    def __init__(self, config: Any, ended: Callable[[], None]) -> None:
+    def __init__(self, config: Any, ended: Callable[[], None], kill: Any = None) -> None:
         self.config = config
+        self.is_condemned = self.how.get("condemned") == config.using and kill is not None
         self.failed: bool = self.how["failed"] == config.using
         self.stopped: bool = self.failed
         self.made.append(self)
@@ -75,6 +82,17 @@ def test_a_process_that_was_told_to_stop_ends_with_0_and_says_what_it_did(
     assert processes.run_process([config()]) == 0
     lines = [record.getMessage() for record in caplog.records]
     assert lines == ["Altogether on default: 12 runs in 0 s"]
+
+
+def test_a_run_without_end_costs_a_child_and_stops_its_workers(
+    workers: list[FakeWorker], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    codes: list[int] = []
+    monkeypatch.setattr(os, "_exit", codes.append)
+    monkeypatch.setitem(FakeWorker.how, "condemned", "second")
+    processes.run_process([config(), config(using="second")], parent=os.getppid())
+    assert [worker.stopped for worker in workers] == [True, True]
+    assert codes == [COST]
 
 
 # A child and its successors
@@ -170,4 +188,12 @@ def test_one_that_has_done_enough_is_replaced_without_a_word(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     assert Watched(monkeypatch, Recycling(tasks=5)).lives(1.0, 0) == 0.0
+    assert caplog.records == []
+
+
+def test_so_is_one_that_a_run_without_end_has_cost(
+    watched: Watched, caplog: pytest.LogCaptureFixture
+) -> None:
+    """It has said so itself."""
+    assert watched.lives(1.0, COST) == 0.0
     assert caplog.records == []

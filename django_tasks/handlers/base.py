@@ -29,10 +29,12 @@ class TaskHandler:
     ``max_attempts``         failed runs before a task is FAILED; None: the setting MAX_ATTEMPTS
     ``backoff``              a delay, a list of delays, or an object with ``delay(attempt)``;
                              by default exponential with full jitter, 10 s doubling up to 1 h
-    ``timeout``              timedelta or seconds: told when exceeded; it ends an ``async def
-                             handle``, and another one with ``interrupt``; None: no limit
-    ``interrupt``            raise TaskTimeout in the thread of a handler that is not async, when
-                             its timeout has passed
+    ``timeout``              timedelta or seconds: a run that takes longer is told of and ended:
+                             an ``async def handle`` is cancelled, TaskTimeout is raised in the
+                             thread of another one; None: no limit
+    ``interrupt``            False: a handler that is not async is only told of, and goes on
+    ``kill_after``           timedelta or seconds: a run that has not ended so long after its start
+                             has failed, and ``starttask`` replaces its process; None: never
     ``max_running``          how many of its tasks may run at once in the whole cluster; None: any
     ``rate_limit``           how many may start in a second, minute, hour or day, in the whole
                              cluster: "10/s", "100/m", "5000/h", "3/d"; None: any
@@ -68,7 +70,8 @@ class TaskHandler:
     max_attempts: ClassVar[int | None] = None
     backoff: ClassVar[Backoff | Duration | Sequence[Duration]] = Exponential()
     timeout: ClassVar[Duration | None] = None
-    interrupt: ClassVar[bool] = False
+    interrupt: ClassVar[bool] = True
+    kill_after: ClassVar[Duration | None] = None
     max_running: ClassVar[int | None] = None
     rate_limit: ClassVar[str | None] = None
     batch: ClassVar[int | None] = None
@@ -234,6 +237,20 @@ def may_retry(handler: TaskHandler, error: BaseException) -> bool:
 def time_limit(handler: TaskHandler) -> float | None:
     """The handler's ``timeout`` in seconds, or None."""
     return None if handler.timeout is None else seconds(handler.timeout)
+
+
+def kill_limit(handler: TaskHandler) -> float | None:
+    """The handler's ``kill_after`` in seconds, or None.
+
+    Raises TypeError or ValueError for one that is unusable.
+    """
+    if handler.kill_after is None:
+        return None
+    limit, timeout = seconds(handler.kill_after), time_limit(handler)
+    if limit <= (timeout or 0):
+        rule = "more than 0" if timeout is None else f"longer than the timeout of {timeout:g} s"
+        raise ValueError(f"kill_after must be {rule}, not {handler.kill_after!r}")
+    return limit
 
 
 def history_of(handler: TaskHandler) -> str:

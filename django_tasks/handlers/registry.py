@@ -5,7 +5,7 @@ Filled once, when Django is ready: from ``settings.TASK_HANDLERS`` and from the
 for the system check and for ``starttask`` to show: a web process still starts.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
 from importlib import import_module
 from inspect import isabstract, isasyncgenfunction, isclass, isgeneratorfunction, signature
@@ -26,6 +26,7 @@ from django_tasks.handlers.base import (
     cluster_limit,
     has_own,
     is_async,
+    kill_limit,
     method_of,
     terms_of,
 )
@@ -113,6 +114,15 @@ def terms_for(biz_code: str) -> Terms:
 def sticky_codes() -> frozenset[str]:
     """The codes whose tasks run in one worker, as long as that lives."""
     return _sticky
+
+
+def killing(codes: Collection[str] = ()) -> list[str]:
+    """The codes, of ``codes`` or of all, whose handlers have a ``kill_after``."""
+    return sorted(
+        code
+        for code, handler in get_task_handlers().items()
+        if handler.kill_after is not None and (not codes or code in codes)
+    )
 
 
 def problems() -> list[str]:
@@ -215,6 +225,7 @@ def _checked_code(handler: TaskHandler) -> str:
         as_backoff(handler.backoff)
         if handler.timeout is not None:
             seconds(handler.timeout)
+        kill_limit(handler)
         cluster_limit(handler)
         if handler.max_attempts is not None:
             conf.convert("MAX_ATTEMPTS", handler.max_attempts)

@@ -6,10 +6,14 @@ that waits in C meets it when it comes back.) So it must not be left with a thre
 to something else, and each thread needs places where it cannot come.
 """
 
+import os
 import sys
 from collections.abc import Callable
 from functools import cache, wraps
-from threading import Event, get_ident, local
+from importlib import import_module
+from multiprocessing.process import BaseProcess
+from subprocess import Popen
+from threading import Event, Thread, get_ident, local
 from typing import Any, ParamSpec, TypeVar
 
 from django_tasks.host import forks
@@ -20,14 +24,22 @@ R = TypeVar("R")
 # How long a thread waits, again and again, for another one that is between two lines.
 PAUSE_SECONDS = 0.001
 
+# Modules that have hooks for forks, or may have some.
+_WITH_HOOKS = "concurrent.futures.thread", "logging", "multiprocessing.util", "random"
+
 _NOTHING = object()
 _OWN = object()
 
 
 class _Thread(local):
-    """The interrupt that may come to a thread."""
+    """The interrupt that may come to a thread.
+
+    While it forks: ``is_fork_guarded``, once none can come, and the one that was ``kept`` for that.
+    """
 
     interrupt: "Interrupt | None" = None
+    is_fork_guarded: bool = False
+    kept: "Interrupt | None" = None
 
 
 _thread = _Thread()
@@ -56,7 +68,13 @@ class Interrupt:
     # For another thread
 
     def fire(self) -> bool:
-        """Raise the exception. False if it may not come now: it is over, or kept away."""
+        """Raise the exception. False if it may not come now: it is over, or kept away.
+
+        Nor while the thread starts another one, or a process. Race: it begins to when it has just
+        been looked at. That is as it would be without the look, and a thousand times as rare.
+        """
+        if _is_starting(self._ident):
+            return False
         mine = object()
         if self._has.setdefault(0, mine) is not mine:
             return False
@@ -115,12 +133,25 @@ class Interrupt:
         return self._has.get(0) is _OWN
 
     def keep_away(self) -> None:
-        """Let it not come until ``let_come``. If it was fired, it comes in here or has come."""
+        """Let it not come until ``let_come``. If it was fired, it comes in here or has come.
+
+        So what follows is not done; where Python swallows exceptions, ``come_again`` is for that.
+        """
         if self._has.setdefault(0, _OWN) is not _OWN:
             self._await()
 
     def let_come(self) -> None:
         if self.is_kept_away:
+            del self._has[0]
+
+    def come_again(self) -> None:
+        """Let it be fired once more, if it was fired and then swallowed by Python.
+
+        Race: the other thread has left it here and not said so yet. Then that is waited for.
+        """
+        if self._has and not self.is_kept_away:
+            self._await()
+            self._is_raised = False
             del self._has[0]
 
     def forked(self) -> None:
@@ -132,8 +163,50 @@ class Interrupt:
 @forks.in_child
 def _forked() -> None:
     """Wait for no thread of the parent."""
+    _thread.is_fork_guarded, _thread.kept = False, None
     if _thread.interrupt is not None:
         _thread.interrupt.forked()
+
+
+@cache
+def guard_forks() -> None:
+    """Keep the interrupt of a thread out of what runs when it forks. Call before the first one.
+
+    Of a fork's hooks several take locks in the first half and release them in the second: those of
+    ``logging`` up to Python 3.12 and of ``concurrent.futures``. Python swallows what comes into a
+    hook, so a lock of ``logging`` stayed locked, the next fork waited for it with the lock of
+    ``concurrent.futures`` in hand, and all threads for these two. Ours are registered late, for
+    then they are the first ones before a fork and the last ones after it.
+    """
+    for name in _WITH_HOOKS:
+        import_module(name)
+    if hasattr(os, "register_at_fork"):
+        os.register_at_fork(before=_before_fork, after_in_parent=_after_fork)
+
+
+def _before_fork() -> None:
+    interrupt = _thread.interrupt
+    if interrupt is None:
+        return
+    if not interrupt.is_kept_away:
+        interrupt.keep_away()
+        _thread.kept = interrupt if interrupt.is_kept_away else None
+    _thread.is_fork_guarded = True
+
+
+def _after_fork() -> None:
+    """Let it come again.
+
+    Race: it comes at the very beginning of the hook before, and is swallowed there. Then it is to
+    be fired once more. The last statement is the one after which it may come: Python looks for it
+    at calls and at jumps back, and the next one is the caller's.
+    """
+    interrupt, kept, was_guarded = _thread.interrupt, _thread.kept, _thread.is_fork_guarded
+    _thread.kept, _thread.is_fork_guarded = None, False
+    if kept is not None:
+        del kept._has[0]
+    elif interrupt is not None and not was_guarded:
+        interrupt.come_again()
 
 
 def uninterrupted(function: Callable[P, R]) -> Callable[P, R]:
@@ -154,6 +227,26 @@ def uninterrupted(function: Callable[P, R]) -> Callable[P, R]:
             interrupt.let_come()
 
     return call
+
+
+@cache
+def _starting() -> frozenset[Any]:
+    """The code that starts threads and processes."""
+    starts = Thread.start, BaseProcess.start, Popen.__init__
+    return frozenset(getattr(start, "__code__", None) for start in starts)
+
+
+def _is_starting(ident: int) -> bool:
+    """Tell if a thread is starting another one, or a process.
+
+    Up to Python 3.11 a new thread has the number of the one that starts it until it runs. So the
+    exception would be left with that, which would end before it says that it runs; and the other
+    one would wait for ever to hear it. A half started process is nobody's.
+    """
+    frame, starting = sys._current_frames().get(ident), _starting()
+    while frame is not None and frame.f_code not in starting:
+        frame = frame.f_back
+    return frame is not None
 
 
 def are_possible() -> bool:

@@ -168,6 +168,11 @@ def _and_others(count: int) -> str:
     return f" and {count - 1} more" if count > 1 else ""
 
 
+def killing(task: RunningTask, error: BaseException, count: int = 1) -> None:
+    text = "%s%s costs this process, which ends and is replaced: %s"
+    say(logging.ERROR, text, task, _and_others(count), InShort(error))
+
+
 def still_running(task: Any, seconds: float, limit: float, count: int = 1) -> None:
     text = "%s%s has been running for %.0f s; its timeout is %g s"
     say(logging.WARNING, text, task, _and_others(count), seconds, limit)

@@ -74,6 +74,15 @@ def shares_one_thread(using: str) -> None:
     )
 
 
+def nothing_is_killed(codes: Collection[str]) -> None:
+    say(
+        logging.WARNING,
+        "The kill_after of %s has no effect here, for a worker of start() must not end"
+        " its process; starttask does",
+        ", ".join(codes),
+    )
+
+
 def stopping(using: str, tasks: Collection[str], seconds: float) -> None:
     """``tasks`` still run, and have ``seconds`` to end."""
     say(

@@ -101,8 +101,10 @@ def rescue(
         )
 
 
-def forgive(worker_id: int, *, using: str) -> int:
+def forgive(worker_id: int, guilty: Collection[int] = (), *, using: str) -> int:
     """Take the rescue to come off the rows that a worker abandons at its deadline; how many.
+
+    Not off the rows whose ids are ``guilty`` of its end.
 
     An orderly stop is no death, and must not make a suspect of a long task. The rows stay the
     worker's until its lease has passed: their runs go on until the process ends, right after this.
@@ -112,7 +114,9 @@ def forgive(worker_id: int, *, using: str) -> int:
     template = (
         f"UPDATE {{task}} SET rescues = rescues - 1 WHERE claimed_by = %s AND status IN {OWNED_SQL}"
     )
-    return dialect_of(using).execute(template, [worker_id])
+    if guilty:
+        template += f" AND id NOT IN ({placeholders(len(guilty))})"
+    return dialect_of(using).execute(template, [worker_id, *guilty])
 
 
 def give_back_strays(worker_id: int, held: Collection[int], now: datetime, *, using: str) -> int:

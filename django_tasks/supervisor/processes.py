@@ -30,6 +30,9 @@ STOPPING_GLANCE_SECONDS = 0.05
 
 NO_RECYCLING = Recycling()
 
+# The exit code of a child that a run without end has cost: another one takes its place at once.
+COST = 75
+
 # A child that lives for less than STEADY_SECONDS may have failed at its start: its successor waits
 # for FIRST_DELAY, and each time twice as long.
 FIRST_DELAY = 0.5
@@ -50,17 +53,18 @@ def run_process(
     0: everything ended in order, even if not all receivers have heard of it. 1: something still ran
     at the deadline, or a second signal came, or a worker ended by an error; then the others are
     stopped as by a signal. ``parent`` is the supervisor's process id: this process stops when that
-    is gone. When a limit of ``recycling`` is reached it claims no more, and ends when everything
-    that runs has ended.
+    is gone, and ends with ``COST`` for a run past its ``kill_after``. When a limit of ``recycling``
+    is reached it claims no more, and ends when everything that runs has ended.
     """
     began = ticks()
     with Notes.taken(is_child=parent is not None) as notes:
         if shares_one_thread():
             logs.shares_one_thread(configs[0].using)
-        workers = [Worker(config, ended=notes.wake) for config in configs]
+        kill = None if parent is None else notes.wake
+        workers = [Worker(config, ended=notes.wake, kill=kill) for config in configs]
         for worker in workers:
             worker.start()
-        while any(worker.is_alive() for worker in workers) and not _failed(workers):
+        while any(worker.is_alive() for worker in workers) and not _are_to_end(workers):
             if notes.wait(GLANCE_SECONDS):
                 break
             if parent is not None and os.getppid() != parent:
@@ -76,6 +80,8 @@ def run_process(
             code = _stop(workers, notes)
             for worker in workers:
                 logs.total(worker.config.using, worker.runs(), ticks() - began)
+            if _is_condemned(workers):
+                _end_at_once([], COST)
             return 1 if _failed(workers) else code
 
 
@@ -113,6 +119,15 @@ def _watch(configs: Sequence[WorkerConfig], count: int, recycling: Recycling) ->
 def _failed(workers: list[Worker]) -> list[Worker]:
     """The workers whose poller has ended by an error."""
     return [worker for worker in workers if worker.failed]
+
+
+def _is_condemned(workers: list[Worker]) -> bool:
+    """Tell if a run without end has cost this process."""
+    return any(worker.is_condemned for worker in workers)
+
+
+def _are_to_end(workers: list[Worker]) -> bool:
+    return bool(_failed(workers)) or _is_condemned(workers)
 
 
 def _retire(workers: list[Worker], reached: str) -> Recycling:
@@ -161,7 +176,8 @@ def _stop(workers: list[Worker], notes: Notes) -> int:
             logs.receivers_unheard(worker.config.using)
         else:
             logs.abandoned(worker.config.using, worker.running())
-    return _end_at_once(left, int(left != in_order)) if left else 0
+    code = COST if _is_condemned(workers) else int(left != in_order)
+    return _end_at_once(left, code) if left else 0
 
 
 def _end_at_once(workers: list[Worker], code: int = 1) -> int:
@@ -220,7 +236,7 @@ class Child:
             return
         if process.exitcode == 0 and self._ends_by_itself():
             self.has_finished = True
-        elif process.exitcode == 0 and self.recycling:
+        elif process.exitcode == COST or (process.exitcode == 0 and self.recycling):
             self.start()
         else:
             if self._start_at is None:

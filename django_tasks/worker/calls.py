@@ -12,6 +12,7 @@ from django_tasks.values.outcomes import DONE, Reschedule
 from django_tasks.worker.coroutines import EventLoop
 from django_tasks.worker.endings import moment_of
 from django_tasks.worker.misfires import UnreadableSchedule, following
+from django_tasks.worker.places import place_of
 from django_tasks.worker.run import Run, RunEnd, Standing
 from django_tasks.worker.timeouts import Timeouts
 
@@ -42,7 +43,7 @@ class Calls:
             if end is None:
                 raise error or AssertionError("no end and no error")
             return end
-        if run.timeout is None:
+        if run.timeout is None and run.handler.kill_after is None:
             answer = run.handler.handle(run.task)
         else:
             answer = self._limited([run], "handle()", run.handler.handle, run.task)
@@ -70,11 +71,11 @@ class Calls:
     ) -> Any:
         """Call the handler's method. A coroutine function is not timed: it only makes one."""
         limit, handler = _shortest(runs), runs[0].handler
-        if limit is None or is_async(handler):
+        if (limit is None and handler.kill_after is None) or is_async(handler):
             return method(what)
-        if handler.interrupt:
+        if limit is not None and handler.interrupt:
             return self._timeouts.call(runs, limit, name, method, what)
-        return self._timeouts.during(runs, limit, partial(method, what))
+        return self._timeouts.during(runs, limit, name, partial(method, what))
 
     def _awaited(self, runs: Sequence[Run], name: str, answer: Any) -> Any:
         if runs[0].handler.atomic:
@@ -82,7 +83,9 @@ class Calls:
             raise TaskTypeError(name, answer, "must be no coroutine where atomic is set")
         limit = _shortest(runs)
         wait = partial(self._loop.run, answer, limit)
-        return wait() if limit is None else self._timeouts.during(runs, limit, wait)
+        if limit is None and runs[0].handler.kill_after is None:
+            return wait()
+        return self._timeouts.during(runs, limit, name, wait, partial(place_of, answer))
 
     def _end_of(self, run: Run, name: str, answer: Any) -> RunEnd:
         if (answer is None and run.recurrence is None) or _means_stop(answer):

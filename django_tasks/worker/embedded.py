@@ -5,6 +5,7 @@ from functools import cache
 from threading import Lock
 
 from django_tasks import logs, requirements
+from django_tasks.handlers import registry
 from django_tasks.host import forks
 from django_tasks.worker import surroundings
 from django_tasks.worker.apart import child
@@ -45,6 +46,8 @@ def start_worker(config: WorkerConfig) -> bool:
             logs.shares_one_thread(config.using)
         if problem := requirements.memory_problem(config.using):
             logs.unfit_database(problem)
+        if codes := registry.killing(config.codes):
+            logs.nothing_is_killed(codes)
         worker = Worker(config)
         _workers.append(worker)
         _stop_at_exit()

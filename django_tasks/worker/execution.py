@@ -11,7 +11,7 @@ from django.db import Error
 
 from django_tasks import logs, signals
 from django_tasks.clock import Tick
-from django_tasks.exceptions import ClaimLost, TaskException
+from django_tasks.exceptions import ClaimLost, TaskException, TaskTimeout
 from django_tasks.handlers.base import TaskHandler, history_of
 from django_tasks.handlers.recurrence import UnknownTrigger, allowance_of
 from django_tasks.handlers.registry import handler_for
@@ -130,6 +130,20 @@ class Runner:
         now, worker = self._standing.clock.now(), self._standing.name
         line = line_since_claim(claimed, outcome, now, worker=worker)
         return Ended(claimed, outcome, line=line)
+
+    def give_up(
+        self, runs: Sequence[Run], error: TaskTimeout, write: Callable[[Sequence[Ended]], None]
+    ) -> None:
+        """End the runs of a call that does not end, as failed with ``error``.
+
+        From another thread than theirs. ``write`` takes the ends first: hooks and receivers, which
+        are told afterwards, may wait for what that thread has.
+        """
+        ends = [self._endings.after_failure(run, error) for run in runs]
+        write([self.ended(end) for end in ends])
+        duration = ticks() - runs[0].started.monotonic
+        for end in ends:
+            self._endings.tell_of_failure(end, error, duration)
 
     def _begun(self, claimed: Claimed, handler: TaskHandler, started: Tick) -> Run:
         task = RunningTask(claimed, self._using, started, claimed_rows)

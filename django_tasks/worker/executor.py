@@ -11,7 +11,7 @@ thread with nothing to do takes a lock, to sleep.
 
 import threading
 from collections import deque
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence, Set
 from contextlib import suppress
 from itertools import chain
 from typing import NamedTuple, Protocol
@@ -106,9 +106,12 @@ class Executor:
             self._closing = True
             self._work.notify_all()
 
-    def join(self) -> None:
-        for thread in self._threads:
-            if thread.ident is not None:
+    def join(self, given_up: frozenset[tuple[int, ...]] = frozenset()) -> None:
+        """Wait for the end of all threads but those that run claims which were given up."""
+        for place, thread in enumerate(self._threads):
+            running = self._running[place]
+            is_stuck = running is not None and given_up.issuperset(_fences(running.item))
+            if thread.ident is not None and not is_stuck:
                 thread.join()
 
     def submit(self, items: Sequence[Item], *, first: bool = False) -> None:
@@ -203,6 +206,14 @@ class Executor:
 
     def is_idle(self) -> bool:
         return not self._in_hand
+
+    def runs_only(self, given_up: Set[tuple[int, ...]]) -> bool:
+        """Tell if nothing is in hand but runs that were given up.
+
+        Counted: a claim that a thread has just taken is not among the running for an instant.
+        """
+        running = chain.from_iterable(running.item for running in self.running())
+        return sum(fence in given_up for fence in _fences(running)) == self._in_hand
 
     def running(self) -> list[Running]:
         """The runs under way."""

@@ -34,6 +34,21 @@ def place_in(trace: TracebackType | None) -> str:
     return _place(lines)
 
 
+def place_at(frame: FrameType | None) -> str:
+    """The same of a thread of the worker, by its innermost frame."""
+    lines: list[Line] = []
+    while frame is not None:
+        lines.append((frame.f_code, frame.f_lineno))
+        frame = frame.f_back
+    worker = [number for number, (code, _) in enumerate(lines) if _is_ours(code)]
+    # What the worker has called, from the outermost.
+    return _place(lines[: min(worker, default=len(lines))][::-1])
+
+
+def _is_ours(code: CodeType) -> bool:
+    return code.co_filename.startswith(_PACKAGE)
+
+
 def _place(lines: Sequence[Line]) -> str:
     if not lines:
         return "its end"
@@ -61,5 +76,8 @@ def _is_library(path: str) -> bool:
 
 def _shown(path: str) -> str:
     """A path as short as it can be: as it is from the directory of the process."""
-    here = os.getcwd() + os.sep
+    try:
+        here = os.getcwd() + os.sep
+    except OSError:  # somebody has removed it
+        return path
     return path[len(here) :] if path.startswith(here) else path

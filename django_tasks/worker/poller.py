@@ -4,7 +4,8 @@ While one statement is under way, ends and free threads pile up and go together 
 is all the batching there is, and it adds no waiting.
 """
 
-from collections.abc import Callable
+from collections import deque
+from collections.abc import Callable, Sequence
 from random import uniform
 
 from django_tasks import logs, signals
@@ -77,6 +78,9 @@ class Poller:
         self._quiet = False
         # Written by any thread. Cleared before the look: a hint that comes meanwhile counts again.
         self._has_overdue = False
+        # Of runs that were given up, by any thread: their ends, and ids and versions of the claims.
+        self._given_up: deque[Sequence[Ended]] = deque()
+        self._stuck: set[tuple[int, ...]] = set()
         # The last heartbeat whose news were attended to, under which worker id.
         self._beats = 0
         self._worker_id = 0
@@ -107,6 +111,8 @@ class Poller:
         self._recurring.keep_up()
         ended = self._executor.collect()
         self._finisher.add(ended)
+        if self._given_up:
+            self._take_given_up()
         # Careful for as long as somebody holds a row that we want: a plain cycle would wait for it.
         self._careful = self._finisher.write(self._membership.clock.now(), careful=careful)
         self._claiming.note_ends(ended)
@@ -147,6 +153,19 @@ class Poller:
         """Tasks that were due for a while already wait now. For any thread."""
         self._has_overdue = True
 
+    def give_up(self, ends: Sequence[Ended]) -> None:
+        """Write ``ends`` in place of runs that do not end, and wait for these no more.
+
+        For any thread. Race: a run ends by itself. What is written first is its end; of the other
+        one nothing matches.
+        """
+        self._stuck.update([end.claimed[:2] for end in ends])  # atomic, as all uses of it
+        self._given_up.append(ends)
+
+    def given_up(self) -> frozenset[tuple[int, ...]]:
+        """Id and version of the claims whose runs were given up. For any thread."""
+        return frozenset(self._stuck)
+
     def unwritten(self) -> int:
         """Ends that are still to be written."""
         return self._finisher.unwritten()
@@ -154,6 +173,10 @@ class Poller:
     def running(self) -> list[Claimed]:
         """The claims that run."""
         return [claimed for item, _ in self._executor.running() for claimed in item]
+
+    def ending(self) -> list[Claimed]:
+        """The claims that run, and were not given up."""
+        return [claimed for claimed in self.running() if claimed[:2] not in self._stuck]
 
     def runs(self) -> int:
         """The number of runs that have ended, well or not."""
@@ -208,6 +231,12 @@ class Poller:
         if self._rescuer.has_more() and self._rescuer.rescue_some():
             self._marks.forget()
 
+    def _take_given_up(self) -> None:
+        """Have the ends of runs that were given up written, but of those that are written."""
+        while self._given_up:
+            ends = self._given_up.popleft()
+            self._finisher.add(end for end in ends if self._finisher.holds(end.claimed))
+
     def _take_back(self) -> None:
         unstarted = self._executor.take_back()
         self._claiming.note_given_back(unstarted)
@@ -256,7 +285,7 @@ class Poller:
         self._take_back()
         if not self._finisher.is_empty():
             return LOCKED_SECONDS if self._careful else 0.0
-        if self._executor.is_idle():
+        if self._executor.is_idle() or (self._stuck and self._executor.runs_only(self._stuck)):
             self.finished = True
             return 0.0
         return self._bounded(self._config.poll_interval)

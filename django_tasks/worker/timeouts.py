@@ -1,48 +1,87 @@
 """The time limits of runs: a thread that raises TaskTimeout in theirs, and has it told.
 
+It also sees which runs have not ended ``kill_after`` their start; others attend to those.
+
 A run without a timeout has nothing to do with any of this. The others put themselves in a place of
 their own, and go without a lock: the exception may come in the middle of that, and a lock would
 stay locked. So what they share with the thread of the limits are a dict and a queue whose methods
 are atomic.
 """
 
+import sys
 from collections.abc import Callable, Sequence
 from functools import partial
 from math import inf
 from queue import Empty, SimpleQueue
-from threading import Lock
+from threading import Lock, Thread, get_ident
 from typing import Any
 
 from django_tasks.exceptions import TaskTimeout
-from django_tasks.host import interrupts
+from django_tasks.handlers.base import kill_limit
+from django_tasks.host import interrupts, log_locks
 from django_tasks.host.clocks import ticks
 from django_tasks.host.interrupts import Interrupt
 from django_tasks.store.connection import abandon_connections
 from django_tasks.worker.overdue import report
-from django_tasks.worker.places import place_in
+from django_tasks.worker.places import place_at, place_in
 from django_tasks.worker.run import Run
 from django_tasks.worker.threads import LastingThread
 
 NAME = "django_tasks-timeouts"
+KILL_NAME = "django_tasks-kill"
 # Between two tries to raise in a thread that keeps it away for the moment.
 AGAIN_SECONDS = 0.005
+# Between two looks at one in which it was raised: Python may have swallowed it, see ``come_again``.
+LOOK_SECONDS = 1.0
 # The clock goes on while the host is suspended, and a sleeper's does not.
 LONGEST_SLEEP = 60.0
 
 
-class TimeLimit:
-    """The limit of one call: its runs, the moment at which it has passed, and its interrupt.
+# Called with the runs of a call that does not end, and the error that they have failed with.
+Kill = Callable[[Sequence[Run], TaskTimeout], None]
 
-    ``at`` and ``is_told`` belong to the thread of the limits. Known by its identity.
+
+class TimeLimit:
+    """The limits of one call: its runs, the moments at which they have passed, and its interrupt.
+
+    ``timeout`` is seconds, or None. The moments and ``is_told`` belong to the thread of the limits.
+    ``place`` answers where the call is now. Known by its identity.
     """
 
-    __slots__ = ("at", "interrupt", "is_told", "runs")
+    __slots__ = (
+        "interrupt",
+        "is_told",
+        "kill_after",
+        "kill_at",
+        "name",
+        "place",
+        "runs",
+        "started",
+        "timeout_at",
+    )
 
-    def __init__(self, runs: Sequence[Run], at: float, interrupt: Interrupt | None) -> None:
+    def __init__(
+        self,
+        runs: Sequence[Run],
+        timeout: float | None,
+        interrupt: Interrupt | None,
+        name: str,
+        place: Callable[[], str] | None = None,
+    ) -> None:
         self.runs = runs
-        self.at = at
+        self.started = ticks()
+        self.timeout_at = inf if timeout is None else self.started + timeout
+        self.kill_after = kill_limit(runs[0].handler)
+        self.kill_at = inf if self.kill_after is None else self.started + self.kill_after
         self.interrupt = interrupt
+        self.name = name
+        self.place = place or partial(_place_of_thread, get_ident())
         self.is_told = False
+
+    @property
+    def at(self) -> float:
+        """The moment at which it is to be attended to."""
+        return min(self.timeout_at, self.kill_at)
 
 
 class Timeouts:
@@ -56,6 +95,15 @@ class Timeouts:
         self._is_closing = False
         self._lock = Lock()
         self._thread: LastingThread | None = None
+        self._kill: Kill | None = None
+        self._killing: list[Thread] = []
+
+    def on_kill(self, kill: Kill) -> None:
+        """Have ``kill`` called, in a thread of its own, for a call past its ``kill_after``.
+
+        To be said before the first call. If it is not said, nothing becomes of that limit.
+        """
+        self._kill = kill
 
     def call(
         self, runs: Sequence[Run], seconds: float, name: str, method: Callable[..., Any], what: Any
@@ -66,14 +114,15 @@ class Timeouts:
         of an ``atomic`` handler: nobody knows what of the transaction was interrupted.
         """
         if not interrupts.are_possible():
-            return self.during(runs, seconds, partial(method, what))
+            return self.during(runs, seconds, name, partial(method, what))
         self._ensure_started()
         interrupt = Interrupt(TaskTimeout)
-        limit = TimeLimit(runs, ticks() + seconds, interrupt)
+        limit = TimeLimit(runs, seconds, interrupt, name)
         answer, error = interrupt.run(partial(self._add, limit), method, what)
         self._limits.pop(limit, None)
         run = runs[0]
         if interrupt.has_fired:
+            log_locks.release_owned()
             abandon_connections(keeping=run.using if run.handler.atomic else None)
             if error is None and run.handler.atomic:
                 error = TaskTimeout()
@@ -83,10 +132,20 @@ class Timeouts:
             raise error
         return answer
 
-    def during(self, runs: Sequence[Run], seconds: float, call: Callable[[], Any]) -> Any:
-        """Call something that nothing is raised in: that its time has passed is only told."""
+    def during(
+        self,
+        runs: Sequence[Run],
+        seconds: float | None,
+        name: str,
+        call: Callable[[], Any],
+        place: Callable[[], str] | None = None,
+    ) -> Any:
+        """Call something that nothing is raised in: that its time has passed is only told.
+
+        ``place`` answers where it is; None: where this thread is.
+        """
         self._ensure_started()
-        limit = TimeLimit(runs, ticks() + seconds, None)
+        limit = TimeLimit(runs, seconds, None, name, place)
         self._add(limit)
         try:
             return call()
@@ -99,11 +158,16 @@ class Timeouts:
             self._thread.ensure()
 
     def close(self) -> None:
-        """End the thread. No run may be under way."""
+        """End the thread. No run may be under way but those that were given up."""
         self._is_closing = True
         if self._thread is not None:
             self._news.put(None)
             self._thread.join()
+
+    def await_told(self) -> None:
+        """Wait until everybody has been told of the runs that were given up. Close it before."""
+        for thread in self._killing:
+            thread.join()
 
     # In the threads of the runs
 
@@ -111,6 +175,7 @@ class Timeouts:
         if self._thread is None:
             with self._lock:
                 if self._thread is None:
+                    interrupts.guard_forks()
                     thread = LastingThread(NAME, self._main)
                     thread.start()
                     self._thread = thread
@@ -149,18 +214,47 @@ class Timeouts:
         return self._next_look
 
     def _attend(self, limit: TimeLimit, now: float) -> None:
+        """Have one be killed whose time for that has come, or have it ended by its timeout."""
+        if limit.kill_at <= now:
+            limit.kill_at = inf
+            self._give_up(limit)
+        if limit.timeout_at <= now:
+            self._time_out(limit, now)
+
+    def _give_up(self, limit: TimeLimit) -> None:
+        """Have the call given up, unless it has just ended.
+
+        By another thread: to write ends and to tell of them may take long.
+        """
+        if self._kill is None or limit.kill_after is None or limit not in self._limits:
+            return
+        words = (
+            f"{limit.name} had not ended {limit.kill_after:g} s after its start, its kill_after,"
+            f" and was killed with its process (at {limit.place()})"
+        )
+        arguments = limit.runs, TaskTimeout(words)
+        thread = Thread(target=self._kill, args=arguments, name=KILL_NAME, daemon=True)
+        self._killing.append(thread)
+        thread.start()
+
+    def _time_out(self, limit: TimeLimit, now: float) -> None:
         """Raise the exception, and have the run told of once.
 
         Race: the run is at its end, or keeps the exception away for the moment. In the first case
         it will have gone soon; in the other, the next try may come to it.
         """
-        if limit.interrupt is None or limit.interrupt.fire():
-            self._limits.pop(limit, None)
+        if limit.interrupt is None:
+            limit.timeout_at = inf
         else:
-            limit.at = now + AGAIN_SECONDS
+            limit.interrupt.fire()
+            limit.timeout_at = now + (LOOK_SECONDS if limit.interrupt.has_fired else AGAIN_SECONDS)
         if not limit.is_told:
             limit.is_told = True
             report(limit.runs, now)
+
+
+def _place_of_thread(ident: int) -> str:
+    return place_at(sys._current_frames().get(ident))
 
 
 def too_long(name: str, seconds: float, place: str) -> str:

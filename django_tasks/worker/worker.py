@@ -1,12 +1,14 @@
 """One worker: a poller in a thread of its own, an executor beside it, one database."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from functools import partial
 from threading import Event, Thread
 
 from django.db import Error
 from django.dispatch import Signal
 
 from django_tasks import logs, signals
+from django_tasks.exceptions import TaskTimeout
 from django_tasks.host.clocks import ticks
 from django_tasks.store.connection import (
     close_connections,
@@ -14,6 +16,7 @@ from django_tasks.store.connection import (
     take_connection,
 )
 from django_tasks.store.errors import Kind, kind_of
+from django_tasks.store.finish import Ended
 from django_tasks.store.rescue import forgive
 from django_tasks.wakeup import local
 from django_tasks.wakeup.listening import ListenerThread
@@ -28,6 +31,7 @@ from django_tasks.worker.notifier import Notifier
 from django_tasks.worker.outage import Outage
 from django_tasks.worker.passive import Passive
 from django_tasks.worker.poller import Poller
+from django_tasks.worker.run import Run
 from django_tasks.worker.timeouts import Timeouts
 
 CONTENTION_SECONDS = 0.01
@@ -42,10 +46,20 @@ class Worker:
     when its poller has ended by an error instead of by a stop.
     """
 
-    def __init__(self, config: WorkerConfig, ended: Callable[[], None] = lambda: None) -> None:
-        """``ended`` is called from the worker's thread, as its last act."""
+    def __init__(
+        self,
+        config: WorkerConfig,
+        ended: Callable[[], None] = lambda: None,
+        kill: Callable[[], None] | None = None,
+    ) -> None:
+        """``ended`` is called from the worker's thread, as its last act.
+
+        ``kill`` is called from any thread when a run has cost this process: the worker is stopping
+        then, and ``is_condemned``. None: the process must not end, so no run is given up.
+        """
         self.config = config
         self.failed = False
+        self.is_condemned = False
         self._signed_off = False
         self._ended = ended
         self._woken = Event()
@@ -63,10 +77,12 @@ class Worker:
             post=self._notifier.post,
         )
         self._passive = Passive(config, self._active, self._membership.clock)
-        runner = Runner(
+        self._runner = Runner(
             config.using, self._membership, self._loop, self._timeouts, self._active.may_run
         )
-        self._executor = Executor(config.threads, runner, self._wake)
+        if kill is not None:
+            self._timeouts.on_kill(partial(self._give_up, kill))
+        self._executor = Executor(config.threads, self._runner, self._wake)
         self._poller = Poller(
             config, self._membership, self._executor, self._notifier.tell, self._active
         )
@@ -105,8 +121,8 @@ class Worker:
         return self._signed_off
 
     def running(self) -> list[str]:
-        """The keys of the tasks that run now."""
-        return [str(claimed) for claimed in self._poller.running()]
+        """The keys of the tasks that run now, but of those that were given up."""
+        return [str(claimed) for claimed in self._poller.ending()]
 
     def runs(self) -> int:
         """The number of runs that have ended."""
@@ -133,8 +149,9 @@ class Worker:
 
     def _forgive(self) -> None:
         take_connection(self.config.using, self.config.heartbeat_bounds)
+        stuck = [fence[0] for fence in self._poller.given_up()]
         try:
-            forgive(self._membership.worker_id, using=self.config.using)
+            forgive(self._membership.worker_id, stuck, using=self.config.using)
         except Error as error:
             logs.not_forgiven(self.config.using, error)
         finally:
@@ -154,6 +171,21 @@ class Worker:
         if overdue:
             self._poller.note_overdue()
         self._woken.set()
+
+    def _give_up(self, kill: Callable[[], None], runs: Sequence[Run], error: TaskTimeout) -> None:
+        """Give up runs that do not end, and with them this process. In a thread of its own."""
+
+        def write(ends: Sequence[Ended]) -> None:
+            self._poller.give_up(ends)
+            self.is_condemned = True
+            self.stop()
+            kill()
+            logs.killing(runs[0].task, error, len(runs))
+
+        try:
+            self._runner.give_up(runs, error, write)
+        finally:
+            close_connections()
 
     # The poller's thread
 
@@ -179,7 +211,8 @@ class Worker:
         self._listener.stop()
         self._active.retire()
         self._executor.close()
-        self._executor.join()
+        stuck = self._poller.given_up()
+        self._executor.join(stuck)
         self._timeouts.close()
         self._passive.close()
         self._active.close()
@@ -187,7 +220,9 @@ class Worker:
         self._heartbeat.stop(leave=not self.failed)
         self._heartbeat.join()
         self._signed_off = not self.failed
-        self._loop.close()
+        self._timeouts.await_told()
+        if not stuck:  # else a coroutine may be what does not end
+            self._loop.close()
         close_connections()
         self._notifier.close()
 

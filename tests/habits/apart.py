@@ -20,10 +20,15 @@ from tests.waiting import DEADLINE, eventually
 class Apart(TaskHandler):
     biz_code = "apart"
     max_attempts = 3
-    interrupt = True
 
     def handle(self, task: RunningTask) -> None:
         globals()[task.biz_ext["does"]](Place(task.biz_ext["folder"]))
+
+
+class Impatient(Apart):
+    """The same, but nobody waits for it for long."""
+
+    kill_after = 1.0
 
 
 class Effect(Apart):
@@ -102,6 +107,12 @@ def waits(place: Place) -> None:
 def lasts_for_ever(place: Place) -> None:
     while True:
         pass
+
+
+def waits_for_ever(place: Place) -> None:
+    place.tell()
+    reader, _ = os.pipe()
+    os.read(reader, 1)
 
 
 def dies(place: Place) -> None:

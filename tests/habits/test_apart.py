@@ -38,6 +38,7 @@ from django_tasks.worker.apart.parent import NoProcess, NotRun, ProcessDied, run
 from tests.conftest import Elsewhere
 from tests.factories import lanes, table
 from tests.habits.apart import Effect, Place
+from tests.leader import is_alive
 from tests.vendor import SERVERS, only_on
 from tests.waiting import DEADLINE, eventually
 from tests.worker.parts import added, heard, joined, runner
@@ -84,6 +85,20 @@ def test_it_ends_at_its_timeout(apart: Apart) -> None:
         "handle() took longer than its timeout of 0.05 s (at tests/habits/apart.py:"
         in outcome.error
     )
+
+
+def test_it_ends_by_its_kill_after_with_its_process(
+    apart: Apart, place: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """And stays as suspect as it was."""
+    monkeypatch.setenv("TEST_HANDLERS", "tests.habits.apart.Impatient")
+    outcome = apart("waits_for_ever").outcome
+    assert isinstance(outcome, Retry)
+    assert outcome.is_suspect
+    assert "handle() had not ended" in outcome.error
+    assert " in waits_for_ever)" in outcome.error
+    pid = place.told()["pid"]
+    eventually(lambda: not is_alive(pid), "its process has ended")
 
 
 def test_it_looks_for_modules_where_the_worker_does_and_nowhere_else(

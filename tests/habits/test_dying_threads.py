@@ -193,7 +193,7 @@ def test_runs_end_at_their_timeout_after_the_death_of_the_thread_that_sees_to_it
 
     dying = Dying(monkeypatch, Timeouts, "_look")
     dying.is_due = True
-    attributes: dict[str, Any] = {"timeout": 0.05, "interrupt": True, "max_attempts": 1}
+    attributes: dict[str, Any] = {"timeout": 0.05, "max_attempts": 1}
     told = handler(handle, on_failure=lambda task, exc: ended.set(), **attributes)
     handlers(told)
     worker = start_worker()

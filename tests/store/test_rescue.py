@@ -57,6 +57,13 @@ def test_a_rescue_that_was_forgiven_counts_for_nothing(status):
     assert rescues == {"1": 1, "2": 1, "3": 1}
 
 
+def test_of_a_row_that_has_cost_its_worker_it_is_not_forgiven():
+    guilty = a_row(status=Status.RUNNING, claimed_by=DEAD, rescues=1)
+    a_row("2", status=Status.RUNNING, claimed_by=DEAD, rescues=1)
+    assert forgive(DEAD, [guilty.id], using="default") == 1
+    assert dict(Task.objects.values_list("biz_num", "rescues")) == {"1": 1, "2": 0}
+
+
 @pytest.mark.parametrize("rescues", [0, 2])
 def test_a_cancelled_row_of_a_dead_worker_goes(rescues):
     a_row(status=Status.CANCELLING, claimed_by=DEAD, rescues=rescues)

@@ -2,14 +2,18 @@
 
 import asyncio
 import contextlib
+import sys
 from collections.abc import AsyncIterator, Coroutine, Generator
 from pathlib import Path
+from types import SimpleNamespace
 from types import coroutine as awaitable
 from typing import Any
 
 import pytest
 
-from django_tasks.worker.places import place_in, place_of
+from django_tasks.handlers.base import TaskHandler
+from django_tasks.worker.places import place_at, place_in, place_of
+from django_tasks.worker.timeouts import Timeouts
 
 HERE = "tests/worker/test_places.py"
 
@@ -123,3 +127,29 @@ def test_of_a_traceback_it_is_the_innermost_line_of_the_project() -> None:
 
 def test_of_a_traceback_within_the_worker_alone_it_is_the_end() -> None:
     assert place_in(None) == "its end"
+
+
+def test_a_directory_that_has_gone_leaves_the_whole_path(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "gone").mkdir()
+    monkeypatch.chdir(tmp_path / "gone")
+    (tmp_path / "gone").rmdir()
+    with pytest.raises(ValueError, match="here") as raised:
+        int("here")
+    assert place_in(raised.tb).startswith(f"{__file__}:")
+
+
+def test_of_a_thread_it_is_what_the_worker_has_called() -> None:
+    def handle(task: Any) -> str:
+        return place_at(sys._getframe())  # here
+
+    timeouts = Timeouts()
+    run = SimpleNamespace(handler=TaskHandler(), using="default")
+    found = timeouts.during([run], 60.0, "handle()", lambda: handle(None))  # type: ignore[list-item]
+    timeouts.close()
+    assert found == f"{HERE}:{line_of('here')} in handle"
+
+
+def test_of_a_thread_that_has_ended_it_is_its_end() -> None:
+    assert place_at(None) == "its end"

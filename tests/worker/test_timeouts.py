@@ -1,6 +1,7 @@
 """The time limit of a handler that is not async: TaskTimeout in its thread, and nowhere else."""
 
 import gc
+import logging
 import sys
 import threading
 from collections.abc import Callable, Iterator
@@ -51,7 +52,7 @@ def run(
     """The outcome of a run in a thread of its own."""
 
     def run(function: Callable[..., Any], **attributes: Any) -> Outcome:
-        register(function, **({"interrupt": True} | attributes))
+        register(function, **attributes)
         membership = joined()
         added()
         (claim,) = claimed(membership.worker_id)
@@ -137,7 +138,7 @@ def test_it_may_raise_something_else_in_its_place(run: Run) -> None:
 def test_the_options_of_one_task_have_a_timeout_too(
     register: Register, timeouts: Timeouts, elsewhere: Elsewhere
 ) -> None:
-    register(spin, interrupt=True)
+    register(spin)
     membership = joined()
     added(options=api.TaskOptions(timeout=SOON))
     (claim,) = claimed(membership.worker_id)
@@ -163,7 +164,6 @@ def test_a_batch_that_takes_too_long_comes_again_one_by_one(
         biz_code = "job"
         batch = 10
         timeout = SOON
-        interrupt = True
 
         def handle_batch(self, tasks: list[Any]) -> None:
             if len(tasks) > 1:
@@ -272,7 +272,7 @@ def test_where_nothing_can_be_raised_its_handler_is_told_all_the_same(
 
 
 @database
-def test_a_handler_that_does_not_ask_for_it_is_not_interrupted(
+def test_a_handler_that_says_so_is_not_interrupted(
     run: Run, caplog: pytest.LogCaptureFixture
 ) -> None:
     go_on = Event()
@@ -286,7 +286,68 @@ def test_a_handler_that_does_not_ask_for_it_is_not_interrupted(
     assert "more than its timeout of 0.05 s" in caplog.text
 
 
-# What it must not come into
+# What it must not come into, or leave locked
+
+
+class Contended(logging.Handler):
+    """A handler of the log whose lock another thread has, until the run waits for it."""
+
+    def __init__(self, is_waited_for: Callable[[], bool]) -> None:
+        super().__init__()
+        self.emitted = 0
+        self._is_waited_for = is_waited_for
+        self._is_taken = Event()
+
+    def emit(self, record: logging.LogRecord) -> None:
+        self.emitted += 1
+
+    def hold(self) -> None:
+        assert self.lock is not None
+        with self.lock:
+            self._is_taken.set()
+            eventually(self._is_waited_for, "the time of the run has passed")
+
+    def await_taken(self) -> None:
+        assert self._is_taken.wait(DEADLINE)
+
+
+@database
+def test_a_run_that_waited_for_a_log_handler_leaves_it_to_others(run: Run) -> None:
+    told = Event()
+    log = Contended(told.is_set)
+    record = logging.makeLogRecord({"msg": "a line"})
+    holder = threading.Thread(target=log.hold)
+
+    def handle(task: Any) -> None:
+        holder.start()
+        log.await_taken()
+        log.handle(record)
+
+    outcome = run(handle, timeout=SOON, on_stuck=lambda task, seconds: told.set())
+    holder.join(DEADLINE)
+    assert isinstance(outcome, Retry)
+    other = threading.Thread(target=log.handle, args=(record,), daemon=True)
+    emitted = log.emitted
+    other.start()
+    other.join(DEADLINE)
+    assert log.emitted == emitted + 1
+
+
+@database
+def test_it_comes_once_more_if_it_was_swallowed(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As a hook of a fork swallows it."""
+    monkeypatch.setattr(module, "LOOK_SECONDS", SOON)
+
+    def handle(task: Any) -> None:
+        interrupt = interrupts._thread.interrupt
+        assert interrupt is not None
+        try:
+            spin()
+        except TaskTimeout:
+            interrupt.come_again()
+        spin()
+
+    assert isinstance(run(handle, timeout=SOON), Retry)
 
 
 def test_what_wakes_a_worker_is_not_interrupted() -> None:

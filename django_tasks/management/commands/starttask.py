@@ -87,7 +87,8 @@ class Command(BaseCommand):
 
 
 def _run(configs: list[WorkerConfig], processes: int, recycling: Recycling) -> int:
-    if processes == 1 and not recycling:
+    # A run without end can cost a process only where another one takes its place.
+    if processes == 1 and not recycling and not registry.killing(configs[0].codes):
         return run_process(configs)
     return run_processes(configs, processes, recycling)
 

@@ -44,7 +44,7 @@ def main(path: list[str], argv: list[str], seat: list[Any]) -> None:
     # As in a worker: who stops a service may signal all of its processes, and what runs may end.
     with Notes.taken(is_child=True):
         try:
-            run = _set_up(Seat(*seat))
+            run = _set_up(Seat(*seat), to_parent.say)
         except Exception as error:
             if _is_of_database(error):
                 to_parent.say(NOT_NOW)
@@ -53,13 +53,13 @@ def main(path: list[str], argv: list[str], seat: list[Any]) -> None:
         to_parent.say(run(to_parent.hear()))
 
 
-def _set_up(seat: Seat) -> Callable[[str], str]:
+def _set_up(seat: Seat, say: Callable[[str], None]) -> Callable[[str], str]:
     import django
 
     django.setup()
     from django_tasks.worker.apart.substitute import taken
 
-    return taken(seat)
+    return taken(seat, say)
 
 
 def _is_of_database(error: Exception) -> bool:
@@ -75,13 +75,15 @@ class ToParent:
         """``answers`` is the descriptor to write to. Standard input is empty from now on."""
         os.set_inheritable(answers, False)
         self._answers = answers
+        self._lock = threading.Lock()
         self._input = os.dup(0)
         empty = os.open(os.devnull, os.O_RDONLY)
         os.dup2(empty, 0)
         os.close(empty)
 
     def say(self, line: str) -> None:
-        with open(self._answers, "wb", closefd=False) as answers:
+        """Send a line. For any thread: a run may end in the moment in which it is given up."""
+        with self._lock, open(self._answers, "wb", closefd=False) as answers:
             answers.write(f"{line}\n".encode())
 
     def hear(self) -> str:

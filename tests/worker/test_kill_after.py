@@ -1,0 +1,365 @@
+"""A run that does not end within ``kill_after``: its end is written, and it costs its process."""
+
+import logging
+import threading
+from collections.abc import Callable, Iterator
+from datetime import timedelta
+from functools import partial
+from pathlib import Path
+from threading import Event
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from django_tasks import api, signals
+from django_tasks.exceptions import HandlerError, TaskTimeout
+from django_tasks.handlers import registry
+from django_tasks.handlers.base import TaskHandler
+from django_tasks.models import TaskRun
+from django_tasks.values.status import Status
+from django_tasks.worker.timeouts import KILL_NAME, Timeouts
+from django_tasks.worker.worker import Worker
+from tests.vendor import SERVERS, only_on
+from tests.waiting import DEADLINE, eventually
+from tests.worker.conftest import Register
+from tests.worker.parts import added, config, handler, heard, row, stored
+
+SOON = 0.05
+HERE = Path(__file__).name
+
+database = pytest.mark.django_db(transaction=True)
+
+
+@pytest.fixture
+def gate() -> Iterator[Event]:
+    """Stuck runs wait at it; after the test they end."""
+    gate = Event()
+    yield gate
+    gate.set()
+
+
+@pytest.fixture
+def start(gate: Event, transactional_db: None) -> Iterator[Callable[..., Worker]]:
+    """Start workers that may cost their process."""
+    workers: list[Worker] = []
+
+    def start(kill: Callable[[], None] | None = lambda: None, **wishes: Any) -> Worker:
+        values = {"poll_interval": 0.05, "threads": 3} | wishes
+        worker = Worker(config(**values), kill=kill)
+        workers.append(worker)
+        worker.start()
+        return worker
+
+    yield start
+    gate.set()
+    for worker in workers:
+        worker.stop()
+        assert worker.join(DEADLINE)
+        worker._executor.join()
+    eventually(lambda: not _killing(), "nobody is killed any more")
+
+
+def _killing() -> list[threading.Thread]:
+    return [each for each in threading.enumerate() if each.name == KILL_NAME]
+
+
+Start = Callable[..., Worker]
+
+
+# What is said on a handler
+
+
+@pytest.mark.parametrize(
+    ("attributes", "words"),
+    [
+        ({"kill_after": 0}, "kill_after must be more than 0, not 0"),
+        ({"kill_after": timedelta(0)}, "kill_after must be more than 0"),
+        ({"kill_after": -1}, "-1"),
+        ({"kill_after": "10"}, "'10'"),
+        ({"kill_after": 10, "timeout": 10}, "must be longer than the timeout of 10 s, not 10"),
+    ],
+)
+def test_one_that_means_nothing_is_refused(
+    handlers: Any, attributes: dict[str, Any], words: str
+) -> None:
+    with pytest.raises(HandlerError, match=words):
+        handlers(handler(lambda task: None, **attributes))
+
+
+def test_it_may_be_said_without_a_timeout_and_by_the_decorator(handlers: Any) -> None:
+    handlers(api.task_handler("one", kill_after=timedelta(seconds=5))(lambda task: None))
+    handlers(handler(lambda task: None, biz_code="two", kill_after=5, timeout=4))
+    handlers(handler(lambda task: None, biz_code="three", timeout=4))
+    assert registry.killing() == ["one", "two"]
+    assert registry.killing(("two", "three")) == ["two"]
+
+
+# The time
+
+
+class Killed:
+    """Notes the calls that are given up."""
+
+    def __init__(self) -> None:
+        self.has_come = Event()
+        self.errors: list[TaskTimeout] = []
+
+    def __call__(self, runs: Any, error: TaskTimeout) -> None:
+        self.errors.append(error)
+        self.has_come.set()
+
+
+@pytest.fixture
+def killed() -> Killed:
+    return Killed()
+
+
+@pytest.fixture
+def timeouts(killed: Killed) -> Iterator[Timeouts]:
+    timeouts = Timeouts()
+    timeouts.on_kill(killed)
+    yield timeouts
+    timeouts.close()
+    timeouts.await_told()
+
+
+def a_run(**attributes: Any) -> Any:
+    one = handler(lambda task: None, **attributes)
+    return SimpleNamespace(handler=one, using="default", started=SimpleNamespace(monotonic=0.0))
+
+
+def test_it_has_passed_only_once_and_says_after_how_long_and_where(
+    timeouts: Timeouts, killed: Killed
+) -> None:
+    def wait() -> bool:
+        return killed.has_come.wait(DEADLINE)
+
+    assert timeouts.during([a_run(kill_after=SOON)], None, "handle()", wait)
+    (error,) = killed.errors
+    words = "handle() had not ended 0.05 s after its start, its kill_after, and was killed with its"
+    assert str(error).startswith(words)
+    assert f"{HERE}:" in str(error)
+    assert str(error).endswith(" in wait)")
+
+
+def test_a_call_that_has_ended_is_left_alone(timeouts: Timeouts, killed: Killed) -> None:
+    assert timeouts.during([a_run(kill_after=SOON)], None, "handle()", lambda: 7) == 7
+    other = a_run(kill_after=2 * SOON)
+    assert timeouts.during([other], None, "handle()", lambda: killed.has_come.wait(DEADLINE))
+    assert "0.1 s" in str(killed.errors[0])
+    assert len(killed.errors) == 1
+
+
+def test_a_run_that_has_caught_its_timeout_is_killed_all_the_same(
+    timeouts: Timeouts, killed: Killed
+) -> None:
+    caught: list[TaskTimeout] = []
+
+    def handle(_: Any) -> bool:
+        while not killed.has_come.is_set():
+            try:
+                killed.has_come.wait(SOON)
+            except TaskTimeout as error:
+                caught.append(error)
+        return True
+
+    run = a_run(timeout=SOON, kill_after=4 * SOON)
+    assert timeouts.call([run], SOON, "handle()", handle, None)
+    assert len(caught) == 1
+
+
+# A worker
+
+
+def stuck(gate: Event, begun: Event, task: Any) -> None:
+    begun.set()
+    assert gate.wait(2 * DEADLINE)
+
+
+@database
+def test_its_end_is_written_and_the_worker_ends_without_it(
+    register: Register, start: Start, gate: Event, caplog: pytest.LogCaptureFixture
+) -> None:
+    begun, told, woken = Event(), Event(), Event()
+    failures: list[Any] = []
+    attributes: dict[str, Any] = {"kill_after": SOON, "max_attempts": 1, "history": "all"}
+
+    def on_failure(task: Any, exc: BaseException) -> None:
+        failures.append((str(task), exc))
+        told.set()
+
+    register(partial(stuck, gate, begun), on_failure=on_failure, **attributes)
+    added()
+    with heard(signals.task_failed) as messages:
+        worker = start(woken.set)
+        assert worker.join(DEADLINE)
+    assert worker.is_condemned
+    assert not worker.failed
+    assert woken.is_set()
+    assert told.is_set()
+    ((key, error),) = failures
+    assert (key, type(error)) == ("job/1", TaskTimeout)
+    assert len(messages) == 1
+    one = stored()
+    assert (one.status, one.attempts, one.claimed_by) == (Status.FAILED, 1, None)
+    assert "killed with its process" in one.last_error
+    assert " in stuck)" in one.last_error
+    (line,) = TaskRun.objects.all()
+    assert (line.outcome, line.attempt) == ("failed", 1)
+    assert "job/1 costs this process" in caplog.text
+    gate.set()
+    worker._executor.join()
+    assert stored().version == one.version
+
+
+@database
+def test_a_hook_that_does_not_end_either_holds_up_no_end(
+    register: Register, start: Start, gate: Event
+) -> None:
+    """The process need not wait for it."""
+
+    def on_failure(task: Any, exc: BaseException) -> None:
+        stuck(gate, Event(), task)
+
+    register(partial(stuck, gate, Event()), kill_after=SOON, max_attempts=1, on_failure=on_failure)
+    added()
+    worker = start()
+    eventually(worker.has_signed_off, "it has ended but for the hook")
+    assert stored().status == Status.FAILED
+
+
+@database
+def test_a_run_beside_it_may_end_and_what_has_not_started_is_given_back(
+    register: Register, start: Start, gate: Event
+) -> None:
+    begun, neighbour, go_on = Event(), Event(), Event()
+    register(partial(stuck, gate, begun), kill_after=0.3, max_attempts=1)
+
+    def wait(task: Any) -> None:
+        neighbour.set()
+        assert go_on.wait(DEADLINE)
+
+    register(wait, biz_code="beside")
+    register(lambda task: None, biz_code="later")
+    added()
+    added(biz_code="beside")
+    worker = start(threads=2)
+    assert neighbour.wait(DEADLINE)
+    eventually(lambda: worker.is_condemned, "it is given up")
+    added(biz_code="later")
+    eventually(lambda: stored().status == Status.FAILED, "its end is written first")
+    assert worker.is_alive()
+    assert worker.running() == ["beside/1"]
+    go_on.set()
+    assert worker.join(DEADLINE)
+    assert row(biz_code="beside") is None
+    later = stored(biz_code="later")
+    assert (later.status, later.attempts, later.rescues) == (Status.PENDING, 0, 0)
+
+
+@database
+def test_a_run_that_ends_in_the_meantime_has_one_end(
+    register: Register, start: Start, gate: Event
+) -> None:
+    """Its own comes second, and is lost."""
+    begun, others = Event(), Event()
+    register(partial(stuck, gate, begun), kill_after=SOON, backoff=3600)
+    register(lambda task: others.wait(DEADLINE) and None, biz_code="beside")
+    added()
+    added(biz_code="beside")
+    with heard(signals.task_lost) as lost:
+        worker = start()
+        eventually(lambda: stored().attempts == 1, "the end is written")
+        after = stored()
+        gate.set()
+        eventually(lambda: lost, "its own end was written nowhere")
+        others.set()
+        assert worker.join(DEADLINE)
+    assert stored().version == after.version
+    assert (after.status, after.attempts) == (Status.PENDING, 1)
+
+
+@database
+def test_each_task_of_a_batch_is_charged(start: Start, handlers: Any, gate: Event) -> None:
+    class Batch(TaskHandler):
+        biz_code = "job"
+        batch = 10
+        kill_after = SOON
+        backoff = 3600
+
+        def handle_batch(self, tasks: list[Any]) -> None:
+            stuck(gate, Event(), tasks)
+
+    handlers(Batch)
+    for number in range(3):
+        added(str(number))
+    assert start().join(DEADLINE)
+    for number in range(3):
+        one = stored(str(number))
+        assert (one.status, one.attempts) == (Status.PENDING, 1)
+        assert "handle_batch() had not ended" in one.last_error
+
+
+@database
+def test_an_async_run_that_blocks_the_event_loop_is_killed_and_says_where(
+    register: Register, start: Start, gate: Event
+) -> None:
+    async def handle(task: Any) -> None:
+        stuck(gate, Event(), task)
+
+    register(handle, timeout=SOON, kill_after=2 * SOON, max_attempts=1)
+    added()
+    worker = start()
+    assert worker.join(DEADLINE)
+    assert "killed with its process" in stored().last_error
+    assert f"{HERE}:" in stored().last_error
+    gate.set()
+    worker._executor.join()
+    worker._loop.close()
+
+
+@database
+@only_on(*SERVERS, because="a transaction of SQLite's keeps all others from writing")
+def test_an_atomic_run_is_charged_and_its_own_end_is_rolled_back(
+    register: Register, start: Start, gate: Event
+) -> None:
+    register(partial(stuck, gate, Event()), kill_after=SOON, atomic=True, backoff=3600)
+    added()
+    worker = start()
+    assert worker.join(DEADLINE)
+    after = stored()
+    assert (after.status, after.attempts) == (Status.PENDING, 1)
+    gate.set()
+    worker._executor.join()
+    assert stored().version == after.version
+
+
+@database
+def test_where_the_process_must_not_end_nothing_is_given_up(
+    register: Register, start: Start, gate: Event, embedded_workers: None
+) -> None:
+    stuck_for = Event()
+    attributes: dict[str, Any] = {"timeout": SOON, "kill_after": 2 * SOON, "interrupt": False}
+    register(
+        partial(stuck, gate, Event()),
+        on_stuck=lambda task, seconds: stuck_for.set(),
+        **attributes,
+    )
+    added()
+    worker = start(None)
+    assert stuck_for.wait(DEADLINE)
+    assert worker.is_wanted()
+    gate.set()
+    eventually(lambda: row() is None, "it has ended")
+    assert not worker.is_condemned
+
+
+@database
+def test_start_says_that_it_kills_nothing(
+    register: Register, caplog: pytest.LogCaptureFixture, embedded_workers: None
+) -> None:
+    register(lambda task: None, kill_after=1)
+    with caplog.at_level(logging.WARNING):
+        assert api.start(threads=1)
+    assert "The kill_after of job has no effect here" in caplog.text
