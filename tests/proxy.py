@@ -133,15 +133,23 @@ class Proxy:
         await asyncio.gather(*tasks, return_exceptions=True)
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        await self._flowing.wait()
         try:
+            await self._flowing.wait()
             origin = (self.source, 0) if self.source else None
-            server_reader, server_writer = await asyncio.open_connection(
-                *self._server, local_addr=origin
-            )
+            server = await asyncio.open_connection(*self._server, local_addr=origin)
+            await self._pass_on(reader, writer, *server)
         except OSError:
+            pass
+        finally:  # also if it is cancelled while it waits
             writer.transport.abort()
-            return
+
+    async def _pass_on(
+        self,
+        reader: asyncio.StreamReader,
+        writer: asyncio.StreamWriter,
+        server_reader: asyncio.StreamReader,
+        server_writer: asyncio.StreamWriter,
+    ) -> None:
         pair = (writer, server_writer)
         if not self._listener.is_serving():
             _abort(pair)

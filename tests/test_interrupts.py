@@ -1,5 +1,6 @@
 """An exception from another thread comes into what it is meant for, and nowhere else."""
 
+import gc
 import logging
 import os
 import subprocess
@@ -16,6 +17,14 @@ import pytest
 from django_tasks.host import interrupts
 from django_tasks.host.interrupts import Interrupt, uninterrupted
 from tests.waiting import DEADLINE, eventually
+
+
+@pytest.fixture(autouse=True)
+def _without_callbacks_of_gc() -> Iterator[None]:
+    """Python swallows what comes into one, as it does in a destructor."""
+    gc.disable()
+    yield
+    gc.enable()
 
 
 class Enough(Exception):

@@ -18,7 +18,7 @@ from tests.faults.world import World
 from tests.waiting import eventually
 
 LEASE = 1.5
-KEY = ("slow", "1")
+KEY = ("plain", "1")  # without a timeout
 
 Scene = Callable[[World, str], None]
 

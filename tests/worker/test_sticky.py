@@ -1,6 +1,6 @@
 """Sticky handlers: one worker is active for each, and the others hear of it at each time."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from datetime import datetime, timedelta, timezone
 from threading import Event
 from typing import Any
@@ -71,12 +71,6 @@ def later(monkeypatch: pytest.MonkeyPatch) -> Ticks:
     return ticks
 
 
-@pytest.fixture(autouse=True)
-def _settled() -> Iterator[None]:
-    yield
-    registry.forget()
-
-
 def a_worker(name: str = "a", **wishes: Any) -> Active:
     """What a worker knows of its terms, driven by the test."""
     running = wishes.pop("running", tuple)
@@ -123,7 +117,7 @@ def test_the_codes_are_known(sticky: Any, register: Register) -> None:
     assert registry.sticky_codes() == frozenset()
 
 
-def test_a_function_may_be_sticky_and_have_the_hook() -> None:
+def test_a_function_may_be_sticky_and_have_the_hook(register: Register) -> None:
     @task_handler(CODE, schedule="every 1s", sticky=True, on_passive=nothing)
     def handle(task: Any) -> None: ...
 
