@@ -62,14 +62,9 @@ class Poller:
         self._executor = executor
         self._marks = Marks()
         self._finisher = Finisher(config, self._marks, membership.name, tell)
+        active = active or Active(config, membership.name, membership.clock)
         self._claiming = Claiming(
-            config,
-            membership,
-            executor,
-            self._finisher,
-            self._marks,
-            active or Active(config, membership.name, membership.clock),
-            self.unsure,
+            config, membership, executor, self._finisher, self._marks, active, self.unsure
         )
         self._rescuer = Rescuer(membership, config.using, tell)
         self._pruner = Pruner(config.using, membership)

@@ -68,15 +68,9 @@ class Worker:
         self._loop = EventLoop()
         self._timeouts = Timeouts()
         self._notifier = Notifier(config.using)
-        self._active = Active(
-            config,
-            self._membership.name,
-            self._membership.clock,
-            wake=self._wake,
-            running=self._codes_running,
-            post=self._notifier.post,
-        )
-        self._passive = Passive(config, self._active, self._membership.clock)
+        name, clock, post = self._membership.name, self._membership.clock, self._notifier.post
+        self._active = Active(config, name, clock, self._wake, self._codes_running, post)
+        self._passive = Passive(config, self._active, clock)
         self._runner = Runner(
             config.using, self._membership, self._loop, self._timeouts, self._active.may_run
         )

@@ -11,7 +11,7 @@ from django.db import connections
 from django.test import modify_settings, override_settings
 
 from tests.coming.conftest import FRESH
-from tests.vendor import leave_out
+from tests.vendor import fail_for_want
 
 THEIR_APPS = ("django_apscheduler", "django_celery_beat")
 
@@ -29,7 +29,7 @@ def need(*packages: str) -> None:
     """Leave the test out where a package that writes the store is not installed."""
     for package in packages:
         if find_spec(package) is None:
-            leave_out(f"{package} is not installed")
+            fail_for_want(f"{package} is not installed")
 
 
 @contextmanager

@@ -13,7 +13,7 @@ from django.db.utils import ConnectionHandler
 from django.test import Client
 
 from django_tasks import checks, requirements
-from tests.vendor import leave_out
+from tests.vendor import fail_for_want
 
 Staff = Callable[..., Client]
 
@@ -70,7 +70,7 @@ def _skip_without_driver(handler: ConnectionHandler, alias: str) -> None:
     try:
         handler[alias]
     except ImproperlyConfigured as error:
-        leave_out(f"the driver of the other database is not installed: {error}")
+        fail_for_want(f"the driver of the other database is not installed: {error}")
 
 
 @pytest.fixture

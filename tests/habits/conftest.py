@@ -10,7 +10,7 @@ from django.db import connections
 from django_tasks.worker.worker import Worker, stop_all
 from tests.habits import pgbouncer as program
 from tests.habits.workers import Held, Start
-from tests.vendor import leave_out
+from tests.vendor import fail_for_want
 from tests.waiting import DEADLINE, eventually
 from tests.worker.parts import config
 
@@ -47,7 +47,7 @@ def pooled(transactional_db: None) -> Iterator[None]:
 def bounced(transactional_db: None) -> Iterator[None]:
     """Connections through a PgBouncer in transaction mode, to one session for all."""
     if program.PROGRAM is None:
-        leave_out(f"PgBouncer is left out: {program.WHY_MISSING}")
+        fail_for_want(f"PgBouncer is missing: {program.WHY_MISSING}")
     server = connections["default"].settings_dict
     with program.pgbouncer(server) as settings, another_way(settings):
         yield

@@ -16,7 +16,7 @@ import pytest
 from devtools.setup.venv import left_out
 from tests.integration.process import ROOT
 from tests.leader import Leader, group
-from tests.vendor import leave_out
+from tests.vendor import fail_for_want
 from tests.waiting import DEADLINE, eventually
 
 SCRIPTS = Path(sys.prefix) / "bin"
@@ -32,7 +32,7 @@ def program(name: str) -> str:
         return str(path)
     reason = left_out().get("uWSGI" if name == "uwsgi" else name)
     if reason:
-        leave_out(f"{name} is left out: {reason}")
+        fail_for_want(f"{name} is missing: {reason}")
     pytest.fail(f"There is no {path}: run scripts/setup test")
 
 

@@ -10,7 +10,7 @@ from django.db import connections
 
 from devtools.servers.command import servers
 from tests.integration.process import Journal, StartTask
-from tests.vendor import leave_out
+from tests.vendor import fail_for_want
 from tests.waiting import DEADLINE
 
 Start = Callable[..., StartTask]
@@ -62,7 +62,7 @@ def gate(tmp_path: Path) -> Path:
 def restart_server() -> Callable[..., None]:
     """Restart the server of the test database: only one of our own, that is, in SERVERS_DIR."""
     if reason := why_not_ours():
-        leave_out(f"nobody else's server may be restarted: {reason}")
+        fail_for_want(f"nobody else's server may be restarted: {reason}")
     name = OUR_NAMES[connections["default"].vendor]
 
     def restart(*flags: str) -> None:

@@ -259,7 +259,7 @@ def test_a_host_touches_its_row_and_changes_nothing_else(register: Register) -> 
 
 
 class Hourly:
-    """What keeps the rows of a worker, and a time that the test pushes forward."""
+    """The keeper of a worker's rows, and a time that the test pushes forward."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.calls: list[str] = []

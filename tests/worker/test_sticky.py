@@ -72,7 +72,7 @@ def later(monkeypatch: pytest.MonkeyPatch) -> Ticks:
 
 
 def a_worker(name: str = "a", **wishes: Any) -> Active:
-    """What a worker knows of its terms, driven by the test."""
+    """The terms of a worker, driven by the test."""
     running = wishes.pop("running", tuple)
     wake = wishes.pop("wake", lambda: None)
     return Active(config(**wishes), name, joined().clock, wake, running)
