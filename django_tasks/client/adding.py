@@ -93,7 +93,7 @@ def add_task(
     can be said. A number that is left out is a random one of 22 characters, a time that is left out
     is now; None is neither. An int or a UUID is taken as its text.
 
-    A FAILED task waits again, a running one runs again afterwards, at the new time. ``on_conflict``
+    A task that exists takes over all of it: a FAILED one waits again, a running one runs again afterwards, at the new time. ``on_conflict``
     says otherwise: "keep" leaves it, "earliest" moves it only to an earlier time, "raise" raises
     TaskExists; a task that is being cancelled counts as absent. "debounce" makes it due when nobody
     has added it for ``wait`` (timedelta or seconds), no later than ``at_most`` after the first add;

@@ -52,8 +52,8 @@ CLOSE_SECONDS = 5.0
 
 
 class Term(NamedTuple):
-    """A lock that this worker has, and the moment, by its own clock, before which it ends for
-    nobody else.
+    """A lock that this worker has. Nobody else can take it before ``end``, in seconds of the host's
+    monotonic clock.
     """
 
     hold: Hold

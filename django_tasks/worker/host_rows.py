@@ -34,6 +34,7 @@ def attend(now: datetime, config: WorkerConfig) -> None:
     """
     touched = [code for code in get_task_handlers() if _runs_here(code, config)]
     if touched:
+        # The count decides nothing: a row that has gone stays away, and one that is owned is fresh.
         here = Q(biz_code__in=touched, biz_num=number_of(config.host))
         control.alter(here, {}, now, using=config.using)
     _forget_others(now - HOST_IS_GONE, config)
