@@ -93,11 +93,12 @@ def add_task(
     can be said. A number that is left out is a random one of 22 characters, a time that is left out
     is now; None is neither. An int or a UUID is taken as its text.
 
-    A task that exists takes over all of it: a FAILED one waits again, a running one runs again afterwards, at the new time. ``on_conflict``
-    says otherwise: "keep" leaves it, "earliest" moves it only to an earlier time, "raise" raises
-    TaskExists; a task that is being cancelled counts as absent. "debounce" makes it due when nobody
-    has added it for ``wait`` (timedelta or seconds), no later than ``at_most`` after the first add;
-    payloads of tasks that wait go through the handler's ``merge``. ``paused`` adds it paused.
+    A task that exists takes over all of it: a FAILED one waits again, a running one runs again
+    afterwards, at the new time. ``on_conflict`` says otherwise: "keep" leaves it, "earliest" moves
+    it only to an earlier time, "raise" raises TaskExists; a task that is being cancelled counts as
+    absent. "debounce" makes it due when nobody has added it for ``wait`` (timedelta or seconds), no
+    later than ``at_most`` after the first add; payloads of tasks that wait go through the handler's
+    ``merge``. ``paused`` adds it paused.
 
     Atomic, and part of the caller's transaction on ``using`` (default: what the router says for
     writes). Raises TaskValueError or TaskTypeError, naming field and value, before anything is
