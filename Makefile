@@ -1,7 +1,7 @@
 # The work is done by the programs in scripts/; this file only gives it short names.
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-matrix dst explore faults soak benchmark benchmark-quick simulate lint servers stop clean
+.PHONY: help demo test test-matrix docs package browser dst explore faults soak benchmark benchmark-quick simulate lint servers stop clean
 
 VENV ?= .venv
 HOURS ?= 2
@@ -24,6 +24,18 @@ test-matrix: ## the same, and the tests with the other versions of Python and Dj
 	@scripts/setup test
 	@MATRIX=1 exec $(VENV)/bin/python -m devtools.test $(ARGS)
 
+docs: ## the documentation as a site, checked: build/site/index.html
+	@scripts/setup docs
+	@exec $(VENV)/bin/python -m devtools.site $(ARGS)
+
+package: ## the distributions, built into dist/, looked into and installed
+	@scripts/setup package
+	@exec $(VENV)/bin/nox --session package -- $(ARGS)
+
+browser: ## the admin in Chromium, as a person uses it (PICTURES=docs/pictures keeps pictures of it)
+	@scripts/setup browser
+	@exec $(VENV)/bin/nox --session browser -- $(ARGS)
+
 dst: ## schedules around every change of clocks of all zones, 2000 to 2037, in some minutes
 	@scripts/setup lint
 	@exec $(VENV)/bin/python -m tests.schedules.daylight $(ARGS)
@@ -40,7 +52,7 @@ soak: ## the same with 100,000 tasks a fault, again and again for HOURS=2
 	@scripts/setup faults
 	@exec $(VENV)/bin/python -m tests.faults.run --long --hours $(HOURS) $(ARGS)
 
-benchmark: ## ours, raw drivers and neighbours measured by turns, for hours; writes docs/benchmarks.rst
+benchmark: ## ours, raw drivers and neighbours measured by turns, for hours; writes docs/understand/benchmarks.rst
 	@VENV=$(BENCHMARK_VENV) scripts/setup benchmark
 	@$(BENCHMARK_VENV)/bin/python -m benchmarks.install
 	@$(BENCHMARK_VENV)/bin/python -m benchmarks.run --resume --json $(RESULTS) $(ARGS)
@@ -51,7 +63,7 @@ benchmark-quick: ## the same in small, in a few minutes; writes nothing
 	@$(BENCHMARK_VENV)/bin/python -m benchmarks.install
 	@exec $(BENCHMARK_VENV)/bin/python -m benchmarks.run --quick $(ARGS)
 
-simulate: ## up to 1,000 workers as a model, in some minutes; writes the numbers of docs/scaling.rst
+simulate: ## up to 1,000 workers as a model, in some minutes; writes the numbers of docs/understand/simulation.rst
 	@scripts/setup simulate
 	@$(VENV)/bin/python -m benchmarks.simulation --rst --picture $(ARGS)
 

@@ -6,7 +6,7 @@ from urllib.parse import urlsplit
 
 VENDORS = {"sqlite": "sqlite", "mysql": "mariadb", "postgres": "postgresql", "redis": "redis"}
 
-# As docs/databases.rst asks of our users, and for every contender alike.
+# As docs/understand/databases.rst asks of our users, and for every contender alike.
 SQLITE_PRAGMAS = "PRAGMA journal_mode=WAL; PRAGMA synchronous=NORMAL;"
 SQLITE_TIMEOUT = 20
 

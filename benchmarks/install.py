@@ -1,6 +1,6 @@
 """Install the neighbours into environments of their own.
 
-They cannot live with us: two of them need a package with our import name, and two want a newer
+They cannot live with us: some of them need a package with our import name, and some want a newer
 Django than the main line's. A neighbour that cannot be installed is listed on the page with the
 reason.
 """

@@ -12,7 +12,7 @@ from matplotlib import pyplot
 from benchmarks.table import COLUMNS, TITLES, Results, Who, by_database
 
 _OURS, _FLOOR, _SEED = "#0b5fa5", "#8c8c8c", "#c44e52"
-_COLOURS = {"ours": _OURS, "floor": _FLOOR, "seed": _SEED, "alone": _FLOOR}
+_COLOURS = {"ours": _OURS, "ours-tasks": _OURS, "floor": _FLOOR, "seed": _SEED, "alone": _FLOOR}
 _OTHERS = (
     *("#dd8452", "#55a868", "#8172b3", "#937860", "#da8bc3", "#64b5cd", "#ccb974", "#4c4c9d"),
     "#2a9d8f",
@@ -90,15 +90,18 @@ def _bars(
     return ordered
 
 
-def _throughput(results: Results, path: Path) -> None:
-    grouped = by_database(results.who("drain"))
-    figure, axes = panels(len(grouped), 4.2, alike=True)
-    most = max(map(len, grouped.values()))
-    with saved(path, figure):
-        for axis, (database, people) in zip(axes, grouped.items(), strict=True):
-            _bars(results, axis, "drain", "rate", people)
-            axis.set_ylim(len(people) - most - 0.6, len(people) - 0.4)  # as thick as elsewhere
-            _logarithmic(axis, TITLES[database], "tasks a second")
+def _rates(measure: str, column: str, label: str, height: float) -> Callable[[Results, Path], None]:
+    def picture(results: Results, path: Path) -> None:
+        grouped = by_database(results.who(measure))
+        figure, axes = panels(len(grouped), height, alike=True)
+        most = max(map(len, grouped.values()))
+        with saved(path, figure):
+            for axis, (database, people) in zip(axes, grouped.items(), strict=True):
+                _bars(results, axis, measure, column, people)
+                axis.set_ylim(len(people) - most - 0.6, len(people) - 0.4)  # as thick as elsewhere
+                _logarithmic(axis, TITLES[database], label)
+
+    return picture
 
 
 def _late(measure: str) -> Callable[[Results, Path], None]:
@@ -172,7 +175,8 @@ def _idle(results: Results, path: Path) -> None:
 
 
 _PICTURES: dict[str, Callable[[Results, Path], None]] = {
-    "drain": _throughput,
+    "drain": _rates("drain", "rate", "tasks a second", 4.2),
+    "functions": _rates("functions", "rate", "calls a second", 2.2),
     "lateness": _late("lateness"),
     "pickup": _late("pickup"),
     "idle": _idle,

@@ -91,6 +91,8 @@ PLAN = (
     Item("held", 300_000, rounds=1),
     Item("busy", 75_000, seconds=15.0, rounds=3, least=100),
     Item("work", 100_000, rounds=3, judged=("ours-plain", "ours-atomic", "ours-batch")),
+    Item("functions", 100_000),
+    Item("function-calls", 20_000),
     Item("history", 100_000, ("ours:1", "ours-history:1", "ours:2", "ours-history:2"), rounds=2),
     Item(
         "processes",

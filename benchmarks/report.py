@@ -1,14 +1,15 @@
 """Make the page and its pictures of what a run wrote down.
 
-python -m benchmarks.report RESULTS.json [--page docs/benchmarks.rst]
+python -m benchmarks.report RESULTS.json [--page docs/understand/benchmarks.rst]
 """
 
 import argparse
 import json
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
-from benchmarks.contenders import CATALOGUE
+from benchmarks.contenders import CATALOGUE, FUNCTIONS
 from benchmarks.pictures import draw
 from benchmarks.plan import PLAN
 from benchmarks.rst import heading, table, wrapped
@@ -40,7 +41,7 @@ started, into a file that is mapped into memory.
     make benchmark          # all of it; hours
     make benchmark-quick    # the same in small, in a few minutes
 
-The numbers are in `{source} <../{source}>`_. No test depends on any of them.
+The numbers are in `{source} <../../{source}>`_. No test depends on any of them.
 
 .. contents::
    :local:
@@ -71,6 +72,17 @@ TEXTS = {
         "Idle cost",
         "A worker with one task for tomorrow in its queue: ours for a minute, others for half of"
         " one. On SQLite only our own workers can be asked for their statements.",
+    ),
+    "functions": (
+        "Functions of Django's tasks framework",
+        "A backlog of calls of one ``@task`` function that does nothing, on Django 6 and three"
+        " database backends of its framework; each keeps the result of every call. The rate is"
+        " that of a drain. The slow contenders get fewer calls.",
+    ),
+    "function-calls": (
+        "Enqueueing functions",
+        "Calls of the same function for tomorrow, by one process: in bulk, in the best way that the"
+        " backend has, and by ``enqueue()`` one by one with a commit each.",
     ),
     "history": (
         "What a history costs",
@@ -155,9 +167,10 @@ def _facts(results: Results) -> str:
         turn["measure"]: turn["tasks"] for turn in record["turns"] if turn["contender"] == "ours"
     }
     amounts = ", ".join(f"{measure} {tasks:,}" for measure, tasks in sizes.items())
-    loads = [turn["load"] for turn in record["turns"]]
+    commit = f", commit {record['commit']}" if record.get("commit") else ""
+    loads = [turn["load"] for turn in record["turns"] if "other_run" not in turn]
     return wrapped(
-        f"This run: {record['when'][:10]}, size *{record['size']}*, {record['cores']} cores"
+        f"This run: {record['when'][:10]}{commit}, size *{record['size']}*, {record['cores']} cores"
         f" ({record['machine']}) shared by workers, clients and servers, which were given their"
         f" default settings; Python {record['python']}, {', '.join(databases)}. Tasks: {amounts}."
         f" Load average before the turns: {min(loads):.1f} to {max(loads):.1f}."
@@ -199,7 +212,7 @@ def _losses(results: Results) -> Iterator[str]:
 
 def _lost(results: Results, measure: str) -> Iterator[str]:
     for database in TITLES:
-        own = Who(database, "ours")
+        own = Who(database, "ours-tasks" if measure in FUNCTIONS else "ours")
         for column in COLUMNS.get(measure, ()):
             mine = results.median(measure, own, column.name)
             if mine is None:
@@ -275,17 +288,18 @@ def _configurations(results: Results) -> Iterator[str]:
     yield heading("Who took part, and how")
     rows = []
     for name in CATALOGUE:
-        turns = [
-            turn
+        cells = (
+            [name, turn["settings"], _versions(turn), turn.get("caveat", "-")]
             for turn in results.record["turns"]
             if turn["contender"] == name and "settings" in turn
-        ]
-        if turns:
-            versions = ", ".join(f"{what} {which}" for what, which in turns[0]["versions"].items())
-            caveat = turns[0].get("caveat", "-")
-            rows.append([name, turns[0]["settings"], versions or "-", caveat])
+        )
+        rows += [list(each) for each in dict.fromkeys(map(tuple, cells))]
     promise = "what it does not promise, in its own words"
     yield table(["contender", "configuration", "versions", promise], rows)
+
+
+def _versions(turn: dict[str, Any]) -> str:
+    return ", ".join(f"{what} {which}" for what, which in turn["versions"].items()) or "-"
 
 
 def _left_out(results: Results) -> Iterator[str]:
@@ -306,7 +320,9 @@ def _left_out(results: Results) -> Iterator[str]:
 def _options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("results", type=Path)
-    parser.add_argument("--page", type=Path, default=CHECKOUT / "docs" / "benchmarks.rst")
+    parser.add_argument(
+        "--page", type=Path, default=CHECKOUT / "docs" / "understand" / "benchmarks.rst"
+    )
     return parser.parse_args()
 
 

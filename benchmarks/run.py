@@ -35,7 +35,7 @@ CHECKOUT = Path(__file__).resolve().parents[1]
 PATIENCE_SECONDS = 7200
 
 # Where a slow contender gets fewer tasks; everything else goes by time.
-PACED = ("drain", "enqueue", "processes", "history", "work")
+PACED = ("drain", "enqueue", "processes", "history", "work", "functions")
 
 
 class Turn(NamedTuple):
@@ -71,14 +71,14 @@ def main() -> int:
             seconds = monotonic() - started
             _say(f"[{seconds:5.0f} s] round {turn.round}: {turn.title}: {_brief(entry)}")
             if options.json:
-                _write(record, options.json)
+                write(record, options.json)
     _say(f"\n{text(record)}")
     return int(any("error" in entry for entry in record["turns"]))
 
 
-def _write(record: dict[str, Any], path: Path) -> None:
-    """A line a turn, so that two runs can be compared; whole or not at all."""
-    turns = ",\n".join(json.dumps(turn) for turn in record["turns"])
+def write(record: dict[str, Any], path: Path) -> None:
+    """Write a record down: a line a turn, so that two runs can be compared; whole or not at all."""
+    turns = ",\n".join(json.dumps(turn, ensure_ascii=False) for turn in record["turns"])
     head = json.dumps({**record, "turns": []}, indent=1).removesuffix("[]\n}")
     new = path.with_suffix(".new")
     new.write_text(f"{head}[\n{turns}\n]}}\n", encoding="utf-8")
@@ -184,8 +184,8 @@ def _home(contender: str, scratch: Path) -> tuple[str, Path]:
     home = CATALOGUE[contender].home
     if not home:
         return sys.executable, CHECKOUT
-    # Some neighbours need a package that has the same import name as ours: the checkout must not
-    # be on their path, only the benchmarks.
+    # Neighbours find the benchmarks and nothing else of the checkout: a package of theirs may have
+    # the import name of ours.
     (scratch / "benchmarks").symlink_to(CHECKOUT / "benchmarks")
     return str(environment(home) / "bin" / "python"), scratch
 
@@ -202,9 +202,20 @@ def _facts(urls: dict[str, str], options: argparse.Namespace) -> dict[str, Any]:
         "python": platform.python_version(),
         "cores": os.cpu_count(),
         "machine": platform.machine(),
+        "commit": _commit(),
         "databases": {name: databases.version(url) for name, url in urls.items()},
         "turns": [],
     }
+
+
+def _commit() -> str:
+    """The commit that is measured, or nothing outside of a repository."""
+    command = ["git", "describe", "--always", "--dirty"]
+    try:
+        found = subprocess.run(command, cwd=CHECKOUT, capture_output=True, text=True, check=False)
+    except OSError:
+        return ""
+    return found.stdout.strip()
 
 
 def _brief(entry: dict[str, Any]) -> str:

@@ -22,13 +22,19 @@ _LATE = (
     Column("max", "max, ms", up=False),
 )
 _RATE = Column("rate", "tasks/s")
+_DRAIN = (_RATE, Column("cpu_us", "CPU a task, µs", up=False))
 
 COLUMNS: dict[str, tuple[Column, ...]] = {
-    "drain": (_RATE, Column("cpu_us", "CPU a task, µs", up=False)),
+    "drain": _DRAIN,
     "enqueue": (
         Column("bulk", "in bulk, tasks/s"),
         Column("bulk_with_making", "made and added in bulk, tasks/s"),
         Column("single", "one by one, tasks/s"),
+    ),
+    "functions": _DRAIN,
+    "function-calls": (
+        Column("bulk_with_making", "in bulk, calls/s"),
+        Column("single", "one by one, calls/s"),
     ),
     "lateness": _LATE,
     "pickup": _LATE,
@@ -36,8 +42,8 @@ COLUMNS: dict[str, tuple[Column, ...]] = {
         Column("statements", "statements a minute", up=False),
         Column("cpu_seconds", "CPU seconds a minute", up=False),
     ),
-    "history": (_RATE, Column("cpu_us", "CPU a task, µs", up=False)),
-    "work": (_RATE, Column("cpu_us", "CPU a task, µs", up=False)),
+    "history": _DRAIN,
+    "work": _DRAIN,
     "processes": (_RATE,),
     "waste": (Column("wasted", "wasted share of what was read", up=False), _RATE),
     "handlers": (_RATE,),

@@ -66,6 +66,13 @@ def _against(measure: str, column: str, other: str) -> Reading:
     return read
 
 
+def _of_functions(other: str) -> Reading:
+    """Our backend's share of another one's rate."""
+    return lambda results, database: results.share(
+        "functions", Who(database, "ours-tasks"), Who(database, other), "rate"
+    )
+
+
 def _of_floor(ours: str, floor: str) -> Reading:
     """The share of useful work in the rate of its floor, both in one process."""
     return lambda results, database: results.share(
@@ -187,6 +194,13 @@ TARGETS = (
         _all(0.6),
         up=True,
     ),
+    Target(
+        "calls of functions, times django-tasks-db",
+        _of_functions("django-tasks-db"),
+        _all(5),
+        up=True,
+    ),
+    Target("calls of functions, times django-ox", _of_functions("django-ox"), _all(3), up=True),
     Target("wasted share, 4 processes", _wasted, {"mariadb": 0.1}),
     Target(
         "10-ms handlers, 32 threads, share of threads alone",

@@ -1,5 +1,5 @@
-"""Run the checks, the tests on SQLite, MariaDB and PostgreSQL, a cluster in simulated time, and a
-third of the faults.
+"""Run the checks, the tests on SQLite, MariaDB and PostgreSQL, the site of the documentation, the
+distributions, the admin in a browser, a cluster in simulated time, and a third of the faults.
 
     make test [ARGS="PYTEST ARGUMENT..."]
 
@@ -69,7 +69,7 @@ def _nox(arguments: list[str]) -> int:
     """Run the sessions; with arguments for pytest, the tests alone after the checks."""
     sessions = ["checks", "tests", *(["matrix"] if _matrix_is_wanted() else [])]
     if not arguments:
-        sessions += ["explore", "faults"]
+        sessions += ["docs", "package", "browser", "explore", "faults"]
     command = [sys.executable, "-m", "nox", "--sessions", *sessions, "--", *arguments]
     process = subprocess.Popen(
         command,

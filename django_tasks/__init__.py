@@ -30,10 +30,16 @@ _BACKPORT_NAMES = frozenset(
 def __getattr__(name: str) -> Any:
     # ImportError and not AttributeError: "from django_tasks import task" would swallow the text.
     if name in _BACKPORT_NAMES:
+        from django_tasks.sentences import sentence as _
+
         raise ImportError(
-            f"cannot import {name!r} from 'django_tasks': this package is {__distribution__} "
-            "(persistent delayed tasks), not the PyPI distribution 'django-tasks' (the backport "
-            "of Django 6's tasks framework). Both use the import name 'django_tasks' and cannot "
-            "share an environment. See the README, 'The name'."
+            _(
+                "cannot import %(name)r from 'django_tasks': this package is %(distribution)s"
+                " (persistent delayed tasks), not the PyPI distribution 'django-tasks' (the"
+                " backport of Django 6's tasks framework). Both use the import name 'django_tasks'"
+                " and cannot share an environment. See the README, 'The name'.",
+                name=name,
+                distribution=__distribution__,
+            )
         )
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -38,6 +38,14 @@ from django_tasks.client.many import (
     requeue_tasks,
     resume,
 )
+from django_tasks.client.operating import (
+    aask_worker,
+    alimits,
+    aset_limits,
+    ask_worker,
+    limits,
+    set_limits,
+)
 from django_tasks.client.pauses import (
     apause_tasks,
     apaused,
@@ -72,19 +80,23 @@ from django_tasks.exceptions import (
     TaskValueError,
     UnknownDatabase,
 )
-from django_tasks.handlers.base import Stop, TaskHandler, task_handler
+from django_tasks.handing.handler import HandOver
+from django_tasks.handlers.base import Finished, Stop, TaskHandler, task_handler
+from django_tasks.handlers.current import current_task
 from django_tasks.handlers.passive_task import PassiveTask
 from django_tasks.handlers.registry import get_task_handlers, register_task_handler
 from django_tasks.handlers.running_task import RunningTask
+from django_tasks.host.clocks import ticks
 from django_tasks.locks.held import Held
 from django_tasks.locks.locking import aget_lock, alock, get_lock, lock
 from django_tasks.locks.rows import LockState
 from django_tasks.models import Pause, Task, TaskRun
+from django_tasks.probes.health import Health, judge_here
 from django_tasks.store.aliases import write_alias
 from django_tasks.store.control import CancelResult
 from django_tasks.store.upsert import OnConflict
 from django_tasks.values.options import TaskOptions
-from django_tasks.values.status import Status
+from django_tasks.values.status import Status, WorkerWish
 from django_tasks.worker import embedded
 from django_tasks.worker.config import worker_config
 
@@ -93,7 +105,10 @@ __all__ = [
     "CannotStart",
     "ClaimLost",
     "DirectWrite",
+    "Finished",
+    "HandOver",
     "HandlerError",
+    "Health",
     "Held",
     "LockInTransaction",
     "LockLost",
@@ -116,8 +131,10 @@ __all__ = [
     "TaskTypeError",
     "TaskValueError",
     "UnknownDatabase",
+    "WorkerWish",
     "aadd_task",
     "aadd_tasks",
+    "aask_worker",
     "acancel_task",
     "acancel_tasks",
     "add_task",
@@ -128,6 +145,7 @@ __all__ = [
     "aget_runs",
     "aget_task",
     "aget_tasks_by_code",
+    "alimits",
     "alock",
     "amove_tasks",
     "apause",
@@ -141,9 +159,12 @@ __all__ = [
     "aresume_task",
     "aresume_tasks",
     "arun_task_now",
+    "aset_limits",
+    "ask_worker",
     "aupdate_task",
     "cancel_task",
     "cancel_tasks",
+    "current_task",
     "delete_tasks",
     "find_tasks",
     "get_active",
@@ -152,6 +173,8 @@ __all__ = [
     "get_task",
     "get_task_handlers",
     "get_tasks_by_code",
+    "health",
+    "limits",
     "lock",
     "move_tasks",
     "pause",
@@ -167,6 +190,7 @@ __all__ = [
     "resume_tasks",
     "run_task_now",
     "running",
+    "set_limits",
     "shutdown",
     "start",
     "task_handler",
@@ -199,6 +223,14 @@ def start(*, using: str | None = None, **wishes: Any) -> bool:
 def running() -> list[str]:
     """The databases on which this process runs a worker that ``start`` began; empty: none."""
     return embedded.databases()
+
+
+def health() -> Health:
+    """Tell if the workers that ``start`` began here are ``live`` and ``ready``, and the reason.
+
+    Asks nothing of the database. Without a worker it is live and not ready.
+    """
+    return judge_here(embedded.conditions(), ticks())
 
 
 def shutdown(*, wait: bool = True, timeout: float | None = None) -> bool:

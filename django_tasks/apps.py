@@ -11,12 +11,20 @@ class DjangoTasksConfig(AppConfig):
 
     def ready(self) -> None:
         # Inside, because these need the models.
+        import django
+
         from django_tasks import checks, logs
         from django_tasks.coming.gate import refuse_forerunner, remind_of_rows
+        from django_tasks.handing import checks as handing_checks
         from django_tasks.handlers import registry
 
         checks.register()
+        handing_checks.register()
         logs.connect()
         registry.load()
+        if django.VERSION >= (6, 0):
+            from django_tasks.calls import connect
+
+            connect()
         for receiver in (refuse_forerunner, remind_of_rows):
             pre_migrate.connect(receiver, sender=self)

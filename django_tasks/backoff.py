@@ -6,6 +6,8 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import Protocol
 
+from django_tasks.sentences import sentence as _
+
 Duration = timedelta | float  # a bare number is seconds
 
 
@@ -16,9 +18,11 @@ def seconds(duration: Duration) -> float:
     elif isinstance(duration, (int, float)) and not isinstance(duration, bool):
         value = float(duration)
     else:
-        raise TypeError(f"a timedelta or a number of seconds is wanted, not {duration!r}")
+        raise TypeError(
+            _("a timedelta or a number of seconds is wanted, not %(duration)r", duration=duration)
+        )
     if not 0 <= value < float("inf"):
-        raise ValueError(f"a duration cannot be {duration!r}")
+        raise ValueError(_("a duration cannot be %(duration)r", duration=duration))
     return value
 
 
@@ -71,8 +75,10 @@ def as_backoff(value: Backoff | Duration | Sequence[Duration]) -> Backoff:
         return Delays((seconds(value),))
     if isinstance(value, (list, tuple)):
         if not value:
-            raise ValueError("a list of delays cannot be empty")
+            raise ValueError(_("a list of delays cannot be empty"))
         return Delays(tuple(seconds(item) for item in value))
     if callable(getattr(value, "delay", None)) and not isinstance(value, type):
         return value  # type: ignore[return-value]  # the Protocol has just been checked
-    raise TypeError(f"a backoff is a delay, a list of delays or has delay(), not {value!r}")
+    raise TypeError(
+        _("a backoff is a delay, a list of delays or has delay(), not %(value)r", value=value)
+    )

@@ -19,6 +19,7 @@ from django.core.signals import setting_changed
 from django.utils.module_loading import import_string
 
 from django_tasks.exceptions import TaskException, TaskTypeError, TaskValueError, shortened
+from django_tasks.sentences import sentence as _
 from django_tasks.values.amounts import seconds_between, whole_number
 from django_tasks.values.runs import KINDS
 
@@ -26,6 +27,10 @@ Number = TypeVar("Number", int, float)
 
 STRICTNESS = ("off", "warn", "raise")
 LONGEST_HOST = 100
+# Of a token, so that nobody finds it by trying.
+SHORTEST_TOKEN = 16
+# Names of settings whose values are told to nobody.
+SECRET = frozenset({"METRICS_TOKEN"})
 
 
 class ConfigurationError(TaskException, ImproperlyConfigured):
@@ -56,32 +61,57 @@ def _without_field(check: Callable[[Any], Number]) -> Callable[[Any], Number]:
 
 def _history(value: Any) -> str:
     if value not in KINDS:
-        raise ValueError(f"must be {', '.join(map(repr, KINDS[:-1]))} or {KINDS[-1]!r}")
+        raise ValueError(
+            _(
+                "must be %(others)s or %(last)r",
+                others=", ".join(map(repr, KINDS[:-1])),
+                last=KINDS[-1],
+            )
+        )
     return str(value)
 
 
 def _address(value: Any) -> str:
     if not isinstance(value, str):
-        raise TypeError("must be a text")
+        raise TypeError(_("must be a text"))
     if value:
         try:
             ip_address(value)
         except ValueError:
-            raise ValueError("must be an IP address of this host, or empty") from None
+            raise ValueError(_("must be an IP address of this host, or empty")) from None
     return value
 
 
 def _host(value: Any) -> str:
     if not isinstance(value, str):
-        raise TypeError("must be a text")
+        raise TypeError(_("must be a text"))
     if len(value) > LONGEST_HOST or any(each in value for each in ": \t\r\n\0"):
-        raise ValueError(f"must be up to {LONGEST_HOST} characters, without colons and blanks")
+        raise ValueError(
+            _(
+                "must be up to %(longest_host)s characters, without colons and blanks",
+                longest_host=LONGEST_HOST,
+            )
+        )
+    return value
+
+
+def _token(value: Any) -> str:
+    if not isinstance(value, str):
+        raise TypeError(_("must be a text"))
+    is_plain = value.isascii() and value.isprintable() and " " not in value
+    if value and not (is_plain and len(value) >= SHORTEST_TOKEN):
+        raise ValueError(
+            _(
+                "must be %(number)s or more ASCII characters, without blanks, or empty",
+                number=SHORTEST_TOKEN,
+            )
+        )
     return value
 
 
 def _strictness(value: Any) -> str:
     if value not in STRICTNESS:
-        raise ValueError("must be 'off', 'warn' or 'raise'")
+        raise ValueError(_("must be 'off', 'warn' or 'raise'"))
     return str(value)
 
 
@@ -89,12 +119,15 @@ def _class_of(base: type) -> Callable[[Any], Any]:
     """A converter of a class below ``base``, or of its dotted path."""
 
     def convert(value: Any) -> Any:
-        found, wanted = value, f"must be a subclass of json.{base.__name__} or the path of one"
+        found, wanted = (
+            value,
+            _("must be a subclass of json.%(name)s or the path of one", name=base.__name__),
+        )
         if isinstance(value, str):
             try:
                 found = import_string(value)
             except ImportError as error:
-                raise ValueError(f"{wanted} ({error})") from None
+                raise ValueError(_("%(wanted)s (%(error)s)", wanted=wanted, error=error)) from None
         if not (isinstance(found, type) and issubclass(found, base)):
             raise TypeError(wanted)
         return found
@@ -120,10 +153,12 @@ class Options:
     ``payload_limit``  the largest ``biz_ext``, in bytes of JSON
     ``history``        which runs leave a line in the history: "all", "problems", "none"
     ``history_age``    how long the history keeps a line
+    ``failed_age``     how long a FAILED task stays; None: until somebody requeues or cancels it
     ``doorbell``       the address of this host at which workers can be woken; empty: nowhere
     ``worker_name``    this host, in the names of its workers and holders of locks; empty: its own
     ``strict_codes``   what an add does for a code that no handler of this project has: "warn" (in
                        the log, once), "raise" or "off"
+    ``metrics_token``  the bearer token with which Prometheus sees the metrics; empty: none does
     ``payload_encoder``  the JSONEncoder, or its dotted path, that writes ``biz_ext``
     ``payload_decoder``  the JSONDecoder, or its dotted path, that reads it
     """
@@ -138,9 +173,11 @@ class Options:
     payload_limit: int = _option(1_000_000, _whole(1, 100_000_000))
     history: str = _option("problems", _history)
     history_age: float = _option(30 * 86_400.0, _duration(1, 30 * 365 * 86_400))
+    failed_age: float | None = _option(None, _duration(1, 30 * 365 * 86_400))
     doorbell: str = _option("127.0.0.1", _address)
     worker_name: str = _option("", _host)
     strict_codes: str = _option("warn", _strictness)
+    metrics_token: str = field(default="", repr=False, metadata={"convert": _token})
     payload_encoder: type[JSONEncoder] = field(
         default=DjangoJSONEncoder, metadata={"convert": _class_of(JSONEncoder)}
     )
@@ -169,7 +206,9 @@ def options() -> Options:
     """The options in force. Raises ConfigurationError for the first bad one."""
     wishes = _wishes()
     for name, problem in problems():
-        raise ConfigurationError(f"DJANGO_TASKS[{name!r}] {problem}")
+        raise ConfigurationError(
+            _("DJANGO_TASKS[%(name)r] %(problem)s", name=name, problem=problem)
+        )
     known = {name.lower(): convert(name, wishes[name]) for name in names() if name in wishes}
     return Options(**known)
 
@@ -182,7 +221,11 @@ def problems() -> Iterator[tuple[str, str]]:
             try:
                 convert(name, wishes[name])
             except (TypeError, ValueError) as error:
-                yield name, f"{error}, not {shortened(wishes[name])}."
+                if name in SECRET:
+                    yield name, _("%(error)s.", error=error)
+                else:
+                    shown = shortened(wishes[name])
+                    yield name, _("%(error)s, not %(value)s.", error=error, value=shown)
 
 
 def unknown_names() -> list[str]:
@@ -195,7 +238,7 @@ def handler_paths() -> list[Any]:
     paths = getattr(settings, "TASK_HANDLERS", ())
     if not isinstance(paths, (list, tuple)):
         raise ConfigurationError(
-            f"TASK_HANDLERS must be a list of dotted paths, not {shortened(paths)}"
+            _("TASK_HANDLERS must be a list of dotted paths, not %(paths)s", paths=shortened(paths))
         )
     return list(paths)
 
@@ -203,7 +246,9 @@ def handler_paths() -> list[Any]:
 def _wishes() -> Mapping[str, Any]:
     wishes = getattr(settings, "DJANGO_TASKS", {})
     if not isinstance(wishes, Mapping):
-        raise ConfigurationError(f"DJANGO_TASKS must be a dict, not {shortened(wishes)}")
+        raise ConfigurationError(
+            _("DJANGO_TASKS must be a dict, not %(wishes)s", wishes=shortened(wishes))
+        )
     return wishes
 
 

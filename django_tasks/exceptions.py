@@ -8,6 +8,9 @@ from collections.abc import Collection
 from datetime import datetime, timedelta
 from typing import Any
 
+from django_tasks.sentences import Sentence
+from django_tasks.sentences import sentence as _
+
 
 class TaskException(Exception):
     """The root of the family."""
@@ -28,9 +31,15 @@ class TaskValueError(TaskException, ValueError):
         self.problem = problem
         self.index = index
 
+    @property
+    def sentence(self) -> Sentence:
+        about = {"field": self.field, "problem": self.problem, "value": shortened(self.value)}
+        if self.index is None:
+            return _("%(field)s %(problem)s: %(value)s", **about)
+        return _("item %(index)s: %(field)s %(problem)s: %(value)s", index=self.index, **about)
+
     def __str__(self) -> str:
-        place = "" if self.index is None else f"item {self.index}: "
-        return f"{place}{self.field} {self.problem}: {shortened(self.value)}"
+        return str(self.sentence)
 
 
 class TaskTypeError(TaskValueError, TypeError):
@@ -49,11 +58,16 @@ class DirectWrite(TaskException, RuntimeError):
         self.call = call
         self.instead = instead
 
-    def __str__(self) -> str:
-        return (
-            f"{self.call}() would write tasks behind the workers' backs; "
-            f"call {self.instead} instead"
+    @property
+    def sentence(self) -> Sentence:
+        return _(
+            "%(call)s() would write tasks behind the workers' backs; call %(instead)s instead",
+            call=self.call,
+            instead=self.instead,
         )
+
+    def __str__(self) -> str:
+        return str(self.sentence)
 
 
 class UnknownDatabase(TaskException, LookupError):
@@ -61,7 +75,9 @@ class UnknownDatabase(TaskException, LookupError):
 
 
 class HandlerError(TaskException, ValueError):
-    """A handler that cannot be registered: no code, a code twice, nothing to run."""
+    """A handler that cannot be registered: no code, a code twice, nothing to run. Or a ``HandOver``
+    whose target is missing, or is none.
+    """
 
 
 class ClaimLost(TaskException):
@@ -92,7 +108,7 @@ class RetryLater(TaskException):
         self.reason = reason
 
     def __str__(self) -> str:
-        return self.reason or f"to be tried again: {self.when}"
+        return self.reason or str(_("to be tried again: %(when)s", when=self.when))
 
 
 class TaskTimeout(TaskException, TimeoutError):

@@ -12,20 +12,22 @@ from typing import Any, NoReturn, TypeVar
 from django.db import models
 
 from django_tasks.exceptions import DirectWrite
+from django_tasks.sentences import in_english
+from django_tasks.sentences import sentence as _
 
 Row = TypeVar("Row", bound=models.Model)
 Closed = Callable[..., NoReturn]
 
-_STEER = "add_task, reschedule_task, run_task_now, pause_task, resume_task or requeue_task"
+_STEER = _("add_task, reschedule_task, run_task_now, pause_task, resume_task or requeue_task")
 _INSTEAD = {
-    "save": "add_task or reschedule_task",
+    "save": _("add_task or reschedule_task"),
     "create": "add_task",
     "get_or_create": "add_task(task, on_conflict='keep')",
     "update_or_create": "add_task",
     "bulk_create": "add_tasks",
     "bulk_update": "add_tasks",
     "update": _STEER,
-    "delete": "cancel_task or delete_tasks",
+    "delete": _("cancel_task or delete_tasks"),
 }
 
 
@@ -34,7 +36,8 @@ def _closed(name: str, *, queryset_only: bool = False) -> Closed:
         raise DirectWrite(name, _INSTEAD[name])
 
     refuse.__name__ = name
-    refuse.__doc__ = f"Raise DirectWrite: call {_INSTEAD[name]} instead."
+    with in_english():
+        refuse.__doc__ = f"Raise DirectWrite: call {_INSTEAD[name]} instead."
     # As on Django's own: no template calls it, and no manager has ``delete``.
     refuse.alters_data = True  # type: ignore[attr-defined]
     refuse.queryset_only = queryset_only  # type: ignore[attr-defined]

@@ -2,7 +2,7 @@
 
 pip mixes the two packages in one folder without a word. Whichever came last owns
 ``__init__``, ``apps``, ``signals`` and ``exceptions``; this file exists only in ours, so it can
-tell. It imports nothing of ours for the same reason.
+tell. It imports nothing of ours but another such file, for the same reason.
 """
 
 from importlib import metadata
@@ -10,11 +10,14 @@ from importlib import metadata
 from django.core.exceptions import ImproperlyConfigured
 
 import django_tasks
+from django_tasks.sentences import sentence as _
 
 DISTRIBUTION = "django-delayed-tasks"
 CHECK_ID = "django_tasks.E001"
-CURE = (
-    f"Run: pip uninstall -y django-tasks && pip install --force-reinstall --no-deps {DISTRIBUTION}"
+CURE = _(
+    "Run: pip uninstall -y django-tasks && pip install --force-reinstall "
+    "--no-deps %(distribution)s",
+    distribution=DISTRIBUTION,
 )
 
 
@@ -27,14 +30,17 @@ def strangers() -> list[str]:
 def clash() -> str | None:
     """One sentence that names the clash, or None when this installation is whole."""
     if getattr(django_tasks, "__distribution__", None) != DISTRIBUTION:
-        return (
-            f"The package 'django_tasks' of {DISTRIBUTION} has been overwritten by the PyPI "
-            "distribution 'django-tasks', which has the same import name."
+        return _(
+            "The package 'django_tasks' of %(distribution)s has been overwritten by "
+            "the PyPI distribution 'django-tasks', which has the same import name.",
+            distribution=DISTRIBUTION,
         )
     if names := strangers():
-        return (
-            f"The package 'django_tasks' is shared by {DISTRIBUTION} and {', '.join(names)}; "
-            "only one of them can be installed."
+        return _(
+            "The package 'django_tasks' is shared by %(distribution)s and %(names)s; "
+            "only one of them can be installed.",
+            distribution=DISTRIBUTION,
+            names=", ".join(names),
         )
     return None
 
@@ -42,4 +48,6 @@ def clash() -> str | None:
 def require_own_package() -> None:
     """Raise ImproperlyConfigured when another distribution has overwritten this package."""
     if getattr(django_tasks, "__distribution__", None) != DISTRIBUTION:
-        raise ImproperlyConfigured(f"({CHECK_ID}) {clash()} {CURE}")
+        raise ImproperlyConfigured(
+            _("(%(check_id)s) %(clash)s %(cure)s", check_id=CHECK_ID, clash=clash(), cure=CURE)
+        )

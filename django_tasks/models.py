@@ -12,10 +12,12 @@ from typing import Any, ClassVar
 from django.db import models
 from django.utils import timezone
 from django.utils.translation import gettext_lazy as _
+from django.utils.translation import pgettext_lazy
 
 from django_tasks.fields import KeyField, OptionsField, payload_field
 from django_tasks.guarded import GuardedModel, GuardedQuerySet
 from django_tasks.timezones import aware
+from django_tasks.values.figures import COUNTED, SUMMED
 from django_tasks.values.keys import (
     BIZ_CODE_LENGTH,
     BIZ_NUM_LENGTH,
@@ -24,7 +26,7 @@ from django_tasks.values.keys import (
     QUEUE_LENGTH,
 )
 from django_tasks.values.options import no_options
-from django_tasks.values.status import RunOutcome, Status
+from django_tasks.values.status import RunOutcome, Status, WorkerWish
 
 
 class Task(GuardedModel):
@@ -54,6 +56,10 @@ class Task(GuardedModel):
     claimed_by = models.BigIntegerField(_("worker"), null=True, editable=False)
     claim_time = models.DateTimeField(_("claimed"), null=True, editable=False)
     last_error = models.TextField(_("last error"), default="", editable=False)
+    # The path of the class that was raised last, as in the history: failures are told apart by it.
+    exception = models.CharField(
+        _("exception"), max_length=200, default="", db_default="", editable=False
+    )
     schedule = models.TextField(_("schedule"), null=True, blank=True)
     # With a schedule: for which time the row waits, if ``when`` is another (jitter, a retry).
     scheduled_time = models.DateTimeField(_("scheduled time"), null=True, editable=False)
@@ -73,8 +79,10 @@ class Task(GuardedModel):
         verbose_name = _("task")
         verbose_name_plural = _("tasks")
         permissions: ClassVar[Any] = [
-            ("run_task", _("Can run, pause, resume and requeue tasks")),
+            ("run_task", _("Can run, reschedule and requeue tasks")),
             ("cancel_task", _("Can cancel tasks")),
+            ("pause_task", _("Can pause and resume tasks")),
+            ("operate_task", _("Can stop workers and set limits")),
         ]
         constraints: ClassVar[Any] = [
             # The only unique key besides the primary one: MySQL's ON DUPLICATE KEY fires on any.
@@ -104,7 +112,10 @@ class Task(GuardedModel):
 
 
 class TaskRun(models.Model):
-    """One run that has ended; the names say what ``history.Line`` says."""
+    """One run that has ended, or a task that was cancelled before it ran.
+
+    The names say what ``values.runs.Line`` says.
+    """
 
     id = models.BigAutoField(primary_key=True)
     biz_code = KeyField(_("code"), max_length=BIZ_CODE_LENGTH)
@@ -118,12 +129,17 @@ class TaskRun(models.Model):
     attempt = models.IntegerField(_("attempt"))
     worker = models.CharField(_("worker"), max_length=200)
     error = models.TextField(_("error"))
+    # The path of the class that was raised: by it failures are told apart.
+    exception = models.CharField(_("exception"), max_length=200, default="")
+    # The value of ``Finished``, and of a call of a ``@task`` function the call itself.
+    # Without the encoder and the decoder of the project: arguments are as Django has them.
+    detail = models.JSONField(_("detail"), null=True, blank=True)
 
     class Meta:
         db_table = "t_task_run"
         default_permissions = ("view",)  # nobody edits it
-        verbose_name = _("run")
-        verbose_name_plural = _("runs")
+        verbose_name = pgettext_lazy("history", "run")
+        verbose_name_plural = pgettext_lazy("history", "runs")
         indexes: ClassVar[Any] = [
             # All that the history is asked for; each further one costs every run its time.
             models.Index(fields=["biz_code", "biz_num"], name="t_task_run_key"),
@@ -131,6 +147,11 @@ class TaskRun(models.Model):
 
     def __str__(self) -> str:
         return f"{self.biz_code}/{self.biz_num}"
+
+    @property
+    def return_value(self) -> Any:
+        """The value with which the run was ``Finished``; None if there was none."""
+        return self.detail.get("return_value") if isinstance(self.detail, dict) else None
 
     @property
     def lateness(self) -> float:
@@ -164,6 +185,18 @@ class WorkerRow(models.Model):
     counters = models.JSONField(_("counters"), default=dict)
     # Where a datagram wakes it; empty if nowhere.
     doorbell = models.CharField(_("doorbell"), max_length=100, default="")
+    # The facts that people ask for; no statement of ours decides by them.
+    host = models.CharField(_("host"), max_length=200, default="", db_default="")
+    pid = models.BigIntegerField(_("process"), default=0, db_default=0)
+    version = models.CharField(_("version"), max_length=50, default="", db_default="")
+    # The codes that it has handlers for and may claim.
+    codes = models.JSONField(_("codes"), default=list)
+    busy = models.IntegerField(_("busy threads"), default=0, db_default=0)
+    memory = models.BigIntegerField(_("memory, bytes"), default=0, db_default=0)
+    # The wish of a person, which the worker reads with its heartbeat: a ``WorkerWish``.
+    wish = models.CharField(
+        _("wish"), max_length=20, choices=WorkerWish.choices, default="", db_default="", blank=True
+    )
 
     class Meta:
         db_table = "t_task_worker"
@@ -211,10 +244,12 @@ class Pause(models.Model):
     queue = KeyField(_("queue"), max_length=QUEUE_LENGTH, blank=True, default="")
     biz_code = KeyField(_("code"), max_length=BIZ_CODE_LENGTH, blank=True, default="")
     since = models.DateTimeField(_("since"), default=timezone.now, editable=False)
+    # The person or program that has paused it, in its own words.
+    by = models.CharField(_("by"), max_length=200, default="", db_default="", editable=False)
 
     class Meta:
         db_table = "t_task_pause"
-        default_permissions = ()  # the right to run tasks is the right to pause them
+        default_permissions = ()  # the right to pause tasks is the right to pause them all
         verbose_name = _("pause")
         verbose_name_plural = _("pauses")
         constraints: ClassVar[Any] = [
@@ -235,6 +270,9 @@ class Gate(models.Model):
     # The state of a rate limit, in microseconds since 1970 UTC: an hour that comes twice is no
     # matter for a number.
     full_until = models.BigIntegerField(_("full until"), default=0)
+    # Limits that an operator has set, in place of those of the handler; None: as it says.
+    max_running = models.IntegerField(_("runs at once"), null=True)
+    rate_limit = models.CharField(_("rate limit"), max_length=20, null=True)
 
     class Meta:
         db_table = "t_task_gate"
@@ -247,3 +285,38 @@ class Gate(models.Model):
 
     def __str__(self) -> str:
         return self.biz_code
+
+
+class TaskMinute(models.Model):
+    """The runs of one code that one worker has counted in one minute, or in an hour of all workers.
+
+    Rows are only added, merged and deleted: several may stand for the same minute, and their sum
+    counts. With an ``exception`` it counts the failures with that exception alone, which the row
+    without one has counted as well.
+    """
+
+    id = models.BigAutoField(primary_key=True)
+    # The id of the worker; 0: of all, merged.
+    worker = models.BigIntegerField(_("worker"), default=0)
+    biz_code = KeyField(_("code"), max_length=BIZ_CODE_LENGTH)
+    exception = models.CharField(_("exception"), max_length=200, default="")
+    # Whole minutes since 1970 UTC: an hour that comes twice in autumn is no matter for a number.
+    minute = models.IntegerField(_("minute"))
+    # 1, or 60 for an hour; 0: all that is older than the history.
+    span = models.SmallIntegerField(_("minutes"), default=1)
+
+    class Meta:
+        db_table = "t_task_minute"
+        default_permissions = ()  # nobody edits it
+        verbose_name = _("counted minute")
+        verbose_name_plural = _("counted minutes")
+        indexes: ClassVar[Any] = [models.Index(fields=["minute"], name="t_task_minute_time")]
+
+    def __str__(self) -> str:
+        return f"{self.biz_code}@{self.minute}"
+
+
+for _name in COUNTED:
+    TaskMinute.add_to_class(_name, models.BigIntegerField(_name, default=0))
+for _name in SUMMED:
+    TaskMinute.add_to_class(_name, models.FloatField(_name, default=0))

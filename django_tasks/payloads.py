@@ -5,6 +5,7 @@ from typing import Any
 
 from django_tasks.conf import options
 from django_tasks.exceptions import TaskValueError
+from django_tasks.sentences import sentence as _
 from django_tasks.values import payload
 
 
@@ -16,7 +17,9 @@ def encoded(value: Any, field: str = "biz_ext") -> str | None:
         try:
             decoded(text)  # before it is stored: nobody could read the task
         except Exception as error:  # noqa: BLE001 - a project's decoder may raise anything
-            raise TaskValueError(field, value, f"cannot be read back ({error!r})") from None
+            raise TaskValueError(
+                field, value, _("cannot be read back (%(error)r)", error=error)
+            ) from None
     return text
 
 

@@ -7,6 +7,8 @@ from typing import Any
 
 from django.db import connections
 
+from django_tasks.sentences import sentence as _
+
 
 def refusal(using: str) -> str | None:
     """The reason for which no worker may start on this database."""
@@ -18,9 +20,10 @@ def driver_problem(using: str) -> str | None:
     connection: Any = connections[using]
     if connection.vendor != "postgresql" or connection.Database.__name__ != "psycopg2":
         return None
-    return (
-        f"The database {using!r} is PostgreSQL by way of psycopg2; django_tasks needs psycopg 3: "
-        "pip install 'psycopg[binary]'."
+    return _(
+        "The database %(using)r is PostgreSQL by way of psycopg2; django_tasks "
+        "needs psycopg 3: pip install 'psycopg[binary]'.",
+        using=using,
     )
 
 
@@ -28,9 +31,11 @@ def autocommit_problem(using: str) -> str | None:
     """The reason for which nothing that a worker writes would be stored."""
     if connections[using].settings_dict["AUTOCOMMIT"]:
         return None
-    return (
-        f"AUTOCOMMIT is False for the database {using!r}: nothing that a worker writes outside of "
-        "a transaction is ever committed, so every worker runs every task, and the tasks stay."
+    return _(
+        "AUTOCOMMIT is False for the database %(using)r: nothing that a worker "
+        "writes outside of a transaction is ever committed, so every worker runs "
+        "every task, and the tasks stay.",
+        using=using,
     )
 
 
@@ -39,8 +44,9 @@ def memory_problem(using: str) -> str | None:
     connection: Any = connections[using]
     if connection.vendor != "sqlite" or not connection.is_in_memory_db():
         return None
-    return (
-        f"The SQLite database {using!r} is in memory, where threads that write do not wait for "
-        'each other: give it a file, as test database with "TEST": {"NAME": BASE_DIR / '
-        '"test.sqlite3"} in its settings.'
+    return _(
+        "The SQLite database %(using)r is in memory, where threads that write do "
+        'not wait for each other: give it a file, as test database with "TEST": '
+        '{"NAME": BASE_DIR / "test.sqlite3"} in its settings.',
+        using=using,
     )

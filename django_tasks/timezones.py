@@ -6,6 +6,7 @@ from django.conf import settings
 from django.utils import timezone as django_timezone
 
 from django_tasks.exceptions import TaskTypeError, TaskValueError
+from django_tasks.sentences import sentence as _
 from django_tasks.values.moments import EARLIEST, LATEST, OUT_OF_RANGE
 
 
@@ -18,9 +19,9 @@ def aware(field: str, value: object) -> datetime:
     if type(value) is datetime and value.tzinfo is timezone.utc and EARLIEST <= value <= LATEST:
         return value  # as many are: in a fifth of the time
     if value is None:
-        raise TaskTypeError(field, value, "is missing")
+        raise TaskTypeError(field, value, _("is missing"))
     if not isinstance(value, datetime):
-        raise TaskTypeError(field, value, "must be a datetime")
+        raise TaskTypeError(field, value, _("must be a datetime"))
     try:
         moment = django_timezone.make_aware(value) if django_timezone.is_naive(value) else value
         moment = moment.astimezone(timezone.utc)

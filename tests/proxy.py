@@ -7,6 +7,7 @@ answered by the server and *before* the answer is passed on leaves the client no
 
 import asyncio
 import re
+import socket
 import threading
 from collections.abc import Coroutine
 from contextlib import suppress
@@ -44,6 +45,8 @@ class Proxy:
         self._random = random or Random()
         self._loop = asyncio.new_event_loop()
         self._flowing = asyncio.Event()
+        self._listener: socket.socket | None = None
+        self._serving: set[asyncio.Task[None]] = set()
         self._pairs: set[tuple[asyncio.StreamWriter, asyncio.StreamWriter]] = set()
         self._ready = threading.Event()
         self._thread = threading.Thread(target=self._main, name="proxy", daemon=True)
@@ -106,13 +109,23 @@ class Proxy:
         self._loop.run_until_complete(self._loop.shutdown_asyncgens())
         self._loop.close()
 
+    # An own listener: a server of asyncio that is closed while it accepts a connection forgets that
+    # connection, open (Python 3.11).
+
     async def _listen(self) -> None:
-        server = await asyncio.start_server(self._serve, "127.0.0.1", self.port)
-        self._listener = server
-        self.port = server.sockets[0].getsockname()[1]
+        self._listener = socket.create_server(("127.0.0.1", self.port))
+        self._listener.setblocking(False)
+        self.port = self._listener.getsockname()[1]
+        self._loop.add_reader(self._listener, self._accept, self._listener)
+
+    def _stop_listening(self) -> None:
+        if self._listener is not None:
+            self._loop.remove_reader(self._listener)
+            self._listener.close()
+            self._listener = None
 
     async def _shut(self) -> None:
-        self._listener.close()
+        self._stop_listening()
         while self._pairs:
             await self._reset()
             await asyncio.sleep(0)
@@ -125,14 +138,24 @@ class Proxy:
             _abort(pair)
 
     async def _end(self) -> None:
-        self._listener.close()
-        await self._reset()
+        self._stop_listening()
+        await asyncio.sleep(0)  # a task that is cancelled before its first step closes nothing
         tasks = asyncio.all_tasks() - {asyncio.current_task()}
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
 
-    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    def _accept(self, listener: socket.socket) -> None:
+        try:
+            client, _ = listener.accept()
+        except OSError:  # gone again
+            return
+        task = self._loop.create_task(self._serve(client))
+        self._serving.add(task)
+        task.add_done_callback(self._serving.discard)
+
+    async def _serve(self, client: socket.socket) -> None:
+        reader, writer = await asyncio.open_connection(sock=client)
         try:
             await self._flowing.wait()
             origin = (self.source, 0) if self.source else None
@@ -151,7 +174,7 @@ class Proxy:
         server_writer: asyncio.StreamWriter,
     ) -> None:
         pair = (writer, server_writer)
-        if not self._listener.is_serving():
+        if self._listener is None:
             _abort(pair)
             return
         self._pairs.add(pair)
@@ -163,11 +186,11 @@ class Proxy:
         try:
             await asyncio.wait(pumps, return_when=asyncio.FIRST_COMPLETED)
         finally:
+            self._pairs.discard(pair)
+            _abort(pair)
             for pump in pumps:
                 pump.cancel()
             await asyncio.gather(*pumps, return_exceptions=True)
-            self._pairs.discard(pair)
-            _abort(pair)
 
     async def _upwards(
         self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, muted: asyncio.Event

@@ -31,7 +31,7 @@ from django_tasks.api import (
     resume_task,
     run_task_now,
 )
-from django_tasks.client import adding, control, many, pauses, queries
+from django_tasks.client import adding, control, many, operating, pauses, queries, storing
 from django_tasks.locks import locking
 from django_tasks.models import Task
 from django_tasks.store import clock
@@ -517,7 +517,7 @@ def test_an_add_is_told_with_the_task_as_stored(fields, heard):
 
 def test_an_add_of_many_wakes_workers_for_as_many(monkeypatch):
     woken = []
-    monkeypatch.setattr(adding, "wake_workers", lambda *args: woken.append(args))
+    monkeypatch.setattr(storing, "wake_workers", lambda *args: woken.append(args))
     add_tasks([a_task(str(number), when=later(number)) for number in range(3)])
     assert woken == [(NOW, "default", 3)]
 
@@ -863,7 +863,7 @@ TWINS = [name for name in api.__all__ if f"a{name}" in api.__all__ and name != "
 
 
 def test_every_function_that_asks_the_database_has_an_async_twin():
-    modules = (adding, control, locking, many, queries, pauses)
+    modules = (adding, control, locking, many, operating, queries, pauses)
     asking = {
         name
         for name, function in (item for each in modules for item in vars(each).items())
@@ -874,7 +874,7 @@ def test_every_function_that_asks_the_database_has_an_async_twin():
         *TWINS,
         "find_tasks",
     }
-    assert len(TWINS) == 23
+    assert len(TWINS) == 26
 
 
 @pytest.mark.parametrize("name", TWINS)

@@ -11,6 +11,7 @@ from benchmarks.contenders import CATALOGUE
 from benchmarks.plan import PLAN
 from benchmarks.statements import Statement
 from benchmarks.table import Results, Who
+from benchmarks.take_over import taken_over
 from benchmarks.targets import verdicts
 
 CHECKOUT = Path(__file__).resolve().parents[1]
@@ -88,3 +89,15 @@ def test_whom_a_target_is_about_takes_part_in_all_rounds() -> None:
     ] * 4
     assert [rounds("sqlite", name) for name in ("ours", "floor", "huey")] == [5] * 3
     assert rounds("mariadb", "ours") == rounds("postgresql", "procrastinate") == 2
+
+
+def test_measures_of_another_run_replace_those_of_the_page_and_say_of_which_run_they_are() -> None:
+    facts = {"when": "2026-01-02T03:04:05", "commit": "abc", "cores": 2, "machine": "x86_64"}
+    facts |= {"python": "3.13.0", "databases": {"sqlite": "3.40.1"}}
+    old = {"turns": [turn("ours", 0, 1.0), {**turn("ours", 0, 2.0), "measure": "enqueue"}]}
+    new = {**facts, "turns": [{**turn("ours", 0, 3.0), "load": 1.5}]}
+    results = Results(taken_over(old, new))
+    assert results.values("drain", Who("sqlite", "ours"), "rate") == [3.0]
+    assert results.values("enqueue", Who("sqlite", "ours"), "rate") == [2.0]
+    assert results.other_run("drain").startswith("2026-01-02 at commit abc on 2 cores")
+    assert not results.other_run("enqueue")

@@ -21,9 +21,11 @@ DEFAULTS = {
     "PAYLOAD_LIMIT": 1_000_000,
     "HISTORY": "problems",
     "HISTORY_AGE": 30 * 86_400.0,
+    "FAILED_AGE": None,
     "DOORBELL": "127.0.0.1",
     "WORKER_NAME": "",
     "STRICT_CODES": "warn",
+    "METRICS_TOKEN": "",
     "PAYLOAD_ENCODER": DjangoJSONEncoder,
     "PAYLOAD_DECODER": JSONDecoder,
 }
@@ -102,7 +104,11 @@ BAD = [
     *[(name, -1) for name in NUMBERS],
     *[(name, 10**9) for name in NUMBERS],
     *[(name, float("nan")) for name in NUMBERS],
-    *[(name, 2.5) for name in NUMBERS if not isinstance(DEFAULTS[name], float)],
+    *[
+        (name, 2.5)
+        for name in NUMBERS
+        if not isinstance(DEFAULTS[name], float) and name != "FAILED_AGE"
+    ],
     *[(name, 0) for name in NUMBERS if name != "SHUTDOWN_TIMEOUT"],
     ("BATCH_SIZE", 1001),
 ]
@@ -120,6 +126,24 @@ def test_a_value_that_cannot_be_used_is_named_with_what_is_wrong(wishes, name, v
     assert f"DJANGO_TASKS['{name}'] must be" in str(caught.value)
     assert repr(value) in str(caught.value)
     assert [found for found, _ in conf.problems()] == [name]
+
+
+@pytest.mark.parametrize("token", [5, None, "short", "with blanks between them", "日本" * 10])
+def test_a_token_that_cannot_be_used_is_not_told(wishes, token):
+    wishes(METRICS_TOKEN=token)
+
+    with pytest.raises(conf.ConfigurationError) as caught:
+        conf.options()
+
+    assert "DJANGO_TASKS['METRICS_TOKEN'] must be" in str(caught.value)
+    assert repr(token) not in str(caught.value)
+
+
+def test_a_token_is_not_part_of_what_the_options_show(wishes):
+    wishes(METRICS_TOKEN="a-token-of-characters")
+
+    assert conf.options().metrics_token == "a-token-of-characters"
+    assert "a-token" not in repr(conf.options())
 
 
 def test_every_problem_is_listed(wishes):

@@ -7,7 +7,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from django_tasks.exceptions import TaskTypeError, TaskValueError
-from django_tasks.values.limits import MOST, PERIODS, SECOND, Limit, Rate, as_limit
+from django_tasks.values.limits import (
+    DOUBT,
+    MOST,
+    PERIODS,
+    SECOND,
+    Limit,
+    Rate,
+    as_limit,
+    in_force,
+)
 
 EPOCH = 1_900_000_000 * SECOND
 
@@ -125,6 +134,22 @@ def test_a_clock_that_was_set_back_holds_up_nobody_for_long(rate):
     assert rate.wait(full_until, EPOCH) <= rate.period
 
 
+@given(rate=rates, ahead=st.integers(0, 10**15))
+def test_what_it_cannot_have_given_out_is_forgotten_at_the_first_look(rate, ahead):
+    settled = rate.settled(EPOCH + ahead, EPOCH)
+
+    assert settled <= EPOCH + ahead
+    assert rate.free(settled, EPOCH) == rate.free(EPOCH + ahead, EPOCH)
+    assert rate.free(settled, EPOCH + 2 * rate.period + DOUBT) == rate.together
+
+
+@given(rate=rates, started=st.integers(1, 10), apart=st.integers(-DOUBT, DOUBT))
+def test_what_it_has_given_out_is_not_whatever_clocks_differ(rate, started, apart):
+    full_until = rate.after(0, EPOCH, min(started, rate.together))
+
+    assert rate.settled(full_until, EPOCH + apart) == full_until
+
+
 # Gates
 
 
@@ -147,3 +172,17 @@ def test_a_gate_that_a_rate_closes_tells_when_it_opens():
     assert limit.opening(0, full_until, EPOCH) == (0, 1.0)
     assert limit.opening(0, full_until, EPOCH + SECOND // 4) == (0, 0.75)
     assert limit.opening(0, full_until, EPOCH + SECOND) == (1, 0.0)
+
+
+@pytest.mark.parametrize(
+    ("own", "others", "holds"),
+    [
+        ((None, None), (None, None), (None, None)),
+        ((3, "1/s"), (None, None), (3, "1/s")),
+        ((3, "1/s"), (5, None), (5, "1/s")),
+        ((3, "1/s"), (None, "9/m"), (3, "9/m")),
+        ((None, None), (5, "9/m"), (5, "9/m")),
+    ],
+)
+def test_an_operators_limits_stand_in_place_of_those_of_their_kind(own, others, holds):
+    assert in_force(as_limit(*own), as_limit(*others)) == (as_limit(*holds) or Limit(None, None))

@@ -111,11 +111,16 @@ def test_extra_facts_go_with_the_line(caplog: pytest.LogCaptureFixture) -> None:
     assert (record.biz_code, record.duration) == ("job", 0.5)  # type: ignore[attr-defined]
 
 
+class Nameless:
+    def __str__(self) -> str:
+        raise RuntimeError("I do not say")
+
+
 class Unprintable(SyntaxError):
-    """A template's error, with a column in words."""
+    """A template's error, with an object in the place of the file's name."""
 
     def __init__(self) -> None:
-        place: Any = ("page.html", 3, "column 7", "{% if %}")
+        place: Any = (Nameless(), 3, 7, "{% if %}")
         super().__init__("if", place)
 
 
@@ -345,7 +350,7 @@ def test_where_nobody_listens_a_success_costs_one_question(
 @pytest.mark.parametrize(
     "tell",
     [
-        lambda error: logs.schedule_over("job", error),
+        lambda error: logs.schedule_over("job", error, "default"),
         lambda error: logs.died_after_its_end(run(), error),
         lambda error: logs.not_isolated(run(), error),
     ],

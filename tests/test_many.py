@@ -204,9 +204,9 @@ def test_a_task_that_is_changed_since_it_was_found_is_left_alone(
     rows(range(4))
     intact = control.cancel
 
-    def somebody_was_faster(matching: Q, now: datetime, *, using: str) -> Any:
+    def somebody_was_faster(matching: Q, now: datetime, *, using: str, **rest: Any) -> Any:
         Task._base_manager.filter(biz_num="3").update(queue="other")
-        return intact(matching, now, using=using)
+        return intact(matching, now, using=using, **rest)
 
     monkeypatch.setattr(control, "cancel", somebody_was_faster)
     assert cancel_tasks(biz_code=CODE, queue="default") == 3

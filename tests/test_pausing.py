@@ -57,6 +57,32 @@ def test_each_scope_is_paused_by_itself_and_the_widest_comes_first():
     assert [str(pause) for pause in api.paused()] == ["*/*", f"*/{CODE}", "mail/*", f"mail/{CODE}"]
 
 
+def test_a_pause_keeps_who_has_made_it_first():
+    assert api.pause_tasks(biz_code=CODE, by="anna, because of order 42")
+    assert not api.pause_tasks(biz_code=CODE, by="deploy.sh")
+    assert api.pause_tasks()
+
+    assert [pause.by for pause in api.paused()] == ["", "anna, because of order 42"]
+
+
+def test_words_of_200_characters_say_who_and_no_more():
+    assert api.pause_tasks(by="b" * 200)
+    with pytest.raises(TaskValueError, match=r"by.*201 characters") as caught:
+        api.pause_tasks(queue="mail", by="b" * 201)
+    assert caught.value.field == "by"
+    assert len(api.paused()) == 1
+
+
+@pytest.mark.parametrize(
+    ("value", "error"), [(None, TaskTypeError), (5, TaskTypeError), ("a\0b", TaskValueError)]
+)
+def test_what_says_who_is_a_text(value, error):
+    with pytest.raises(error) as caught:
+        api.pause_tasks(by=value)
+    assert caught.value.field == "by"
+    assert api.paused() == []
+
+
 def test_a_pause_that_is_rolled_back_was_none():
     with transaction.atomic():
         assert api.pause_tasks()
@@ -112,8 +138,8 @@ def test_the_twins_do_what_their_originals_do():
         assert iscoroutinefunction(getattr(pauses, f"a{name}"))
 
     async def day():
-        assert await api.apause_tasks(biz_code=CODE)
-        assert len(await api.apaused()) == 1
+        assert await api.apause_tasks(biz_code=CODE, by="anna")
+        assert [pause.by for pause in await api.apaused()] == ["anna"]
         assert await api.aresume_tasks(biz_code=CODE)
 
     async_to_sync(day)()

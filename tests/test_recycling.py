@@ -1,8 +1,12 @@
 """A process knows when it has done enough."""
 
+import resource
+from pathlib import Path
+
 import pytest
 
-from django_tasks.supervisor.recycling import MEGABYTE, Recycling, resident_memory
+from django_tasks.host.memory import resident_memory
+from django_tasks.supervisor.recycling import MEGABYTE, Recycling
 
 
 def test_without_limits_nothing_is_enough():
@@ -30,5 +34,7 @@ def test_where_there_is_no_proc_the_most_ever_held_counts(monkeypatch):
         raise FileNotFoundError
 
     now = resident_memory()
-    monkeypatch.setattr("django_tasks.supervisor.recycling.Path.read_text", gone)
+    monkeypatch.setattr(Path, "read_text", gone)
     assert resident_memory() >= now * 0.9
+    monkeypatch.setattr(resource, "getrusage", gone)
+    assert resident_memory() == 0

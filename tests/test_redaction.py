@@ -18,6 +18,7 @@ from hypothesis import strategies as st
 from django_tasks import logs, redaction
 from django_tasks.handlers import registry
 from django_tasks.redaction import ANYWHERE, MASK, SHORTEST, masked, without_secrets
+from tests.factories import a_claim_of
 
 PASSWORDS = [
     "s3cret",
@@ -333,7 +334,7 @@ def refused() -> ConnectionError:
 
 def test_reasons_in_log_lines_are_masked(caplog: pytest.LogCaptureFixture) -> None:
     logs.database_down("default", "silent", refused(), 3, 0.0)
-    logs.end_not_written("order/1", refused())
+    logs.end_not_written(a_claim_of(), refused(), "default")
     logs.hints_lost("default", refused())
     with caplog.at_level(logging.DEBUG):
         logs.hints_lost("default", refused())

@@ -1,14 +1,16 @@
 """The tools that make the environment and choose the databases."""
 
+import shutil
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
-from devtools import CHECKOUT, databases
+from devtools import CHECKOUT, browser, databases
 from devtools.messages import Problem
 from devtools.setup import cli, debian, python, venv
+from devtools.setup.profiles import PROFILES, Profile
 
 
 @pytest.fixture(autouse=True)
@@ -50,6 +52,40 @@ def test_the_reason_why_a_database_is_left_out_names_the_packages() -> None:
 def test_each_missing_package_is_named_once_and_apart_from_what_no_package_brings() -> None:
     missing = {"a": ["gcc", "Python.h for /opt/python"], "b": ["gcc", "libc6-dev"]}
     assert debian.split(missing) == (["gcc", "libc6-dev"], ["Python.h for /opt/python"])
+
+
+@pytest.mark.parametrize("name", ["test", "browser"])
+def test_without_chromium_one_sentence_says_so_and_nothing_that_drives_it_is_installed(
+    name: str, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    here = python.describe(sys.executable)
+    monkeypatch.setattr(debian, "_as_root", lambda: None)
+    monkeypatch.setattr(shutil, "which", lambda *args, **kwargs: None)
+    installed: list[str] = []
+    monkeypatch.setattr(venv, "install", lambda *args: installed.extend(args[2]))
+    profile = Profile(PROFILES[name].groups, programs=("Chromium",))
+    missing = cli._provide_packages(profile, here)
+    assert missing["Chromium"] == ["chromium"]
+    assert "on Debian root can: apt-get install chromium" in capfd.readouterr().err
+    cli._install(name, profile, here, missing)
+    assert "dev" in installed
+    assert "browser" not in installed
+    assert browser.why_no_browser() == "not installed: chromium"
+
+
+def test_what_runs_the_tests_of_all_brings_the_browser_too() -> None:
+    for name in ("test", "browser"):
+        assert {"Chromium", "Chinese fonts"} <= {*PROFILES[name].programs}
+        assert "browser" in PROFILES[name].groups
+
+
+def test_messages_are_extracted_by_a_package_that_the_profile_of_the_tests_brings(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    here = python.describe(sys.executable)
+    assert "gettext" in PROFILES["test"].programs
+    monkeypatch.setattr(shutil, "which", lambda *args, **kwargs: None)
+    assert debian.missing(Profile((), programs=("gettext",)), here)["gettext"] == ["gettext"]
 
 
 def test_a_python_is_found_by_its_version_and_runs() -> None:

@@ -11,13 +11,8 @@ import pytest
 
 from django_tasks import logs
 from django_tasks.supervisor import processes
-from django_tasks.supervisor.processes import (
-    COST,
-    FIRST_DELAY,
-    LONGEST_DELAY,
-    STEADY_SECONDS,
-    Child,
-)
+from django_tasks.supervisor.delays import FIRST_DELAY, LONGEST_DELAY, STEADY_SECONDS
+from django_tasks.supervisor.processes import ASKED, COST, Child
 from django_tasks.supervisor.recycling import Recycling
 from tests.waiting import DEADLINE
 from tests.worker.parts import config
@@ -54,6 +49,9 @@ class FakeWorker:
 
     def runs(self) -> int:
         return 12
+
+    def was_asked_to_stop(self) -> bool:
+        return bool(self.how.get("asked"))
 
 
 @pytest.fixture
@@ -93,6 +91,65 @@ def test_a_run_without_end_costs_a_child_and_stops_its_workers(
     processes.run_process([config(), config(using="second")], parent=os.getppid())
     assert [worker.stopped for worker in workers] == [True, True]
     assert codes == [COST]
+
+
+# Workers that were asked to stop
+
+
+@pytest.mark.parametrize("supervised", [False, True])
+def test_a_process_whose_workers_were_all_asked_to_stop_ends_so(
+    workers: list[FakeWorker], monkeypatch: pytest.MonkeyPatch, supervised: bool
+) -> None:
+    monkeypatch.setitem(FakeWorker.how, "asked", True)
+    monkeypatch.setattr(FakeWorker, "start", FakeWorker.stop)
+    code = processes.run_process([config()], parent=os.getppid() if supervised else None)
+    assert code == (ASKED if supervised else 0)
+
+
+def test_a_child_of_which_one_worker_was_asked_ends_as_any_other(
+    workers: list[FakeWorker], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    FakeWorker.how["signal"] = True
+    monkeypatch.setattr(
+        FakeWorker, "was_asked_to_stop", lambda worker: worker.config.using == "second"
+    )
+    configs = [config(), config(using="second")]
+    assert processes.run_process(configs, parent=os.getppid()) == 0
+
+
+@pytest.mark.parametrize(("supervised", "expected"), [(False, 1), (True, ASKED)])
+def test_one_that_was_asked_is_not_replaced_if_it_is_told_to_hurry(
+    workers: list[FakeWorker],
+    monkeypatch: pytest.MonkeyPatch,
+    supervised: bool,
+    expected: int,
+) -> None:
+    """A person has asked for its end, and sends a signal because a run takes too long."""
+    codes: list[int] = []
+    FakeWorker.how["signal"] = True
+    monkeypatch.setitem(FakeWorker.how, "asked", True)
+    monkeypatch.setattr(FakeWorker, "is_alive", lambda worker: True)
+    monkeypatch.setattr(FakeWorker, "join", lambda worker, timeout: False)
+    monkeypatch.setattr(FakeWorker, "has_signed_off", lambda worker: False, raising=False)
+    monkeypatch.setattr(FakeWorker, "abandon", lambda worker: None, raising=False)
+    monkeypatch.setattr(os, "_exit", codes.append)
+    configs = [config(shutdown_timeout=0.01)]
+    processes.run_process(configs, parent=os.getppid() if supervised else None)
+    assert codes == [expected]
+
+
+def test_a_child_that_was_asked_to_stop_is_not_replaced(
+    watched: "Watched", caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level("INFO", "django_tasks")
+    watched.dies(ASKED)
+    for _ in range(9):
+        watched.child.watch()
+    assert len(watched.starts) == 1
+    assert watched.child.has_finished
+    assert watched.child.exit_code() == 0
+    (line,) = caplog.messages
+    assert line == "Process 1 (pid 99) has stopped as it was asked to: no other takes its place"
 
 
 # A child and its successors
@@ -141,12 +198,15 @@ class Watched:
         alive = SimpleNamespace(is_alive=lambda: True, exitcode=None, pid=99)
         self.child._process = alive  # type: ignore[assignment]
 
+    def dies(self, code: int) -> None:
+        dead = SimpleNamespace(is_alive=lambda: False, exitcode=code, pid=99)
+        self.child._process = dead  # type: ignore[assignment]
+
     def lives(self, seconds: float, code: int) -> float:
         """Have it end with ``code``; returns the seconds until another one was there."""
         self.now += seconds
         ended = self.now
-        dead = SimpleNamespace(is_alive=lambda: False, exitcode=code, pid=99)
-        self.child._process = dead  # type: ignore[assignment]
+        self.dies(code)
         before = len(self.starts)
         while len(self.starts) == before:
             self.child.watch()

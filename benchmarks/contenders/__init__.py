@@ -6,6 +6,9 @@ SERVED = ("sqlite", "mariadb", "postgresql")
 PLACES = (*SERVED, "redis")
 ANYBODY = ("drain", "enqueue", "lateness", "pickup", "idle")
 OWN = ("history", "claim", "processes", "waste", "handlers", "blocking", "long", "held", "busy")
+# Of backends of Django 6's tasks framework: see ``contenders.framework``.
+DJANGO_6 = "neighbours-django-6"
+FUNCTIONS = ("functions", "function-calls")
 
 
 class Entry(NamedTuple):
@@ -30,14 +33,15 @@ CATALOGUE: dict[str, Entry] = {
     "ours-plain": Entry("ours_plain", SERVED, ("work",), pace=0.2),
     "ours-atomic": Entry("ours_atomic", SERVED, ("work",), pace=0.2),
     "ours-batch": Entry("ours_batch", SERVED, ("work",)),
+    "ours-tasks": Entry("ours_tasks", SERVED, FUNCTIONS),
     "floor-single": Entry("floor_single", SERVED, ("work",), pace=0.2),
     "floor-batch": Entry("floor_work", SERVED, ("work",)),
     "floor": Entry("floor", SERVED, ("drain", "enqueue", "processes", "long", "held")),
     "seed": Entry("seed", SERVED, ANYBODY, pace=0.05),
-    "django-tasks-db": _neighbour("django_tasks_db", SERVED, 0.05),
+    "django-tasks-db": _neighbour("django_tasks_db", SERVED, 0.05, *FUNCTIONS, home=DJANGO_6),
     "django-q2": _neighbour("django_q2", SERVED, 0.05),
-    "django-ox": _neighbour("django_ox", SERVED, 0.05, home="neighbours-django-6"),
-    "dj-queue": _neighbour("dj_queue", SERVED, 0.05, home="neighbours-django-6"),
+    "django-ox": _neighbour("django_ox", SERVED, 0.05, *FUNCTIONS, home=DJANGO_6),
+    "dj-queue": _neighbour("dj_queue", SERVED, 0.05, home=DJANGO_6),
     "apscheduler": _neighbour("apscheduler", SERVED, 0.05),
     "huey": _neighbour("huey", ("sqlite",), 0.5),
     "procrastinate": _neighbour("procrastinate", ("postgresql",), 0.05),

@@ -24,7 +24,7 @@ class DjQueue(Backend):
         return [(task, [number], {}) for number in numbers]
 
     def add_many(self, tasks: Sequence[Any]) -> None:
-        from benchmarks.contenders.backport import tick
+        from benchmarks.contenders.function import tick
 
         tick.get_backend().enqueue_all(tasks)
 

@@ -32,12 +32,14 @@ _BACKENDS = {
     "django_tasks_db": "django_tasks_db.DatabaseBackend",
     "django_ox": "django_ox.backend.OxBackend",
     "dj_queue": "dj_queue.backend.DjQueueBackend",
+    "django_tasks": "django_tasks.backend.DatabaseBackend",
 }
 _OPTIONS: dict[str, dict[str, Any]] = {
     "dj_queue": {
         "workers": [{"queues": "*", "threads": 4, "processes": 2}],
         "preserve_finished_jobs": False,
     },
+    "django_tasks": {"MODULES": ["benchmarks.contenders.function"]},
 }
 TASKS: dict[str, Any] = {}
 if _WHO in _BACKENDS:

@@ -10,6 +10,7 @@ from benchmarks.contenders.framework import Backend
 class DjangoTasksDb(Backend):
     app, package = "django_tasks_db", "django-tasks-db"
     settings = "db_worker, 2 processes, polls every second; added in one transaction"
+    caveat = "By its source: one attempt, and a call whose worker has died stays RUNNING"
 
     def add_many(self, tasks: Sequence[Any]) -> None:
         from django.db import transaction

@@ -22,7 +22,7 @@ class Backend(Contender):
 
     def task(self, due: float) -> Any:
         """The task for that time, seconds since 1970; one that has passed means now."""
-        from benchmarks.contenders.backport import tick
+        from benchmarks.contenders.function import tick
 
         return tick.using(run_after=as_datetime(due)) if due > time() else tick
 

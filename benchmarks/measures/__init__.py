@@ -19,6 +19,8 @@ MEASURES: dict[str, Callable[[Stage], dict[str, Any]]] = {
     "lateness": lateness,
     "pickup": pickup,
     "idle": idle,
+    "functions": drain,
+    "function-calls": enqueue,
     "history": drain,
     "work": drain,
     "claim": claim_time,

@@ -82,7 +82,7 @@ def _options() -> argparse.Namespace:
     )
     add("--cores", type=int, default=HOSTS.cores, help="of the database server")
     add("--quick", action="store_true", help="few workers, one second: whether it runs")
-    add("--rst", type=Path, nargs="?", const=DOCS / "scaling.rst", metavar="PAGE")
+    add("--rst", type=Path, nargs="?", const=DOCS / "understand" / "simulation.rst", metavar="PAGE")
     add("--picture", type=Path, nargs="?", const=DOCS / "pictures", metavar="DIRECTORY")
     add("--check", type=Path, metavar="RESULTS.json")
     return parser.parse_args()

@@ -14,7 +14,7 @@ class Costs:
     """Seconds of a server's time; of statements on rows, for each row.
 
     Measured, as medians of what a worker's statements took while it drained a backlog of tasks that
-    do nothing, on the machine of docs/benchmarks.rst (2 cores, server and worker on it):
+    do nothing, on the machine of docs/understand/benchmarks.rst (2 cores, server and worker on it):
     ``lanes``, ``read``, ``take``, ``delete`` for batches of 500, ``commit``.
 
     Fitted: ``upkeep``, what the server does with a row afterwards and in the background (purge,

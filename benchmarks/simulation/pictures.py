@@ -1,4 +1,4 @@
-"""The pictures of docs/scaling.rst."""
+"""The pictures of docs/understand/simulation.rst."""
 
 from collections.abc import Callable
 from pathlib import Path

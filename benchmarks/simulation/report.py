@@ -1,4 +1,4 @@
-"""The table for a terminal, and the part of docs/scaling.rst that comes from a run."""
+"""The table for a terminal, and what docs/understand/simulation.rst has from a run."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path

@@ -4,10 +4,12 @@ from devtools.servers.cluster import Cluster
 from devtools.servers.galera import Galera
 from devtools.servers.mariadb import MariaDB
 from devtools.servers.postgresql import PostgreSQL
+from devtools.servers.rabbitmq import RabbitMQ
 from devtools.servers.replica import Replica
 from devtools.servers.server import Server
 
 SINGLE: dict[str, Server] = {server.name: server for server in (MariaDB(), PostgreSQL())}
+BROKERS: dict[str, Server] = {server.name: server for server in (RabbitMQ(),)}
 CLUSTERS: dict[str, Cluster] = {cluster.name: cluster for cluster in (Galera(), Replica())}
 MEMBERS = {member.name: member for cluster in CLUSTERS.values() for member in cluster.members}
-SERVERS: dict[str, Server | Cluster] = {**SINGLE, **CLUSTERS, **MEMBERS}
+SERVERS: dict[str, Server | Cluster] = {**SINGLE, **BROKERS, **CLUSTERS, **MEMBERS}

@@ -1,4 +1,4 @@
-"""Private database servers for the tests: MariaDB and PostgreSQL, alone and in clusters.
+"""Private servers for the tests: MariaDB and PostgreSQL, alone and in clusters, and RabbitMQ.
 
     scripts/servers start [NAME...]           start them; prints one KEY=URL line each
     scripts/servers env [NAME...]             the same lines for the servers that run
@@ -8,8 +8,10 @@
     scripts/servers stop [--keep] [NAME...]   stop and remove the data (--keep: leave the data)
     scripts/servers missing [NAME...]         those not installed, with their Debian packages
 
-Without a NAME, mariadb and postgresql are meant; status, env and stop also mean the clusters that
+Without a NAME, mariadb and postgresql are meant; status, env and stop also mean the others that
 were started.  Those are started by name only:
+
+    scripts/servers start rabbitmq            a broker; RABBITMQ_URL is for Celery
 
     scripts/servers start galera              three nodes; GALERA_URLS has their URLs, with commas
     scripts/servers kill galera:2             one node; "start" has it join again.  restart and
@@ -33,7 +35,7 @@ import sys
 
 from devtools.interruption import leave_by_cleaning_up
 from devtools.messages import Problem, say
-from devtools.servers.catalogue import CLUSTERS, MEMBERS, SERVERS, SINGLE
+from devtools.servers.catalogue import BROKERS, CLUSTERS, MEMBERS, SERVERS, SINGLE
 from devtools.servers.cluster import Cluster
 from devtools.servers.galera_node import GaleraNode
 from devtools.servers.replica import Replica
@@ -86,7 +88,8 @@ def meant_by_none(command: str) -> list[str]:
     """The servers that a command without names is for."""
     if command not in ("env", "status", "stop"):
         return list(SINGLE)
-    return [*SINGLE, *(name for name, cluster in CLUSTERS.items() if cluster.was_started())]
+    others: dict[str, Server | Cluster] = {**BROKERS, **CLUSTERS}
+    return [*SINGLE, *(name for name, other in others.items() if other.was_started())]
 
 
 def carry_out(options: argparse.Namespace, server: Server | Cluster) -> bool:

@@ -24,7 +24,7 @@ class Cluster:
             yield
 
     def was_started(self) -> bool:
-        return any(member.note() for member in self.members)
+        return any(member.was_started() for member in self.members)
 
     def stop(self, keep: bool = False) -> None:
         """The last started first: the one that stops last knows everything and can start alone."""

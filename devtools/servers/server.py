@@ -192,6 +192,9 @@ class Server(Installed):
 
     # Telling
 
+    def was_started(self) -> bool:
+        return bool(self.note())
+
     def status(self) -> bool:
         process = self.process()
         if process is not None:

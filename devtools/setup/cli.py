@@ -3,6 +3,9 @@
     scripts/setup demo       the app and the test project; no database servers
     scripts/setup lint       the same with the tools that check and test the code
     scripts/setup test       the same with MariaDB, PostgreSQL, their drivers, and web servers
+    scripts/setup docs       the app, and what makes a site of the documentation
+    scripts/setup package    the app, the tools, and what builds and checks the distributions
+    scripts/setup browser    the app, the tools, and what drives the admin in a browser
     scripts/setup faults     the same with what a Galera cluster and false clocks need
     scripts/setup benchmark  the app and the databases
     scripts/setup simulate   the app, and what the simulation of many workers needs
@@ -21,6 +24,9 @@ from devtools.setup import debian, venv
 from devtools.setup.debian import Missing
 from devtools.setup.profiles import PROFILES, Profile
 from devtools.setup.python import Python, chosen, describe
+
+# Groups of Python packages that are of no use without a program.
+_NEEDS = {"uwsgi": "uWSGI", "browser": "Chromium"}
 
 USAGE = f"usage: scripts/setup [{'|'.join(PROFILES)}]"
 
@@ -68,7 +74,7 @@ def _provide_packages(profile: Profile, python: Python) -> Missing:
 def _install(name: str, profile: Profile, python: Python, missing: Missing) -> Missing:
     """Install what can be; return what is missing, uWSGI too if it cannot be built."""
     extras = [extra for extra in profile.extras if extra != "mysql" or "mysqlclient" not in missing]
-    groups = [group for group in profile.groups if group != "uwsgi" or "uWSGI" not in missing]
+    groups = [group for group in profile.groups if _NEEDS.get(group) not in missing]
     try:
         venv.install(name, python, groups, extras)
     except Problem:

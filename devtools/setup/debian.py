@@ -8,7 +8,8 @@ import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
-from devtools import CHECKOUT
+from devtools import CHECKOUT, translations
+from devtools.browser import chromium
 from devtools.interruption import undisturbed
 from devtools.messages import say
 from devtools.servers.catalogue import SERVERS
@@ -23,6 +24,9 @@ MYSQL_LIBRARIES = ["mysqlclient", "mariadb", "libmariadb", "perconaserverclient"
 
 # A user's PATH may lack the last one, where Debian has PgBouncer.
 PROGRAMS = f"{os.environ.get('PATH', os.defpath)}:/usr/sbin"
+
+# Noto's, and those of WenQuanYi.
+CHINESE_FONTS = ("NotoSansCJK*", "NotoSerifCJK*", "wqy-*")
 
 FALSE_CLOCKS = "/usr/lib/*/faketime/libfaketimeMT.so.1"
 
@@ -94,11 +98,34 @@ def _for_broker(python: Python) -> list[str]:
     return [] if shutil.which("redis-server") or REDIS.exists() else ["redis-tools"]
 
 
+def _for_chromium(python: Python) -> list[str]:
+    return [] if chromium() else ["chromium"]
+
+
+def _for_units(python: Python) -> list[str]:
+    return [] if shutil.which("systemd-analyze") else ["systemd"]
+
+
+def _for_chinese(python: Python) -> list[str]:
+    """Without a font that has them, a browser draws boxes in place of Chinese characters."""
+    fonts = Path("/usr/share/fonts")
+    found = any(next(fonts.rglob(name), None) for name in CHINESE_FONTS)
+    return [] if found else ["fonts-noto-cjk"]
+
+
+def _for_translations(python: Python) -> list[str]:
+    return [translations.GETTEXT] if translations.why_not() else []
+
+
 _PROGRAMS: dict[str, Callable[[Python], list[str]]] = {
     "PgBouncer": _for_pgbouncer,
     "uWSGI": _for_uwsgi,
     "false clocks": _for_false_clocks,
     "Celery's broker": _for_broker,
+    "Chromium": _for_chromium,
+    "systemd-analyze": _for_units,
+    "Chinese fonts": _for_chinese,
+    "gettext": _for_translations,
 }
 
 

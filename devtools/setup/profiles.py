@@ -19,17 +19,23 @@ class Profile:
 
 
 DRIVERS = ("mysql", "postgres")
+CLUSTERED = ("mariadb", "postgresql", "galera")
 
 PROFILES = {
     "demo": Profile(("demo",)),
     "lint": Profile(("dev",)),
+    "docs": Profile(("docs",)),
     "test": Profile(
-        ("dev", "servers", "stores", "uwsgi"),
+        ("dev", "servers", "stores", "uwsgi", "browser", "deploy"),
         DRIVERS,
         ("mariadb", "postgresql"),
-        ("PgBouncer", "uWSGI"),
+        ("PgBouncer", "uWSGI", "Chromium", "Chinese fonts", "gettext", "systemd-analyze"),
     ),
-    "faults": Profile(("dev",), DRIVERS, ("mariadb", "postgresql", "galera"), ("false clocks",)),
+    "package": Profile(("dev", "package")),
+    "browser": Profile(("dev", "browser"), programs=("Chromium", "Chinese fonts")),
+    "faults": Profile(("dev",), DRIVERS, (*CLUSTERED, "rabbitmq"), ("false clocks",)),
+    # A third of the faults, as CI plays them: it needs no broker.
+    "third": Profile(("dev",), DRIVERS, CLUSTERED, ("false clocks",)),
     # Some of the neighbours do not run on the oldest Pythons.
     "benchmark": Profile(
         ("benchmark",),

@@ -4,6 +4,6 @@ They read the database that the router gives tasks to. Whatever they change goes
 ``django_tasks.api``: an edit is an add, a deletion is a cancel, and a run under way hears of both.
 """
 
-from django_tasks.admin import locks, pauses, runs, tasks, workers
+from django_tasks.admin import codes, dashboard, locks, pauses, runs, tasks, workers
 
-__all__ = ["locks", "pauses", "runs", "tasks", "workers"]
+__all__ = ["codes", "dashboard", "locks", "pauses", "runs", "tasks", "workers"]

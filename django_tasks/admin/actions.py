@@ -2,26 +2,25 @@
 
 from collections import Counter
 from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from django.contrib import admin, messages
 from django.contrib.admin import options
 from django.contrib.admin.models import CHANGE, DELETION, LogEntry
 from django.db.models import QuerySet
-from django.http import HttpRequest, HttpResponse
+from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
+from django.template.response import TemplateResponse
 from django.utils.translation import gettext, ngettext_lazy
 from django.utils.translation import gettext_lazy as _
 
 from django_tasks import api
-from django_tasks.admin import lists
-from django_tasks.admin.lists import alias, counted, may
+from django_tasks.admin.addresses import bulk_of, tasks_of
+from django_tasks.admin.bulk import step_of
+from django_tasks.admin.columns import TaskColumns
+from django_tasks.admin.lists import alias, may
 from django_tasks.api import CancelResult
 from django_tasks.models import Task
-
-if TYPE_CHECKING:
-    TaskModelAdmin = admin.ModelAdmin[Task]
-else:
-    TaskModelAdmin = admin.ModelAdmin
+from django_tasks.values.status import OWNED
 
 
 def _action(description: Any, permission: str, *, on_form: bool = True) -> Callable[[Any], Any]:
@@ -99,7 +98,7 @@ REQUEUE = Step(
 )
 
 
-class TaskActions(TaskModelAdmin):
+class TaskActions(TaskColumns):
     """The actions of the list and of a task's own page, each with its permission."""
 
     actions = ("run_now", "cancel", "pause", "resume", "requeue")
@@ -109,18 +108,37 @@ class TaskActions(TaskModelAdmin):
         self._steer(request, queryset, RUN_NOW)
 
     @_action(_("Cancel"), "cancel", on_form=False)
-    def cancel(self, request: HttpRequest, queryset: "QuerySet[Task]") -> None:
+    def cancel(self, request: HttpRequest, queryset: "QuerySet[Task]") -> HttpResponse | None:
+        if request.POST.get("post") != "yes":
+            return self._ask_to_cancel(request, list(queryset))
         results = _cancel_each(queryset)
         found = Counter(results.values())
         changed = [t for t, result in results.items() if result is not CancelResult.NOT_FOUND]
         _log(request, changed, DELETION, gettext("Cancel"))
         self._tell(request, changed, [(text, found[result]) for result, text in _CANCELS.items()])
+        return None
 
-    @_action(PAUSE.name, "run")
+    def _ask_to_cancel(self, request: HttpRequest, tasks: list[Task]) -> HttpResponse | None:
+        if not tasks:
+            self._tell(request, [], [])
+            return None
+        context = {
+            **self.admin_site.each_context(request),
+            "title": gettext("Cancel tasks"),
+            "opts": self.opts,
+            "media": self.media,
+            "tasks": tasks,
+            "running": sum(1 for task in tasks if task.status in OWNED),
+            "back": request.get_full_path(),
+        }
+        request.current_app = self.admin_site.name
+        return TemplateResponse(request, "admin/django_tasks/task/cancel.html", context)
+
+    @_action(PAUSE.name, "pause")
     def pause(self, request: HttpRequest, queryset: "QuerySet[Task]") -> None:
         self._steer(request, queryset, PAUSE)
 
-    @_action(RESUME.name, "run")
+    @_action(RESUME.name, "pause")
     def resume(self, request: HttpRequest, queryset: "QuerySet[Task]") -> None:
         self._steer(request, queryset, RESUME)
 
@@ -131,20 +149,26 @@ class TaskActions(TaskModelAdmin):
     def has_run_permission(self, request: HttpRequest) -> bool:
         return may(request, "run")
 
+    def has_pause_permission(self, request: HttpRequest) -> bool:
+        return may(request, "pause")
+
     def has_cancel_permission(self, request: HttpRequest) -> bool:
         return may(request, "cancel")
 
     def response_action(
         self, request: HttpRequest, queryset: "QuerySet[Task]", *args: Any, **kwargs: Any
     ) -> HttpResponse | None:
-        """Refuse "all of them" where that is more than the list has counted."""
-        if request.POST.get("select_across") == "1" and counted(queryset) >= lists.LIST_LIMIT:
-            text = gettext(
-                "More than %(count)d tasks: filter or search first. Nothing was changed."
-            )
-            self.message_user(request, text % {"count": lists.LIST_LIMIT - 1}, messages.ERROR)
+        """Have "all of them" asked for on the page for that; it has no limit."""
+        if request.POST.get("select_across") != "1":
+            return super().response_action(request, queryset, *args, **kwargs)
+        name = request.POST.get("action", "")
+        tasks = tasks_of(request.GET.dict())
+        step = step_of("cancel" if name == "delete_selected" else name)
+        if step is None or not self.may_take(request, step) or not tasks:
+            text = gettext("Choose a filter first: that would be all tasks.")
+            self.message_user(request, text, messages.ERROR)
             return None
-        return super().response_action(request, queryset, *args, **kwargs)
+        return HttpResponseRedirect(bulk_of(tasks, step.value, self.admin_site.name))
 
     def delete_model(self, request: HttpRequest, obj: Task) -> None:
         self._tell_deleted(request, _cancel_each([obj]).values())

@@ -4,17 +4,12 @@ import json
 from datetime import datetime, timedelta
 from typing import Any
 
-from django.forms.utils import to_current_timezone
-from django.utils import formats
 from django.utils.html import format_html
-from django.utils.timesince import timesince
 from django.utils.translation import gettext, ngettext
 
-from django_tasks.admin.lists import alias
+from django_tasks.admin import lengths
 from django_tasks.conf import options
 from django_tasks.models import Pause
-from django_tasks.store import clock
-from django_tasks.timezones import aware
 
 LONG_CELL = 200  # characters of one cell of a list
 # Of a longer text a task's page shows a part, and a longer payload cannot be edited there: as a
@@ -51,7 +46,7 @@ def distance(moment: datetime, now: datetime) -> str:
 def _span(start: datetime, end: datetime) -> str:
     seconds = int((end - start).total_seconds())
     if seconds >= 60:
-        return timesince(start, end)
+        return lengths.between(start, end)
     return ngettext("%(count)d second", "%(count)d seconds", seconds) % {"count": seconds}
 
 
@@ -62,17 +57,6 @@ def duration(seconds: float) -> str:
     if abs(seconds) < 60:
         return gettext("%(count).1f s") % {"count": seconds}
     return str(timedelta(seconds=round(seconds)))
-
-
-def exact(value: datetime) -> str:
-    """A time to the millisecond, where Django would show minutes."""
-    return to_current_timezone(value).isoformat(" ", "milliseconds")
-
-
-def time_and_distance(value: datetime) -> str:
-    local = formats.localize(to_current_timezone(value))
-    away = distance(aware("when", value), clock.now(alias()))
-    return format_html('{}<br><span class="small quiet">{}</span>', local, away)
 
 
 def scope_name(pause: Pause) -> str:

@@ -10,15 +10,21 @@ from django.contrib.admin.widgets import (
 )
 from django.forms.fields import InvalidJSONInput
 from django.utils import formats
-from django.utils.text import capfirst
 from django.utils.translation import gettext_lazy as _
 
 from django_tasks.admin.display import LONG_TEXT, as_json
 from django_tasks.admin.lists import alias
-from django_tasks.client.arguments import checked_task, note_unknown
+from django_tasks.client.arguments import (
+    checked_moment,
+    checked_schedule,
+    checked_task,
+    note_unknown,
+)
 from django_tasks.exceptions import TaskException, TaskValueError
 from django_tasks.models import Task
-from django_tasks.schedules.policies import as_plan
+from django_tasks.monitoring.words import as_sentence
+from django_tasks.schedules.base import LONGEST
+from django_tasks.schedules.policies import Plan, as_plan
 
 if TYPE_CHECKING:
     TaskModelForm = forms.ModelForm[Task]
@@ -46,11 +52,16 @@ class ExactWhen(AdminSplitDateTime):
     """Django's widget, but with seconds and whole years in every language.
 
     It writes a time in the first format that a language reads, and in Chinese that has no seconds.
+    The words before its two fields are no labels of theirs; these have names of their own.
     """
 
     def __init__(self, attrs: Any = None) -> None:
         super().__init__(attrs)
-        self.widgets = (ExactDate(attrs), ExactTime(attrs))
+        given = attrs or {}
+        self.widgets = (
+            ExactDate({"aria-label": _("Date"), **given}),
+            ExactTime({"aria-label": _("Time"), **given}),
+        )
 
 
 class PayloadField(forms.JSONField):
@@ -69,13 +80,17 @@ class PayloadField(forms.JSONField):
 class TaskForm(TaskModelForm):
     """Checks as ``add_task`` does, and that nobody has moved the task since the form was opened."""
 
-    seen_version = forms.IntegerField(widget=forms.HiddenInput, required=False)
+    # Labelled: a page for reading shows it.
+    seen_version = forms.IntegerField(
+        label=_("Seen version"), widget=forms.HiddenInput, required=False
+    )
 
     class Meta:
         model = Task
         fields = (
             *("biz_code", "biz_num", "name", "when", "schedule", "biz_ext", "queue", "priority"),
         )
+        labels: ClassVar[Any] = {"biz_ext": _("Payload")}
         field_classes = {"biz_ext": PayloadField, "schedule": forms.CharField}
         widgets: ClassVar[Any] = {
             "when": ExactWhen,
@@ -147,7 +162,7 @@ class TaskForm(TaskModelForm):
                 note_unknown(checked_task(self.instance, alias()).biz_code)
             except TaskValueError as error:
                 field = error.field if error.field in self.fields else None
-                self.add_error(field, capfirst(f"{error.problem}."))
+                self.add_error(field, as_sentence(error.problem))
             except TaskException as error:  # a schedule whose library is not installed here
                 self.add_error("schedule", str(error))
 
@@ -157,3 +172,42 @@ class TaskForm(TaskModelForm):
         if "schedule" in self.changed_data and task.schedule:
             plan = as_plan(task.schedule)
             task.schedule, task.options = str(plan.schedule), plan.options.over(task.options)
+
+
+class RescheduleForm(forms.Form):
+    """The new time of a task, in the reader's zone."""
+
+    when = forms.SplitDateTimeField(label=_("New time"), widget=ExactWhen)
+
+    def clean_when(self) -> Any:
+        try:
+            moment = checked_moment("when", self.cleaned_data["when"], alias())
+        except TaskValueError as error:
+            raise forms.ValidationError(as_sentence(error.problem)) from error
+        if not self.has_changed():
+            raise forms.ValidationError(_("This is its time already."))
+        return moment
+
+
+class ScheduleForm(forms.Form):
+    """The text of a schedule, perhaps with options behind it."""
+
+    schedule = forms.CharField(
+        label=_("Schedule"),
+        max_length=LONGEST,
+        widget=forms.TextInput(attrs={"size": 60}),
+        help_text=_(
+            "Such as “every 30m”, “every monday at 09:00” or “cron 0 9 * * 1-5 Asia/Shanghai”."
+        ),
+    )
+    plan: Plan | None = None
+
+    def clean_schedule(self) -> str:
+        text: str = self.cleaned_data["schedule"]
+        try:
+            self.plan, _first = checked_schedule(text, alias())
+        except TaskValueError as error:
+            raise forms.ValidationError(as_sentence(error.problem)) from error
+        except TaskException as error:  # a schedule whose library is not installed here
+            raise forms.ValidationError(str(error)) from error
+        return text

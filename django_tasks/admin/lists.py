@@ -13,7 +13,6 @@ from django.utils.functional import cached_property
 from django.utils.translation import gettext_lazy as _
 
 from django_tasks.models import Task
-from django_tasks.values.status import Status
 
 if TYPE_CHECKING:
     ModelAdminOfAny = admin.ModelAdmin[Any]
@@ -22,8 +21,7 @@ else:
     ModelAdminOfAny = admin.ModelAdmin
     AnyPaginator = Paginator
 
-# The list counts, pages through and acts on no more than this: counting millions of rows for
-# every page view takes seconds.
+# The lists count no further: counting millions of rows for every page view takes seconds.
 LIST_LIMIT = 10_000
 MOST_CHOICES = 100  # of a filter
 
@@ -87,32 +85,28 @@ class CodeFilter(ValuesFilter):
     parameter_name = column = "biz_code"
 
 
-class QueueFilter(ValuesFilter):
-    title = _("queue")
-    parameter_name = column = "queue"
-
-    def values(self, rows: "QuerySet[Any]") -> Iterator[str]:
-        # The index that has queues has them by status.
-        for status in Status:
-            yield from hopping(rows.filter(status=status), self.column)
-
-
 def with_key(rows: "QuerySet[Any]", term: str) -> "QuerySet[Any]":
-    """Rows whose key was searched for: whole ones, which an index finds, and beginnings of
-    numbers, which it walks.
-    """
-    if not (term := term.strip()):
-        return rows
+    """Rows whose key was searched for."""
+    return rows.filter(key_matching(term.strip())) if term.strip() else rows
+
+
+def key_matching(term: str) -> Q:
+    """A whole code, the beginning of a number, or code/beginning: a walk sees them."""
     code, slash, number = term.partition("/")
     wanted = Q(biz_code=term) | Q(biz_num__startswith=term)
     if slash:
         wanted |= Q(biz_code=code, biz_num__startswith=number)
-    return rows.filter(wanted)
+    return wanted
 
 
 def counted(rows: "QuerySet[Any]") -> int:
     # values(): without the workers' names, which MariaDB would look up for every row it counts.
     return rows.order_by().values("pk")[:LIST_LIMIT].count()
+
+
+def counted_beyond(rows: "QuerySet[Any]") -> int:
+    """Count up to one more than LIST_LIMIT."""
+    return rows.order_by().values("pk")[: LIST_LIMIT + 1].count()
 
 
 def hopping(rows: "QuerySet[Any]", column: str) -> Iterator[str]:

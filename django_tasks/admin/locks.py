@@ -3,17 +3,20 @@
 from datetime import datetime, timedelta
 
 from django.contrib import admin
+from django.utils.html import format_html
+from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
-from django_tasks.admin.display import distance
+from django_tasks.admin import site
 from django_tasks.admin.lists import LimitedPaginator, OnlyShown, alias
 from django_tasks.host.clocks import EPOCH
 from django_tasks.models import Lock
+from django_tasks.monitoring.words import at, span
 from django_tasks.store import clock
 
 
 @admin.register(Lock)
-class LockAdmin(OnlyShown):
+class LockAdmin(site.StrictPages, OnlyShown):
     """Locks and their holders. Nothing to edit: a row that is written or deleted here would let two
     in at once, or begin its terms again.
     """
@@ -25,6 +28,10 @@ class LockAdmin(OnlyShown):
     paginator = LimitedPaginator
     show_full_result_count = False
 
+    class Media:
+        css = {"all": ("django_tasks/admin.css",)}
+        js = ("django_tasks/cards.js",)
+
     @admin.display(description=_("held"), boolean=True)
     def held(self, lock: Lock) -> bool:
         return bool(lock.holder) and _moment(lock.until) >= clock.now(alias())
@@ -33,13 +40,22 @@ class LockAdmin(OnlyShown):
     def begin(self, lock: Lock) -> str:
         if not lock.holder:
             return self.get_empty_value_display()
-        return distance(_moment(lock.since), clock.now(alias()))
+        return _time_and_distance(lock.since)
 
     @admin.display(description=_("lease ends"))
     def end(self, lock: Lock) -> str:
         if not lock.holder:
             return self.get_empty_value_display()
-        return distance(_moment(lock.until), clock.now(alias()))
+        return _time_and_distance(lock.until)
+
+
+def _time_and_distance(microseconds: int) -> str:
+    """A moment with its zone, and how far away it is."""
+    moment, now = _moment(microseconds), clock.now(alias())
+    seconds = (now - moment).total_seconds()
+    template = gettext("in %(time)s") if seconds < 0 else gettext("%(time)s ago")
+    away = template % {"time": span(abs(seconds))}
+    return format_html('{}<br><span class="small quiet">{}</span>', at(moment, now), away)
 
 
 def _moment(microseconds: int) -> datetime:

@@ -4,18 +4,27 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from django import forms
-from django.contrib import admin
+from django.contrib import admin, messages
+from django.contrib.admin.models import DELETION
+from django.core.exceptions import PermissionDenied
 from django.db.models import QuerySet
-from django.http import HttpRequest
+from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
+from django.urls import URLPattern, path
+from django.utils.html import format_html
 from django.utils.text import capfirst
+from django.utils.translation import gettext, pgettext_lazy
 from django.utils.translation import gettext_lazy as _
 
 from django_tasks import api
-from django_tasks.admin.display import scope_name, time_and_distance
+from django_tasks.admin import site
+from django_tasks.admin.display import scope_name
 from django_tasks.admin.lists import alias, may
 from django_tasks.client.arguments import check_code, check_queue
 from django_tasks.exceptions import TaskValueError
 from django_tasks.models import Pause
+from django_tasks.monitoring import backlog
+from django_tasks.monitoring.words import as_sentence, at, span
+from django_tasks.store import clock
 
 if TYPE_CHECKING:
     PauseModelAdmin = admin.ModelAdmin[Pause]
@@ -44,20 +53,31 @@ class PauseForm(PauseModelForm):
         try:
             return check(value) if value else ""
         except TaskValueError as error:
-            raise forms.ValidationError(capfirst(f"{error.problem}.")) from error
+            raise forms.ValidationError(as_sentence(error.problem)) from error
 
 
 @admin.register(Pause)
-class PauseAdmin(PauseModelAdmin):
-    """Pauses of a whole. One is added and deleted; there is nothing to edit.
+class PauseAdmin(site.StrictPages, PauseModelAdmin):
+    """Pauses of a whole. One is added and ended; there is nothing to edit.
 
-    The right to run tasks is the right to pause them all, and the right to see tasks that to see
-    pauses.
+    The right to pause tasks is the right to pause them all, and the right to see tasks that to see
+    pauses. To pause everything is asked twice.
     """
 
     form = PauseForm
-    list_display = ("what", "begun")
+    list_display = ("what", "begun", "by", "ending")
+    list_display_links = None
+    actions = ("resume_selected",)
     ordering = ("queue", "biz_code")
+
+    class Media:
+        css = {"all": ("django_tasks/admin.css",)}
+        js = ("django_tasks/cards.js",)
+
+    def get_urls(self) -> list[URLPattern]:
+        resume = self.admin_site.admin_view(site.strict(self.resume))
+        name = "django_tasks_pause_resume"
+        return [path("<int:pause_id>/resume/", resume, name=name), *super().get_urls()]
 
     def get_queryset(self, request: HttpRequest) -> "QuerySet[Pause]":
         return super().get_queryset(request).using(alias())
@@ -66,36 +86,123 @@ class PauseAdmin(PauseModelAdmin):
         return self.has_view_permission(request)
 
     def has_view_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        return may(request, "view") or may(request, "run")
+        return may(request, "view") or may(request, "pause")
 
     def has_add_permission(self, request: HttpRequest) -> bool:
-        return may(request, "run")
+        return may(request, "pause")
 
     def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
         return False
 
     def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        return may(request, "run")
+        return may(request, "pause")
 
-    def save_model(self, request: HttpRequest, obj: Pause, form: Any, change: bool) -> None:
-        names = {"biz_code": obj.biz_code, "queue": obj.queue}
-        api.pause_tasks(**names, using=alias())
-        # Race: somebody else was quicker, and then it is theirs; or has resumed it since, and then
-        # there is none.
-        rows = Pause._base_manager.using(alias()).filter(**names)
-        obj.pk = rows.values_list("pk", flat=True).first()
+    def get_list_display(self, request: HttpRequest) -> tuple[str, ...]:
+        return self.list_display if may(request, "pause") else self.list_display[:-1]
 
-    def delete_model(self, request: HttpRequest, obj: Pause) -> None:
-        api.resume_tasks(biz_code=obj.biz_code, queue=obj.queue, using=alias())
+    # What is shown
 
-    def delete_queryset(self, request: HttpRequest, queryset: "QuerySet[Pause]") -> None:
-        for pause in list(queryset):
-            self.delete_model(request, pause)
-
-    @admin.display(description=_("paused"))
+    @admin.display(description=pgettext_lazy("scope", "paused"))
     def what(self, pause: Pause) -> str:
         return capfirst(scope_name(pause))
 
     @admin.display(description=_("since"), ordering="since")
     def begun(self, pause: Pause) -> str:
-        return time_and_distance(pause.since)
+        since, now = backlog.since(pause), clock.now(alias())
+        away = gettext("%(time)s ago") % {
+            "time": span(max(0.0, (now - since).total_seconds())),
+        }
+        return format_html('{}<br><span class="small quiet">{}</span>', at(since, now), away)
+
+    @admin.display(description=_("end"))
+    def ending(self, pause: Pause) -> str:
+        # The list stands in a form, which has the token; a form within a form is none.
+        return format_html(
+            '<button type="submit" class="button" formaction="{}">{}</button>',
+            self.address("django_tasks_pause_resume", pause.pk),
+            gettext("Resume"),
+        )
+
+    # What is changed
+
+    def add_view(
+        self, request: HttpRequest, form_url: str = "", extra_context: Any = None
+    ) -> HttpResponse:
+        is_whole = not (request.POST.get("biz_code") or request.POST.get("queue"))
+        is_sure = request.POST.get("sure") == "everything"
+        if request.method == "POST" and is_whole and not is_sure and may(request, "pause"):
+            return self.confirm(
+                request,
+                _("Pause everything?"),
+                [
+                    gettext("No code and no queue was named."),
+                    gettext("No task starts, on any worker, until somebody resumes everything."),
+                ],
+                hidden={"biz_code": "", "queue": "", "sure": "everything"},
+                button=_("Pause everything"),
+                dangerous=True,
+                back=self.address("django_tasks_pause_changelist"),
+            )
+        # There is nothing to go on with: a pause is made once, and ended in the list.
+        only = {"show_save_and_add_another": False, "show_save_and_continue": False}
+        return super().add_view(request, form_url, {**only, **(extra_context or {})})
+
+    def save_model(self, request: HttpRequest, obj: Pause, form: Any, change: bool) -> None:
+        names = {"biz_code": obj.biz_code, "queue": obj.queue}
+        api.pause_tasks(**names, by=site.author(request), using=alias())
+        # Race: somebody else was quicker, and then it is theirs; or has resumed it since, and then
+        # there is none.
+        rows = Pause._base_manager.using(alias()).filter(**names)
+        obj.pk = rows.values_list("pk", flat=True).first()
+
+    def response_add(self, request: HttpRequest, obj: Pause, *args: Any) -> HttpResponse:
+        text = gettext("Paused: %(scope)s.") % {"scope": scope_name(obj)}
+        self.message_user(request, text, messages.SUCCESS)
+        return HttpResponseRedirect(self.address("django_tasks_pause_changelist"))
+
+    def resume(self, request: HttpRequest, pause_id: int) -> HttpResponse:
+        """End a pause, by a button of the list; asked for by its address, it asks first."""
+        if not may(request, "pause"):
+            raise PermissionDenied
+        back = self.address("django_tasks_pause_changelist")
+        pause = self.get_queryset(request).filter(pk=pause_id).first()
+        if pause is None:
+            self.message_user(request, gettext("That pause has ended already."), messages.INFO)
+            return HttpResponseRedirect(back)
+        words = {"scope": scope_name(pause)}
+        if request.method != "POST":
+            title = gettext("Resume: %(scope)s?") % words
+            sentences = [gettext("Workers start what is due of it, and look at once.")]
+            return self.confirm(request, title, sentences, button=_("Resume"), back=back)
+        # Before: there is no row to write about afterwards.
+        site.note(request, pause, DELETION, gettext("Resumed: %(scope)s.") % words)
+        self.delete_model(request, pause)
+        self.message_user(request, gettext("Resumed: %(scope)s.") % words, messages.SUCCESS)
+        return HttpResponseRedirect(back)
+
+    def delete_view(self, request: HttpRequest, object_id: str, *args: Any) -> HttpResponse:
+        """The address by which Django ends a pause: the same page, which says it in words."""
+        if not object_id.isdecimal():
+            raise Http404
+        return self.resume(request, int(object_id))
+
+    @admin.action(description=_("Resume"), permissions=["delete"])
+    def resume_selected(self, request: HttpRequest, queryset: "QuerySet[Pause]") -> None:
+        scopes = []
+        for pause in list(queryset):
+            words = {"scope": scope_name(pause)}
+            site.note(request, pause, DELETION, gettext("Resumed: %(scope)s.") % words)
+            self.delete_model(request, pause)
+            scopes.append(words["scope"])
+        text = gettext("Resumed: %(scope)s.") % {"scope": "; ".join(scopes)}
+        self.message_user(request, text, messages.SUCCESS)
+
+    def get_actions(self, request: HttpRequest, action_location: Any = None) -> dict[str, Any]:
+        # Django 6.1 asks for the actions of a place.
+        where = {} if action_location is None else {"action_location": action_location}
+        found: dict[str, Any] = super().get_actions(request, **where)
+        found.pop("delete_selected", None)
+        return found
+
+    def delete_model(self, request: HttpRequest, obj: Pause) -> None:
+        api.resume_tasks(biz_code=obj.biz_code, queue=obj.queue, using=alias())

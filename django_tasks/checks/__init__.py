@@ -7,6 +7,10 @@
 ``django_tasks.E004``     SQLite older than 3.35, which has no RETURNING
 ``django_tasks.E005``     ``AUTOCOMMIT`` is False: nothing that a worker writes is committed
 ``django_tasks.E006``     PostgreSQL with psycopg2
+``django_tasks.E007``     ``TASKS``: OPTIONS of a backend of ours that cannot be used, or it is
+                          not installed
+``django_tasks.E008``     two ``@task`` functions have one code
+``django_tasks.E009``     a ``HandOver`` that cannot hand over: its target is missing or no target
 ``django_tasks.W001``     ``DJANGO_TASKS`` has a key that means nothing
 ``django_tasks.W002``     MySQL, MariaDB: a column that takes 'A' and 'a' for one key, or that
                           lacks characters
@@ -17,6 +21,9 @@
                           (``check --deploy``)
 ``django_tasks.W007``     connections that are kept but never tested
 ``django_tasks.W008``     a handler has an attribute whose name is nearly one that means something
+``django_tasks.W009``     ``TASKS`` names a backend of the PyPI distribution ``django-tasks``
+``django_tasks.W010``     a ``HandOver`` is atomic, and its calls are not a part of the transaction
+``django_tasks.W011``     a ``HandOver`` sends to an AMQP broker without publisher confirms
 ========================  ==========================================================================
 
 W002, and W003 for what the database itself says, need a connection: they run with ``migrate`` and
@@ -32,6 +39,7 @@ from django_tasks.checks.database_answers import check_connections
 from django_tasks.checks.database_settings import SQLITE_OPTIONS, check_databases
 from django_tasks.checks.project import (
     check_atomic_handlers,
+    check_backports_name,
     check_handlers,
     check_installation,
     check_settings,
@@ -46,6 +54,7 @@ def register() -> None:
     """Tell Django about the checks. Twice is nothing."""
     for check in (check_installation, check_handlers, check_settings, check_databases):
         register_check(check, TAG)
+    register_check(check_backports_name, TAG)
     register_check(near_names.check_names, TAG)
     register_check(check_atomic_handlers, TAG, deploy=True)
     # Without our tag: Django 6.1's ``--tag`` gives every database to the checks that have it.

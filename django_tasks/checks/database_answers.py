@@ -13,6 +13,7 @@ from django_tasks.checks.databases import asks_for_wal, in_memory, task_database
 from django_tasks.checks.messages import warning
 from django_tasks.fields import KeyField
 from django_tasks.models import Task
+from django_tasks.sentences import sentence as _
 
 CHARSET = "utf8mb4"
 
@@ -45,9 +46,13 @@ def _journal_mode(alias: str, connection: Any) -> Iterator[CheckMessage]:
     if mode.lower() != "wal":
         yield warning(
             "W003",
-            f"The SQLite database {alias!r} does not use write-ahead logging although its "
-            f"settings ask for it; its journal mode is {mode!r}.",
-            "Its file system may lack what it needs (network file systems do): move the file.",
+            _(
+                "The SQLite database %(alias)r does not use write-ahead logging although "
+                "its settings ask for it; its journal mode is %(mode)r.",
+                alias=alias,
+                mode=mode,
+            ),
+            _("Its file system may lack what it needs (network file systems do): move the file."),
         )
 
 
@@ -62,8 +67,13 @@ def _texts(alias: str, connection: Any) -> Iterator[CheckMessage]:
         if wrong:
             yield warning(
                 "W002",
-                f"In the table {table!r} of the database {alias!r}, {'; '.join(wrong.values())}.",
-                f"Run: {_mending(connection, table, wrong)}",
+                _(
+                    "In the table %(table)r of the database %(alias)r, %(problems)s.",
+                    table=table,
+                    alias=alias,
+                    problems=_all(list(wrong.values())),
+                ),
+                _("Run: %(statement)s", statement=_mending(connection, table, wrong)),
             )
 
 
@@ -87,11 +97,25 @@ def _text_columns(connection: Any, table: str) -> list[tuple[str, str, str]]:
         return list(cursor.fetchall())
 
 
+def _all(clauses: list[str]) -> str:
+    if len(clauses) == 1:
+        return clauses[0]
+    return _("%(one)s; %(others)s", one=clauses[0], others=_all(clauses[1:]))
+
+
 def _text_problem(field: AnyField, charset: str, collation: str) -> str | None:
     if _is_key(field) and not re.fullmatch(rf"{CHARSET}_(\w+_)?bin", collation):
-        return f"{field.column!r} has the collation {collation!r}, which may take two keys for one"
+        return _(
+            "%(column)r has the collation %(collation)r, which may take two keys for one",
+            column=field.column,
+            collation=collation,
+        )
     if charset != CHARSET:
-        return f"{field.column!r} has the character set {charset!r}, which lacks characters"
+        return _(
+            "%(column)r has the character set %(charset)r, which lacks characters",
+            column=field.column,
+            charset=charset,
+        )
     return None
 
 
@@ -99,10 +123,16 @@ def _mending(connection: BaseDatabaseWrapper, table: str, fields: Iterable[AnyFi
     quote = connection.ops.quote_name
     changes = [
         f"MODIFY {quote(str(field.column))} {field.db_type(connection)}{_charset_of(field)}"
-        f" {'NULL' if field.null else 'NOT NULL'}"
+        f" {'NULL' if field.null else 'NOT NULL'}{_default_of(field)}"
         for field in fields
     ]
     return f"ALTER TABLE {quote(table)} {', '.join(changes)}"
+
+
+def _default_of(field: AnyField) -> str:
+    """The default of a column, which a MODIFY that leaves it out would take away."""
+    # Our own words, all of them empty texts.
+    return f" DEFAULT '{field.db_default}'" if field.has_db_default() else ""
 
 
 def _charset_of(field: AnyField) -> str:

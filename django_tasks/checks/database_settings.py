@@ -12,6 +12,7 @@ from django_tasks import conf, requirements
 from django_tasks.checks.databases import asks_for_wal, in_memory, task_databases
 from django_tasks.checks.messages import error, refusals, warning
 from django_tasks.handlers.registry import sticky_codes, terms_for
+from django_tasks.sentences import sentence as _
 
 OLDEST_SQLITE = (3, 35)
 POOL_SIZE = 4  # psycopg_pool's own default
@@ -36,8 +37,12 @@ def _sqlite_version(alias: str, connection: Any) -> Iterator[CheckMessage]:
     if connection.Database.sqlite_version_info < OLDEST_SQLITE:
         yield error(
             "E004",
-            f"SQLite {connection.Database.sqlite_version}, of the database {alias!r}, has no "
-            "RETURNING; 3.35 or later is needed.",
+            _(
+                "SQLite %(sqlite_version)s, of the database %(alias)r, has no RETURNING; "
+                "3.35 or later is needed.",
+                sqlite_version=connection.Database.sqlite_version,
+                alias=alias,
+            ),
         )
 
 
@@ -47,10 +52,21 @@ def _sqlite_options(alias: str, connection: Any) -> Iterator[CheckMessage]:
     if lacking := list(_lacking(connection)):
         yield warning(
             "W003",
-            f"The SQLite database {alias!r} is not set up for more than one who writes: "
-            f"{'; and '.join(lacking)}.",
-            f"In that database's settings: {SQLITE_OPTIONS}",
+            _(
+                "The SQLite database %(alias)r is not set up for more than one who "
+                "writes: %(lacking)s.",
+                alias=alias,
+                lacking=_both(lacking),
+            ),
+            _("In that database's settings: %(settings)s", settings=SQLITE_OPTIONS),
         )
+
+
+def _both(clauses: list[str]) -> str:
+    """One clause, or two."""
+    if len(clauses) == 1:
+        return clauses[0]
+    return _("%(one)s; and %(other)s", one=clauses[0], other=clauses[1])
 
 
 def _lacking(connection: Any) -> Iterator[str]:
@@ -58,13 +74,17 @@ def _lacking(connection: Any) -> Iterator[str]:
     mode = connection.settings_dict["OPTIONS"].get("transaction_mode")
     if str(mode).upper() not in ("IMMEDIATE", "EXCLUSIVE"):
         yield (
-            "its transactions do not begin with the write lock, so one that reads and then writes "
-            "fails when another has written in between"
+            _(
+                "its transactions do not begin with the write lock, so one that reads "
+                "and then writes fails when another has written in between"
+            )
         )
     if not asks_for_wal(connection):
         yield (
-            "its settings do not ask for write-ahead logging, without which readers and the writer "
-            "wait for each other"
+            _(
+                "its settings do not ask for write-ahead logging, without which readers "
+                "and the writer wait for each other"
+            )
         )
 
 
@@ -73,8 +93,10 @@ def _autocommit(alias: str, connection: BaseDatabaseWrapper) -> Iterator[CheckMe
         yield error(
             "E005",
             problem,
-            "Take AUTOCOMMIT out of its settings, or keep the tasks in another database, by a "
-            "router.",
+            _(
+                "Take AUTOCOMMIT out of its settings, or keep the tasks in another "
+                "database, by a router."
+            ),
         )
 
 
@@ -89,9 +111,14 @@ def _isolation_of_mysql(alias: str, connection: BaseDatabaseWrapper) -> Iterator
     if str(level).lower() != "read committed":
         yield warning(
             "W004",
-            f"The isolation level of the database {alias!r} is {level!r}. Workers lock rows and "
-            "gaps there that they do not change, and wait for each other.",
-            'Take "isolation_level" out of its OPTIONS; Django then uses "read committed".',
+            _(
+                "The isolation level of the database %(alias)r is %(level)r. Workers "
+                "lock rows and gaps there that they do not change, and wait for each "
+                "other.",
+                alias=alias,
+                level=level,
+            ),
+            _('Take "isolation_level" out of its OPTIONS; Django then uses "read committed".'),
         )
 
 
@@ -100,11 +127,19 @@ def _isolation_of_postgresql(alias: str, connection: BaseDatabaseWrapper) -> Ite
     if level in ("REPEATABLE READ", "SERIALIZABLE"):
         yield warning(
             "W004",
-            f"The isolation level of the database {alias!r} is {level}. A statement of a worker "
-            "fails there when somebody else has just changed its row, and an atomic run whose task "
-            "is added again or cancelled meanwhile is rolled back, where its effects would stand.",
-            "Take the level out of its OPTIONS; Django then uses READ COMMITTED. A transaction "
-            "that needs another one can begin with SET TRANSACTION ISOLATION LEVEL.",
+            _(
+                "The isolation level of the database %(alias)r is %(level)s. A statement "
+                "of a worker fails there when somebody else has just changed its row, "
+                "and an atomic run whose task is added again or cancelled meanwhile is "
+                "rolled back, where its effects would stand.",
+                alias=alias,
+                level=level,
+            ),
+            _(
+                "Take the level out of its OPTIONS; Django then uses READ COMMITTED. A "
+                "transaction that needs another one can begin with SET TRANSACTION "
+                "ISOLATION LEVEL."
+            ),
         )
 
 
@@ -129,9 +164,19 @@ def _pool_size(alias: str, connection: BaseDatabaseWrapper) -> Iterator[CheckMes
     if size < wanted:
         yield warning(
             "W005",
-            f"The connection pool of the database {alias!r} holds at most {size}; a worker has "
-            f"{wanted} threads that use it, so some of them will wait for a connection.",
-            f'"pool": {{"max_size": {wanted}}} in its OPTIONS, or fewer THREADS in DJANGO_TASKS.',
+            _(
+                "The connection pool of the database %(alias)r holds at most %(size)s; a "
+                "worker has %(wanted)s threads that use it, so some of them will wait "
+                "for a connection.",
+                alias=alias,
+                size=size,
+                wanted=wanted,
+            ),
+            _(
+                '"pool": {"max_size": %(wanted)s} in its OPTIONS, or fewer THREADS in '
+                "DJANGO_TASKS.",
+                wanted=wanted,
+            ),
         )
 
 
@@ -146,10 +191,14 @@ def _kept_connections(alias: str, connection: BaseDatabaseWrapper) -> Iterator[C
     if settings["CONN_MAX_AGE"] != 0 and not settings["CONN_HEALTH_CHECKS"]:
         yield warning(
             "W007",
-            f"Connections to the database {alias!r} are kept (CONN_MAX_AGE is "
-            f"{settings['CONN_MAX_AGE']!r}) but not tested before they are used again: after the "
-            "server has closed one, the next task on it fails.",
-            '"CONN_HEALTH_CHECKS": True in its settings.',
+            _(
+                "Connections to the database %(alias)r are kept (CONN_MAX_AGE is "
+                "%(age)r) but not tested before they are used again: after the "
+                "server has closed one, the next task on it fails.",
+                alias=alias,
+                age=settings["CONN_MAX_AGE"],
+            ),
+            _('"CONN_HEALTH_CHECKS": True in its settings.'),
         )
 
 

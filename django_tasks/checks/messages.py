@@ -6,6 +6,7 @@ from typing import Any
 from django.core.checks import CheckMessage, Error, Warning  # noqa: A004
 
 from django_tasks import conf
+from django_tasks.sentences import said
 
 
 def error(number: str, message: str, hint: str | None = None) -> CheckMessage:
@@ -21,5 +22,5 @@ def refusals(read: Callable[[], Any]) -> list[str]:
     try:
         read()
     except conf.ConfigurationError as refusal:
-        return [str(refusal)]
+        return [said(refusal)]
     return []

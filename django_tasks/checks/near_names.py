@@ -8,10 +8,9 @@ from django.core.checks import CheckMessage, Warning  # noqa: A004
 
 from django_tasks.handlers import registry
 from django_tasks.handlers.base import TaskHandler, near_name
+from django_tasks.sentences import sentence as _
 
-# All names that mean something, and which of them are hooks.
-_KNOWN = {name: value for name, value in vars(TaskHandler).items() if not name.startswith("_")}
-_HOOKS = {name for name, value in _KNOWN.items() if isroutine(value)}
+_PACKAGE = __name__.partition(".")[0]
 
 
 def check_names(**kwargs: Any) -> list[CheckMessage]:
@@ -19,8 +18,14 @@ def check_names(**kwargs: Any) -> list[CheckMessage]:
     found = (each for handler in registry.get_task_handlers().values() for each in _near(handler))
     return [
         Warning(
-            f"{where} has {name!r}, which means nothing to django_tasks.",
-            hint=f"Did you mean {near!r}? A name of your own may begin with an underscore.",
+            _(
+                "%(where)s has %(name)r, which means nothing to django_tasks.",
+                where=where,
+                name=name,
+            ),
+            hint=_(
+                "Did you mean %(near)r? A name of your own may begin with an underscore.", near=near
+            ),
             id="django_tasks.W008",
         )
         for where, name, near in sorted(set(found))
@@ -33,20 +38,36 @@ def _near(handler: TaskHandler) -> Iterator[tuple[str, str, str]]:
     A known name that the handler has as well is not what was meant: a class with ``timeout`` and
     ``timeouts`` means both.
     """
-    written = list(_written(handler))
-    free = _KNOWN.keys() - {name for _, name, _ in written}
+    written, known = list(_written(handler)), _known(handler)
+    hooks = {name for name, value in known.items() if isroutine(value)}
+    free = known.keys() - {name for _, name, _ in written}
     for where, name, value in written:
-        alike = free & _HOOKS if isroutine(value) else free - _HOOKS
+        alike = free & hooks if isroutine(value) else free - hooks
         near = near_name(name, alike)
-        if near and name not in _KNOWN and not isclass(value):
+        if near and name not in known and not isclass(value):
             yield where, name, near
+
+
+def _known(handler: TaskHandler) -> dict[str, Any]:
+    """All names that mean something to a handler: those of the package's classes that it is of."""
+    return {
+        name: value
+        for each in type(handler).__mro__
+        if _is_ours(each)
+        for name, value in vars(each).items()
+        if not name.startswith("_")
+    }
+
+
+def _is_ours(each: type) -> bool:
+    return each.__module__.partition(".")[0] == _PACKAGE
 
 
 def _written(handler: TaskHandler) -> Iterator[tuple[str, str, Any]]:
     """Yield (class or function, name, value) for everything that the project wrote."""
     yield from _public(registry.describe(handler), vars(handler))
     for each in type(handler).__mro__:
-        if each is TaskHandler:
+        if _is_ours(each):
             return
         yield from _public(f"{each.__module__}.{each.__qualname__}", vars(each))
 

@@ -4,12 +4,14 @@ from collections.abc import Iterator
 from difflib import get_close_matches
 from typing import Any
 
+from django.conf import settings
 from django.core.checks import CheckMessage, Error
 
 from django_tasks import conf, installation
 from django_tasks.checks.databases import sqlite_files
 from django_tasks.checks.messages import error, refusals, warning
 from django_tasks.handlers import registry
+from django_tasks.sentences import sentence as _
 
 
 def check_installation(**kwargs: Any) -> list[CheckMessage]:
@@ -22,7 +24,7 @@ def check_handlers(**kwargs: Any) -> list[CheckMessage]:
     """E002"""
     # The registry notes an unusable TASK_HANDLERS too; that is E003.
     problems = set(registry.problems()) - set(refusals(conf.handler_paths))
-    hint = "Mend it, or take it out; no worker runs its tasks as it is."
+    hint = _("Mend it, or take it out; no worker runs its tasks as it is.")
     return [error("E002", problem, hint) for problem in sorted(problems)]
 
 
@@ -38,30 +40,69 @@ def check_settings(**kwargs: Any) -> list[CheckMessage]:
     return problems if not_a_dict else [*problems, *_bad_values(), *_unknown_names()]
 
 
+def check_backports_name(**kwargs: Any) -> list[CheckMessage]:
+    """W009"""
+    return [
+        warning(
+            "W009",
+            _(
+                "TASKS[%(alias)r] names a backend of the PyPI distribution "
+                "'django-tasks', %(backend)r, which this package is not.",
+                alias=alias,
+                backend=backend,
+            ),
+            _("On Django 6.0 and later name 'django_tasks.backend.DatabaseBackend'."),
+        )
+        for alias, backend in _task_backends()
+        if backend.startswith("django_tasks.backends.")
+    ]
+
+
+def _task_backends() -> Iterator[tuple[str, str]]:
+    wishes = getattr(settings, "TASKS", None)
+    if isinstance(wishes, dict):
+        for alias, wish in wishes.items():
+            if isinstance(wish, dict):
+                yield alias, str(wish.get("BACKEND"))
+
+
 def _atomic_handlers(alias: str) -> Iterator[CheckMessage]:
     for code, handler in registry.get_task_handlers().items():
         if handler.atomic:
             yield warning(
                 "W006",
-                f"The handler of {code!r} ({registry.describe(handler)}) is atomic and may run on "
-                f"the SQLite database {alias!r}: while it runs, nobody else can write, and no "
-                "worker can send its heartbeat.",
-                "Keep its runs far shorter than the lease: slow work, such as calls over the "
-                "network, belongs before or after it, in a handler that is not atomic. Or keep "
-                "the tasks in MariaDB, MySQL or PostgreSQL.",
+                _(
+                    "The handler of %(code)r (%(handler)s) is atomic and may run on the "
+                    "SQLite database %(alias)r: while it runs, nobody else can write, and no "
+                    "worker can send its heartbeat.",
+                    code=code,
+                    handler=registry.describe(handler),
+                    alias=alias,
+                ),
+                _(
+                    "Keep its runs far shorter than the lease: slow work, such as calls over "
+                    "the network, belongs before or after it, in a handler that is not "
+                    "atomic. Or keep the tasks in MariaDB, MySQL or PostgreSQL."
+                ),
             )
 
 
 def _bad_values() -> Iterator[CheckMessage]:
     for name, problem in conf.problems():
-        yield error("E003", f"DJANGO_TASKS[{name!r}] {problem}")
+        yield error("E003", _("DJANGO_TASKS[%(name)r] %(problem)s", name=name, problem=problem))
 
 
 def _unknown_names() -> Iterator[CheckMessage]:
     for name in conf.unknown_names():
-        yield warning("W001", f"DJANGO_TASKS[{name!r}] means nothing.", _did_you_mean(name))
+        yield warning(
+            "W001", _("DJANGO_TASKS[%(name)r] means nothing.", name=name), _did_you_mean(name)
+        )
 
 
 def _did_you_mean(name: str) -> str:
     near = get_close_matches(name.upper(), conf.names(), n=1)
-    return f"Did you mean {near[0]!r}?" if near else f"There are: {', '.join(conf.names())}."
+    return (
+        _("Did you mean %(near)r?", near=near[0])
+        if near
+        else _("There are: %(names)s.", names=", ".join(conf.names()))
+    )

@@ -6,7 +6,6 @@ from inspect import isclass
 from typing import TYPE_CHECKING, Any, overload
 
 from asgiref.sync import sync_to_async
-from django.utils.crypto import get_random_string
 
 from django_tasks import payloads, signals
 from django_tasks.backoff import Duration
@@ -22,20 +21,20 @@ from django_tasks.client.arguments import (
     note_unknown,
 )
 from django_tasks.client.facts import FACTS, OPTIONS
-from django_tasks.exceptions import TaskExists, TaskTypeError, TaskValueError
+from django_tasks.client.storing import Item, storage
+from django_tasks.exceptions import TaskTypeError, TaskValueError
 from django_tasks.handlers.base import TaskHandler
 from django_tasks.handlers.registry import handler_for
 from django_tasks.models import Task
-from django_tasks.store import clock, search
+from django_tasks.sentences import sentence as _
+from django_tasks.store import clock
 from django_tasks.store.aliases import write_alias
-from django_tasks.store.batches import batches
-from django_tasks.store.debounce import Patience, debounce
-from django_tasks.store.transactions import retried, write_transaction
-from django_tasks.store.upsert import NewTask, OnConflict, upsert, upsert_one
+from django_tasks.store.debounce import Patience
+from django_tasks.store.upsert import NewTask, OnConflict
 from django_tasks.timezones import aware
 from django_tasks.values.amounts import whole_number
 from django_tasks.values.options import NO_OPTIONS, TaskOptions
-from django_tasks.wakeup.wake import wake_workers
+from django_tasks.values.random_text import random_text
 
 if TYPE_CHECKING:
     from typing import Unpack
@@ -43,7 +42,7 @@ if TYPE_CHECKING:
     from django_tasks.client.facts import Facts, GivenOptions
 
 DEFAULT_BATCH, MOST_IN_BATCH = 500, 1000
-# 131 bits: nobody meets another one's number.
+# 130 bits: nobody meets another one's number.
 RANDOM_LENGTH = 22
 _LEFT_OUT: Any = object()
 
@@ -134,12 +133,12 @@ def add_tasks(
     by_key = {new[:2]: (place, new) for place, new in _checked(tasks, alias)}
     # Sorted over all batches: two callers with the same keys never wait for each other crosswise.
     items = [by_key[key] for key in sorted(by_key)]
-    moved, stored = _store_all(items, conflict, size, using=alias)
+    moved, stored = storage().many(items, conflict, size, using=alias)
     for task in stored:
         signals.task_added.send_robust(Task, task=task, using=alias)
     if moved:
         first = min(by_key[key][1].when for key in moved)
-        wake_workers(first, alias, len(moved))
+        storage().wake(first, len(moved), using=alias)
     return len(moved)
 
 
@@ -163,8 +162,8 @@ def _made(code: str, biz_num: Any, facts: dict[str, Any]) -> Task:
     """The task of a call with a code. None is no time: whatever it was to be, it is not known."""
     check_names("add_task", facts, FACTS)
     if "when" in facts and facts["when"] is None:
-        raise TaskTypeError("when", None, "is missing: leave it out to run the task now")
-    number = get_random_string(RANDOM_LENGTH) if biz_num is _LEFT_OUT else biz_num
+        raise TaskTypeError("when", None, _("is missing: leave it out to run the task now"))
+    number = random_text(RANDOM_LENGTH) if biz_num is _LEFT_OUT else biz_num
     options = TaskOptions(**_options_among(facts))
     rest = {name: value for name, value in facts.items() if name not in OPTIONS}
     return Task(biz_code=code, biz_num=number, options=options, **rest)
@@ -173,13 +172,13 @@ def _made(code: str, biz_num: Any, facts: dict[str, Any]) -> Task:
 def _completed(task: Any, biz_num: Any, facts: dict[str, Any]) -> Task:
     """The task of a call with a Task, with the options of the call."""
     if not isinstance(task, Task):
-        raise TaskTypeError("task", task, "must be a biz_code, a handler or a Task")
+        raise TaskTypeError("task", task, _("must be a biz_code, a handler or a Task"))
     if biz_num is not _LEFT_OUT:
-        raise TaskTypeError("biz_num", biz_num, "goes with a biz_code: a Task has its own")
+        raise TaskTypeError("biz_num", biz_num, _("goes with a biz_code: a Task has its own"))
     if not facts:
         return task
     if said := sorted(facts.keys() & (FACTS - OPTIONS)):
-        raise TaskTypeError(said[0], facts[said[0]], "goes with a biz_code: a Task has its own")
+        raise TaskTypeError(said[0], facts[said[0]], _("goes with a biz_code: a Task has its own"))
     check_names("add_task", facts, OPTIONS)
     completed = copy(task)
     completed.options = TaskOptions(**_options_among(facts)).over(task.options or NO_OPTIONS)
@@ -195,10 +194,10 @@ def _options_among(facts: dict[str, Any]) -> dict[str, Any]:
 
 def _added(new: NewTask, conflict: OnConflict, using: str, paused: bool) -> Task:
     note_unknown(new.biz_code)
-    stored, moved = _stored(new, conflict, using=using, paused=paused)
+    stored, moved = storage().one(new, conflict, using=using, paused=paused)
     if moved:
         signals.task_added.send_robust(Task, task=stored, using=using)
-        wake_workers(new.when, using)
+        storage().wake(new.when, using=using)
     return stored
 
 
@@ -215,33 +214,15 @@ def _debounced(task: Task, patience: Patience, using: str) -> Task:
             handler.merge(payloads.decoded(waiting), payloads.decoded(new.biz_ext))
         )
 
-    stored = _store_debounced(new, patience, merged, moment, using=using)
+    stored = storage().debounced(new, patience, merged, moment, using=using)
     signals.task_added.send_robust(Task, task=stored, using=using)
-    wake_workers(aware("when", stored.when), using)
+    storage().wake(aware("when", stored.when), using=using)
     return stored
-
-
-_store_debounced = retried(debounce)
-
-
-@retried
-def _stored(new: NewTask, conflict: OnConflict, *, using: str, paused: bool) -> tuple[Task, bool]:
-    if conflict is not OnConflict.RAISE:
-        return upsert_one(new, conflict, clock.now(using), using=using, paused=paused)
-    with write_transaction(using):
-        stored, moved = upsert_one(new, conflict, clock.now(using), using=using, paused=paused)
-        if not moved:
-            raise _exists(new)
-        return stored, moved
-
-
-# One task of ``add_tasks``: its place, and as it will be stored.
-Item = tuple[int, NewTask]
 
 
 def _checked(tasks: Iterable[Task], using: str) -> Iterator[Item]:
     if not isinstance(tasks, Iterable):
-        raise TaskTypeError("tasks", tasks, "must be an iterable of Tasks")
+        raise TaskTypeError("tasks", tasks, _("must be an iterable of Tasks"))
     for index, task in enumerate(tasks):
         try:
             new = checked_task(task, using)
@@ -250,38 +231,3 @@ def _checked(tasks: Iterable[Task], using: str) -> Iterator[Item]:
         except TaskValueError as error:
             error.index = index
             raise
-
-
-@retried
-def _store_all(
-    items: list[Item], conflict: OnConflict, batch_size: int, *, using: str
-) -> tuple[set[tuple[str, str]], list[Task]]:
-    """The keys that were moved, and their rows if somebody listens for them."""
-    moved: set[tuple[str, str]] = set()
-    stored: list[Task] = []
-    heard = signals.task_added.has_listeners(Task)
-    with write_transaction(using):
-        moment = clock.now(using)
-        for batch in batches(items, batch_size, _long_texts):
-            keys = upsert([new for _, new in batch], conflict, moment, using=using)
-            moved |= keys
-            if conflict is OnConflict.RAISE:
-                _refuse_unmoved(batch, moved)
-            if heard:  # now, while our transaction keeps workers away from the rows
-                stored += search.with_keys(keys, using=using)
-    return moved, stored
-
-
-def _long_texts(item: Item) -> tuple[str | None, ...]:
-    _, new = item
-    return new.biz_ext, new.schedule
-
-
-def _refuse_unmoved(batch: list[Item], moved: set[tuple[str, str]]) -> None:
-    for index, new in batch:
-        if new[:2] not in moved:
-            raise _exists(new, index)
-
-
-def _exists(new: NewTask, index: int | None = None) -> TaskExists:
-    return TaskExists("biz_num", new.biz_num, f"of {new.biz_code!r} exists already", index=index)

@@ -13,17 +13,18 @@ from django_tasks import logs, payloads
 from django_tasks.backoff import Duration
 from django_tasks.conf import options as settings
 from django_tasks.exceptions import TaskTypeError, TaskValueError
-from django_tasks.handlers.base import near_name
+from django_tasks.handlers.base import did_you_mean, near_name
 from django_tasks.handlers.recurrence import first_time
 from django_tasks.handlers.registry import get_task_handlers, handler_for
 from django_tasks.models import Task
 from django_tasks.schedules import Foreign
 from django_tasks.schedules.policies import Plan, as_plan
+from django_tasks.sentences import sentence as _
 from django_tasks.store import clock, search
 from django_tasks.store.debounce import Patience
 from django_tasks.store.upsert import NewTask, OnConflict
 from django_tasks.timezones import aware
-from django_tasks.values.amounts import duration
+from django_tasks.values.amounts import duration, flag
 from django_tasks.values.hosts import is_schedule_num
 from django_tasks.values.keys import (
     BIZ_CODE_LENGTH,
@@ -86,7 +87,7 @@ def checked_task(task: Task, using: str, when: datetime | None = None) -> NewTas
         options=options_to_text(checked_options(own, moment, using)) if own else None,
     )
     if is_schedule_num(new.biz_num):
-        raise TaskValueError("biz_num", new.biz_num, "belongs to the schedule of its handler")
+        raise TaskValueError("biz_num", new.biz_num, _("belongs to the schedule of its handler"))
     if task.id:
         _check_id(task, new, using)
     return new
@@ -94,13 +95,13 @@ def checked_task(task: Task, using: str, when: datetime | None = None) -> NewTas
 
 def _check_kind(task: object) -> None:
     if not isinstance(task, Task):
-        raise TaskTypeError("task", task, "must be a Task")
+        raise TaskTypeError("task", task, _("must be a Task"))
 
 
 def _own_options(task: Task) -> TaskOptions:
     if task.options is None or isinstance(task.options, TaskOptions):
         return task.options or NO_OPTIONS
-    raise TaskTypeError("options", task.options, "must be TaskOptions")
+    raise TaskTypeError("options", task.options, _("must be TaskOptions"))
 
 
 def checked_moment(field: str, value: object, using: str) -> datetime:
@@ -109,9 +110,9 @@ def checked_moment(field: str, value: object, using: str) -> datetime:
         try:
             return aware(field, clock.now(using) + value)
         except OverflowError:
-            raise TaskValueError(field, value, "is out of the range of times") from None
+            raise TaskValueError(field, value, _("is out of the range of times")) from None
     if value is not None and not isinstance(value, datetime):
-        raise TaskTypeError(field, value, "must be a datetime or a timedelta")
+        raise TaskTypeError(field, value, _("must be a datetime or a timedelta"))
     return aware(field, value)
 
 
@@ -121,7 +122,7 @@ def checked_options(options: TaskOptions, when: datetime | None, using: str) -> 
         return options
     expires = checked_moment("expires", options.expires, using)
     if when is not None and expires < when:
-        raise TaskValueError("expires", options.expires, "comes before when: it would never run")
+        raise TaskValueError("expires", options.expires, _("comes before when: it would never run"))
     return replace(options, expires=expires)
 
 
@@ -132,7 +133,7 @@ def checked_schedule(schedule: object, using: str) -> tuple[Plan, datetime]:
         raise TaskValueError(
             "schedule",
             schedule,
-            "is known to this code alone: give it to a handler, or see from_apscheduler",
+            _("is known to this code alone: give it to a handler, or see from_apscheduler"),
         )
     return plan, first_time(plan.schedule, clock.now(using))
 
@@ -144,8 +145,10 @@ def note_unknown(code: str) -> None:
     wish = settings().strict_codes
     if wish == "raise":
         near = next(iter(get_close_matches(code, get_task_handlers(), n=1)), None)
-        hint = f" (did you mean {near!r}?)" if near else ""
-        raise TaskValueError("biz_code", code, f"has no handler in this project{hint}")
+        problem = _("has no handler in this project")
+        if near:
+            problem = _("has no handler in this project (did you mean %(near)r?)", near=near)
+        raise TaskValueError("biz_code", code, problem)
     if wish == "warn":
         _warn_once(code)
 
@@ -172,8 +175,8 @@ def check_names(call: str, given: dict[str, Any], known: frozenset[str]) -> None
     """Raise TaskTypeError for an argument that a function does not have."""
     for name in given.keys() - known:
         near = ELSEWHERE.get(name) or near_name(name, known)
-        hint = f"; did you mean {near!r}?" if near else ""
-        raise TaskTypeError(name, given[name], f"is no argument of {call}(){hint}")
+        problem = did_you_mean(_("is no argument of %(call)s()", call=call), near)
+        raise TaskTypeError(name, given[name], problem)
 
 
 def checked_key(biz_code: str, biz_num: Number) -> Key:
@@ -186,15 +189,15 @@ def checked_match(biz_code: str, fragment: Number, match: Match) -> Q:
     check_code(biz_code)
     if match == "all":
         if fragment != "":
-            raise TaskValueError("biz_num", fragment, "must be empty with match='all'")
+            raise TaskValueError("biz_num", fragment, _("must be empty with match='all'"))
         return Q(biz_code=biz_code)
     if match == "exact":
         return checked_key(biz_code, fragment).matching
     if match not in ("prefix", "contains"):
-        raise TaskValueError("match", match, "must be 'exact', 'prefix', 'contains' or 'all'")
+        raise TaskValueError("match", match, _("must be 'exact', 'prefix', 'contains' or 'all'"))
     if not isinstance(fragment, str) and fragment is not None:
         check_number(fragment)
-        raise TaskTypeError("biz_num", fragment, "must be a text, or one task: match='exact'")
+        raise TaskTypeError("biz_num", fragment, _("must be a text, or one task: match='exact'"))
     return search.containing(biz_code, check_fragment(fragment), at_start=match == "prefix")
 
 
@@ -215,14 +218,16 @@ def check_queue(queue: object) -> str:
 
 def checked_conflict(value: Conflict) -> OnConflict:
     """Read the ``on_conflict`` of ``add_task``, if it is not "debounce": see checked_patience."""
-    return _conflict(value, f"must be one of {_choices()}, {DEBOUNCE!r}")
+    return _conflict(
+        value, _("must be one of %(choices)s, %(debounce)r", choices=_choices(), debounce=DEBOUNCE)
+    )
 
 
 def checked_conflict_of_many(value: ConflictOfMany) -> OnConflict:
     """Read the ``on_conflict`` of ``add_tasks``."""
     if value == DEBOUNCE:
-        raise TaskValueError("on_conflict", value, "goes with add_task only, one task at a time")
-    return _conflict(value, f"must be one of {_choices()}")
+        raise TaskValueError("on_conflict", value, _("goes with add_task only, one task at a time"))
+    return _conflict(value, _("must be one of %(choices)s", choices=_choices()))
 
 
 def _conflict(value: Conflict, otherwise: str) -> OnConflict:
@@ -244,35 +249,36 @@ def checked_patience(
     paused: bool = False,
 ) -> Patience | None:
     """The waits of a debounced task; None if it is not debounced."""
-    if not isinstance(paused, bool):
-        raise TaskTypeError("paused", paused, "must be True or False")
+    flag("paused", paused)
     if conflict != DEBOUNCE:
         for name, value in (("wait", wait), ("at_most", at_most)):
             if value is not None:
-                raise TaskValueError(name, value, "goes with on_conflict='debounce' only")
+                raise TaskValueError(name, value, _("goes with on_conflict='debounce' only"))
         return None
     _check_kind(task)
     if paused:
-        raise TaskValueError("paused", paused, "does not go with on_conflict='debounce'")
+        raise TaskValueError("paused", paused, _("does not go with on_conflict='debounce'"))
     if wait is None:
-        raise TaskValueError("wait", wait, "must say how long on_conflict='debounce' waits")
+        raise TaskValueError("wait", wait, _("must say how long on_conflict='debounce' waits"))
     if task.when is not None:
-        raise TaskValueError("when", task.when, "must be left out: wait says when")
+        raise TaskValueError("when", task.when, _("must be left out: wait says when"))
     if task.schedule is not None:
-        raise TaskValueError("schedule", task.schedule, "cannot be debounced")
+        raise TaskValueError("schedule", task.schedule, _("cannot be debounced"))
     patience = Patience(
         duration("wait", wait), None if at_most is None else duration("at_most", at_most)
     )
     if patience.at_most is not None and patience.at_most < patience.wait:
-        raise TaskValueError("at_most", at_most, "must not be shorter than wait")
+        raise TaskValueError("at_most", at_most, _("must not be shorter than wait"))
     return patience
 
 
 def _check_id(task: Task, new: NewTask, using: str) -> None:
     """A task that was read from the database may be added again, but only under its own key."""
     if not isinstance(task.id, int):
-        raise TaskValueError("id", task.id, "must be a whole number")
+        raise TaskValueError("id", task.id, _("must be a whole number"))
     same_id = Task._base_manager.using(using).filter(pk=task.id)
     key = same_id.values_list("biz_code", "biz_num").first()
     if key is not None and key != new[:2]:
-        raise TaskValueError("id", task.id, f"belongs to another task, {key[0]}/{key[1]}")
+        raise TaskValueError(
+            "id", task.id, _("belongs to another task, %(key)s", key="/".join(key))
+        )

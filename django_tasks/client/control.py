@@ -19,11 +19,13 @@ from django_tasks.client.arguments import (
     checked_options,
     checked_schedule,
 )
+from django_tasks.client.cancelling import lines_at
 from django_tasks.client.facts import FACTS, OPTIONS
 from django_tasks.exceptions import TaskTypeError, TaskValueError
 from django_tasks.handlers.base import TaskHandler
 from django_tasks.handlers.registry import handler_for
 from django_tasks.models import Task
+from django_tasks.sentences import sentence as _
 from django_tasks.store import clock, control
 from django_tasks.store.aliases import write_alias
 from django_tasks.store.control import CancelResult
@@ -47,8 +49,8 @@ def cancel_task(biz_code: str, biz_num: Number, *, using: str | None = None) -> 
     the caller's transaction.
     """
     alias = write_alias(using)
-    key = checked_key(biz_code, biz_num)
-    done = control.cancel(key.matching, clock.now(alias), using=alias)
+    key, now = checked_key(biz_code, biz_num), clock.now(alias)
+    done = control.cancel(key.matching, now, using=alias, line_of=lines_at(now, key.biz_code))
     result = CancelResult.NOT_FOUND
     if done.gone or done.going:
         result = CancelResult.CANCELLED if done.gone else CancelResult.CANCELLING
@@ -76,7 +78,8 @@ def delete_tasks(
     matching = checked_match(biz_code, biz_num, match)
     if dry_run:
         return Task._base_manager.using(alias).filter(matching).count()
-    done = control.cancel(matching, clock.now(alias), using=alias)
+    now = clock.now(alias)
+    done = control.cancel(matching, now, using=alias, line_of=lines_at(now, biz_code))
     if count := sum(done):
         facts = {"biz_code": biz_code, "biz_num": str(biz_num), "match": match, "count": count}
         signals.tasks_cancelled.send_robust(Task, **facts, using=alias)
@@ -102,7 +105,9 @@ def update_task(
     key = checked_key(biz_code, biz_num)
     check_names("update_task", dict(facts), FACTS)
     if is_schedule_num(key.biz_num) and facts.keys() & {"schedule", "queue", "priority"}:
-        raise TaskValueError("biz_num", key.biz_num, "is planned by its handler: change it there")
+        raise TaskValueError(
+            "biz_num", key.biz_num, _("is planned by its handler: change it there")
+        )
     when, columns, options = _changes(key, dict(facts), alias)
     now = clock.now(alias)
     if not control.change(key.matching, columns, options, when, now, using=alias):
@@ -121,7 +126,9 @@ def _changes(key: Key, facts: dict[str, Any], using: str) -> tuple[datetime | No
             given = {**plan.options.given(), **given}
         when = when or first
         if when is None:
-            raise TaskTypeError("when", None, "is missing: without its schedule a task needs one")
+            raise TaskTypeError(
+                "when", None, _("is missing: without its schedule a task needs one")
+            )
         facts["schedule"] = plan and str(plan.schedule)
     # Bad ones are refused whether there is such a task or not.
     options = checked_options(TaskOptions(**given), when, using)

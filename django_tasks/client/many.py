@@ -17,8 +17,10 @@ from django_tasks.client.arguments import (
     check_queue,
     checked_moment,
 )
+from django_tasks.client.cancelling import lines_at
 from django_tasks.exceptions import TaskTypeError, TaskValueError
 from django_tasks.models import Task
+from django_tasks.sentences import sentence as _
 from django_tasks.store import clock, control
 from django_tasks.store.aliases import read_alias, write_alias
 from django_tasks.store.dialects import dialect_of
@@ -86,7 +88,13 @@ def cancel_tasks(
     fails, the earlier ones stand. Inside a caller's transaction all of it is part of that.
     """
     many = _Many("cancelled", which, batch_size, progress, using)
-    return many.each(lambda some: sum(control.cancel(some, many.now(), using=many.using)))
+    code = which.get("biz_code")
+
+    def cancel(some: Q) -> int:
+        now = many.now()
+        return sum(control.cancel(some, now, using=many.using, line_of=lines_at(now, code)))
+
+    return many.each(cancel)
 
 
 def requeue_tasks(
@@ -179,7 +187,7 @@ class _Many:
         check_names("find_tasks", dict(which), frozenset(Filter.__annotations__))
         self._which: dict[str, Any] = {k: v for k, v in which.items() if v is not None}
         if not self._which:
-            raise TaskValueError("biz_code", None, "or another filter must be given")
+            raise TaskValueError("biz_code", None, _("or another filter must be given"))
         self._matching = _matching(which, self.using)
         self._change = change
         self._size = whole_number("batch_size", batch_size, 1, MOST_IN_BATCH)
@@ -240,7 +248,7 @@ def _statuses(value: OneStatus | Iterable[OneStatus]) -> list[Status]:
     if isinstance(value, (str, int)):
         return [_status(value)]
     if not isinstance(value, Iterable):
-        raise TaskTypeError("status", value, "must be a Status, its name, or several of them")
+        raise TaskTypeError("status", value, _("must be a Status, its name, or several of them"))
     return [_status(each) for each in value]
 
 
@@ -249,4 +257,6 @@ def _status(value: Any) -> Status:
         return Status[value.upper()] if isinstance(value, str) else Status(value)
     except (KeyError, ValueError):
         names = ", ".join(repr(each.name.lower()) for each in Status)
-        raise TaskValueError("status", value, f"must be one of {names}") from None
+        raise TaskValueError(
+            "status", value, _("must be one of %(choices)s", choices=names)
+        ) from None

@@ -8,12 +8,17 @@ from django_tasks.models import Pause
 from django_tasks.store import clock, pauses
 from django_tasks.store.aliases import read_alias, write_alias
 from django_tasks.store.pauses import Scope
+from django_tasks.values.keys import check_name
 from django_tasks.wakeup.doorbell import MOST_WOKEN
 from django_tasks.wakeup.wake import LONG_AGO, wake_workers
 
 
-def pause_tasks(*, biz_code: str = "", queue: str = "", using: str | None = None) -> bool:
+def pause_tasks(
+    *, biz_code: str = "", queue: str = "", by: str = "", using: str | None = None
+) -> bool:
     """Start no task of ``biz_code``, of ``queue``, of that code in that queue, or (both empty) any.
+
+    ``by`` says who or what has paused it, in up to 200 characters, for those who read ``paused``.
 
     True if it changed something, False if exactly this was paused already. It holds until
     ``resume_tasks`` for every worker of the database, whenever it starts. Tasks that a worker has
@@ -22,8 +27,8 @@ def pause_tasks(*, biz_code: str = "", queue: str = "", using: str | None = None
     commit. Raises TaskValueError or TaskTypeError for a bad name, UnknownDatabase for a bad alias.
     """
     alias = write_alias(using)
-    scope = _scope(queue, biz_code)
-    changed = pauses.set_pause(scope, clock.now(alias), using=alias)
+    scope, author = _scope(queue, biz_code), check_name(by, "by")
+    changed = pauses.set_pause(scope, clock.now(alias), author, using=alias)
     if changed:
         signals.tasks_paused.send_robust(Pause, biz_code=biz_code, queue=queue, using=alias)
     return changed

@@ -17,6 +17,8 @@ from django.utils.dateparse import parse_datetime
 from django_tasks.client.arguments import checked_task
 from django_tasks.exceptions import TaskException, TaskValueError
 from django_tasks.models import Task
+from django_tasks.sentences import counted as ngettext_lazy
+from django_tasks.sentences import sentence as _
 from django_tasks.store import clock, forerunner
 from django_tasks.store.batches import batches
 from django_tasks.store.forerunner import Adopted, OldRow, OldTable
@@ -50,19 +52,35 @@ def find(using: str) -> OldTable:
     here, aside = forerunner.under_our_name(using=using), forerunner.set_aside(using=using)
     if here and aside:
         raise CannotAdopt(
-            f"Database {using} has two tables of the forerunner's, {here.name} and {aside.name}:"
-            f" rename {aside.name}, which an earlier run has copied or somebody has made"
+            _(
+                "Database %(using)s has two tables of the forerunner's, %(name)s and "
+                "%(aside)s: rename %(aside)s, which an earlier run has copied or "
+                "somebody has made",
+                using=using,
+                name=here.name,
+                aside=aside.name,
+            )
         )
     old = here or aside
     if old is None:
         raise CannotAdopt(
-            f"Database {using} has no table of the forerunner's: neither {forerunner.TABLE} nor"
-            f" {forerunner.ASIDE} has its columns"
+            _(
+                "Database %(using)s has no table of the forerunner's: neither %(table)s "
+                "nor %(aside)s has its columns",
+                using=using,
+                table=forerunner.TABLE,
+                aside=forerunner.ASIDE,
+            )
         )
     if not forerunner.rolls_back(old, using=using):
         raise CannotAdopt(
-            f"The table {old.name} in database {using} knows no transactions, without which an"
-            f" interrupted run would lose rows: ALTER TABLE {old.name} ENGINE=InnoDB first"
+            _(
+                "The table %(name)s in database %(using)s knows no transactions, without "
+                "which an interrupted run would lose rows: ALTER TABLE %(name)s "
+                "ENGINE=InnoDB first",
+                name=old.name,
+                using=using,
+            )
         )
     return old
 
@@ -75,10 +93,14 @@ def survey(old: OldTable, zone: tzinfo, *, using: str) -> Survey:
         try:
             adopted = as_ours(row, zone, using=using)
         except TaskException as error:
-            seen.refused.append(f"{_name(row)} (id {row.id}): {error}")
+            seen.refused.append(
+                _("%(row)s (id %(id)s): %(error)s", row=_name(row), id=row.id, error=error)
+            )
             continue
         if adopted.task[:2] in seen.keys:
-            seen.refused.append(f"{_name(row)} (id {row.id}): its key is there twice")
+            seen.refused.append(
+                _("%(row)s (id %(id)s): its key is there twice", row=_name(row), id=row.id)
+            )
             continue
         seen.keys.add(adopted.task[:2])
         seen.codes[adopted.task.biz_code] += 1
@@ -92,7 +114,7 @@ def survey(old: OldTable, zone: tzinfo, *, using: str) -> Survey:
 def as_ours(row: OldRow, zone: tzinfo, *, using: str) -> Adopted:
     """A row as it will stand in our table. Raises TaskValueError for what our rules refuse."""
     if row.status not in (WAITS, TAKEN):
-        raise TaskValueError("status", row.status, "is neither 0 (waits) nor 1 (taken)")
+        raise TaskValueError("status", row.status, _("is neither 0 (waits) nor 1 (taken)"))
     when = _moment("when", row.when, zone)
     task = Task(biz_code=row.biz_code, biz_num=row.biz_num, when=when, biz_ext=row.biz_ext)
     new = checked_task(task, using)
@@ -106,9 +128,15 @@ def adopt(old: OldTable, zone: tzinfo, say: Say, *, using: str) -> None:
     """Set the table aside, make ours, copy all rows that are left; ``say`` tells each step."""
     if not old.is_aside:
         old = forerunner.rename(old, using=using)
-        say(f"{forerunner.TABLE} is {old.name} now; it is never changed but for its marks.")
+        say(
+            _(
+                "%(table)s is %(name)s now; it is never changed but for its marks.",
+                table=forerunner.TABLE,
+                name=old.name,
+            )
+        )
     _make_tables(using)
-    say("The tables of django_tasks are there.")
+    say(_("The tables of django_tasks are there."))
     _copy_all(old, zone, say, using)
 
 
@@ -127,11 +155,26 @@ def _copy_all(old: OldTable, zone: tzinfo, say: Say, using: str) -> None:
         copied = forerunner.copy(batch, clock.now(using), using=using)
         came, behind = came + copied.came, behind + copied.behind
         if (done + len(batch)) // PROGRESS > done // PROGRESS:
-            say(f"{done + len(batch):,} of {total:,} rows")
+            say(_("%(done)s of %(total)s rows", done=f"{done + len(batch):,}", total=f"{total:,}"))
         done += len(batch)
-    say(f"{came:,} tasks came over from {old.name}, which stays.")
+    say(
+        ngettext_lazy(
+            "%(count)s task came over from %(name)s, which stays.",
+            "%(count)s tasks came over from %(name)s, which stays.",
+            came,
+            count=f"{came:,}",
+            name=old.name,
+        )
+    )
     if behind:
-        say(f"{behind:,} were left there: a newer task of their key has been added meanwhile.")
+        say(
+            ngettext_lazy(
+                "%(count)s were left there: a newer task of their key has been added meanwhile.",
+                "%(count)s were left there: a newer task of their key has been added meanwhile.",
+                behind,
+                count=f"{behind:,}",
+            )
+        )
 
 
 def _rows(old: OldTable, using: str) -> Iterator[OldRow]:

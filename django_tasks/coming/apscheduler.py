@@ -22,14 +22,17 @@ from django_tasks.coming.found import (
 from django_tasks.coming.models import rows_of
 from django_tasks.coming.triggers import schedule_of
 from django_tasks.exceptions import TaskException
+from django_tasks.sentences import said
+from django_tasks.sentences import sentence as _
 from django_tasks.values.options import TaskOptions
 
 # A job's id and its pickled state, which the driver may wrap.
 Pickled = tuple[str, Any]
 
-NOT_TRUSTED = (
-    "APScheduler keeps its jobs as pickles, and reading a pickle runs the code that its writer"
-    " has put into it: if nobody else could write to that store, say --trust-pickles"
+NOT_TRUSTED = _(
+    "APScheduler keeps its jobs as pickles, and reading a pickle runs the "
+    "code that its writer has put into it: if nobody else could write to "
+    "that store, say --trust-pickles"
 )
 
 
@@ -39,9 +42,9 @@ def jobs(pickled: Iterator[Pickled], now: datetime) -> Iterator[Found | Left]:
         try:
             yield _found(name, _state(data), now)
         except (CannotCome, TaskException) as error:
-            yield Left(name, str(error))
+            yield Left(name, said(error))
         except (LookupError, TypeError, ValueError, OverflowError) as error:
-            yield Left(name, f"it cannot be read ({error!r})")
+            yield Left(name, _("it cannot be read (%(error)r)", error=error))
 
 
 def in_django(using: str | None) -> Iterator[Pickled]:
@@ -55,7 +58,7 @@ def in_sqlalchemy(url: str, table: str) -> Iterator[Pickled]:
     try:
         sqlalchemy: Any = import_module("sqlalchemy")
     except ImportError:
-        raise StoreError("Its store is read with SQLAlchemy: pip install sqlalchemy") from None
+        raise StoreError(_("Its store is read with SQLAlchemy: pip install sqlalchemy")) from None
     columns = sqlalchemy.column("id"), sqlalchemy.column("job_state")
     query = sqlalchemy.select(*columns).select_from(sqlalchemy.table(table)).order_by(columns[0])
     with _connection(sqlalchemy, url) as connection:
@@ -71,11 +74,11 @@ def _connection(sqlalchemy: Any, url: str) -> Iterator[Any]:
         address = sqlalchemy.make_url(url)
         engine = sqlalchemy.create_engine(address)
         if engine.dialect.name == "sqlite" and not Path(address.database or "").is_file():
-            raise StoreError(f"--url: there is no file {address.database}")
+            raise StoreError(_("--url: there is no file %(database)s", database=address.database))
         with engine.connect() as connection:
             yield connection
     except (sqlalchemy.exc.SQLAlchemyError, ImportError) as error:
-        raise StoreError(f"--url: {str(error).splitlines()[0]}") from None
+        raise StoreError(_("--url: %(error)s", error=str(error).splitlines()[0])) from None
     finally:
         if engine is not None:
             engine.dispose()
@@ -85,10 +88,10 @@ def _state(data: Any) -> dict[str, Any]:
     try:
         state = pickle.loads(bytes(data))  # noqa: S301 - the user trusts them, and has said so
     except Exception as error:  # noqa: BLE001 - a pickle may raise anything
-        reason = f"{type(error).__name__}: {error}"
-        raise CannotCome(f"its pickle cannot be read ({reason})") from None
+        reason = _("%(name)s: %(error)s", name=type(error).__name__, error=error)
+        raise CannotCome(_("its pickle cannot be read (%(reason)s)", reason=reason)) from None
     if not isinstance(state, dict) or not isinstance(state.get("func"), str):
-        raise CannotCome("its pickle is not the state of a job")
+        raise CannotCome(_("its pickle is not the state of a job"))
     return state
 
 
@@ -112,6 +115,6 @@ def _found(name: str, state: dict[str, Any], now: datetime) -> Found:
 
 def _notes(state: dict[str, Any]) -> Iterator[str]:
     if (most := state.get("max_instances", 1)) > 1:
-        yield f"runs once at a time, not {most} times"
+        yield _("runs once at a time, not %(most)s times", most=most)
     if (executor := state.get("executor", "default")) != "default":
-        yield f"has no executor {executor!r}: give its handler a queue"
+        yield _("has no executor %(executor)r: give its handler a queue", executor=executor)

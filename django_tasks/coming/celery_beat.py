@@ -10,6 +10,8 @@ from django_tasks.coming.found import CannotCome, Found, Left, next_time, payloa
 from django_tasks.coming.models import rows_of
 from django_tasks.exceptions import TaskException
 from django_tasks.schedules import At, Cron, Every, Schedule
+from django_tasks.sentences import said
+from django_tasks.sentences import sentence as _
 from django_tasks.timezones import aware
 from django_tasks.values.options import TaskOptions
 
@@ -26,19 +28,19 @@ def jobs(using: str | None, now: datetime) -> Iterator[Found | Left]:
         try:
             yield _found(row, now)
         except (CannotCome, TaskException) as error:
-            yield Left(row.name, str(error))
+            yield Left(row.name, said(error))
         except (LookupError, TypeError, ValueError, OverflowError) as error:
-            yield Left(row.name, f"it cannot be read ({error!r})")
+            yield Left(row.name, _("it cannot be read (%(error)r)", error=error))
 
 
 def _found(row: Any, now: datetime) -> Found:
     if row.task.startswith("celery."):
-        raise CannotCome("it is a task of Celery itself")
+        raise CannotCome(_("it is a task of Celery itself"))
     schedule = _schedule(row)
     # One that passed while beat was stopped counts, as it does there.
     when = next_time(schedule, _aware(row.last_run_at) or now)
     if row.expires and when > aware("expires", row.expires):
-        raise CannotCome("it has expired")
+        raise CannotCome(_("it has expired"))
     return Found(
         name=row.name,
         function=row.task,
@@ -63,7 +65,7 @@ def _schedule(row: Any) -> Schedule:
         return Every(step, start=max(beats, default=None), end=window["end"])
     if row.crontab:
         return _crontab(row.crontab, **window)
-    raise CannotCome("it follows the sun" if row.solar else "it has no schedule")
+    raise CannotCome(_("it follows the sun") if row.solar else _("it has no schedule"))
 
 
 def _crontab(entry: Any, **options: Any) -> Schedule:
@@ -91,14 +93,14 @@ def _notes(row: Any) -> Iterator[str]:
     if row.headers and row.headers != "{}":
         named.append("headers")
     if named:
-        yield f"has no {', '.join(named).replace('_', ' ')} here"
+        yield _("has no %(names)s here", names=", ".join(named).replace("_", " "))
 
 
 def _json(text: str) -> Any:
     try:
         return json.loads(text)
     except ValueError as error:
-        raise CannotCome(f"its arguments are not JSON ({error})") from None
+        raise CannotCome(_("its arguments are not JSON (%(error)s)", error=error)) from None
 
 
 def _aware(moment: datetime | None) -> datetime | None:

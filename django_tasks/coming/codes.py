@@ -5,6 +5,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping
 
 from django_tasks.coming.found import CannotCome
+from django_tasks.sentences import sentence as _
 
 
 class Codes:
@@ -23,7 +24,12 @@ class Codes:
         code = self._default(function)
         if others := sorted(self._namesakes[code] - {function}):
             raise CannotCome(
-                f"{function} and {others[0]} would both be {code!r}: say --code {function}=…"
+                _(
+                    "%(function)s and %(others)s would both be %(code)r: say --code %(function)s=…",
+                    function=function,
+                    others=others[0],
+                    code=code,
+                )
             )
         return code
 

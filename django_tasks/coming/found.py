@@ -5,6 +5,7 @@ from datetime import datetime
 from typing import Any, NamedTuple
 
 from django_tasks.schedules import At, Schedule
+from django_tasks.sentences import sentence as _
 from django_tasks.values.options import NO_OPTIONS, TaskOptions
 
 
@@ -52,19 +53,19 @@ def next_time(schedule: Schedule, since: datetime) -> datetime:
         return schedule.when
     when = schedule.next_after(None, since)
     if when is None:
-        raise CannotCome("it has expired")
+        raise CannotCome(_("it has expired"))
     return when
 
 
 def payload(args: Any, kwargs: Any) -> dict[str, Any]:
     """The arguments of a call as ``biz_ext``; CannotCome if JSON would make others of them."""
     if not isinstance(args, (list, tuple)) or not isinstance(kwargs, dict):
-        raise CannotCome("its arguments are no list and dict")
+        raise CannotCome(_("its arguments are no list and dict"))
     value = {"args": list(args), "kwargs": kwargs}
     try:
         same = json.loads(json.dumps(value)) == value
     except (TypeError, ValueError, RecursionError) as error:
-        raise CannotCome(f"its arguments are not JSON ({error})") from None
+        raise CannotCome(_("its arguments are not JSON (%(error)s)", error=error)) from None
     if not same:
-        raise CannotCome("JSON would change its arguments (tuples, keys that are no texts)")
+        raise CannotCome(_("JSON would change its arguments (tuples, keys that are no texts)"))
     return value

@@ -11,10 +11,11 @@ from django.db import router
 from django.db.migrations import Migration
 
 from django_tasks.models import Task
+from django_tasks.sentences import sentence as _
 from django_tasks.store import forerunner
 
 
-def refuse_forerunner(*, using: str, plan: Sequence[tuple[Migration, bool]], **_: Any) -> None:
+def refuse_forerunner(*, using: str, plan: Sequence[tuple[Migration, bool]], **kwargs: Any) -> None:
     """Raise CommandError before a migration that would make our tables beside the forerunner's.
 
     Nothing has been changed by then, of other apps neither.
@@ -27,19 +28,28 @@ def refuse_forerunner(*, using: str, plan: Sequence[tuple[Migration, bool]], **_
         return
     if old := forerunner.under_our_name(using=using):
         raise CommandError(
-            f"The table {old.name} in database {using} is the forerunner's, and was left as it is:"
-            f" run manage.py adopttasks --dry-run --database {using} to see how its tasks come over"
-            " (docs/coming-over.rst)."
+            _(
+                "The table %(name)s in database %(using)s is the forerunner's, and was "
+                "left as it is: run manage.py adopttasks --dry-run --database %(using)s "
+                "to see how its tasks come over (docs/coming-from/stores.rst).",
+                name=old.name,
+                using=using,
+            )
         )
 
 
-def remind_of_rows(*, using: str, verbosity: int, stdout: Any = None, **_: Any) -> None:
+def remind_of_rows(*, using: str, verbosity: int, stdout: Any = None, **kwargs: Any) -> None:
     """Say so if an adoption was interrupted: the tables are made, and rows are missing."""
     if not verbosity or stdout is None or not router.allow_migrate_model(using, Task):
         return
     old = forerunner.set_aside(using=using)
     if old and (left := forerunner.count_left(old, using=using)):
-        stdout.write(
-            f"The table {old.name} in database {using} has {left:,} tasks that did not come over"
-            f" yet: run manage.py adopttasks --apply --database {using}.\n"
+        reminder = _(
+            "The table %(name)s in database %(using)s has %(left)s tasks that did "
+            "not come over yet: run manage.py adopttasks --apply --database "
+            "%(using)s.",
+            name=old.name,
+            using=using,
+            left=f"{left:,}",
         )
+        stdout.write(f"{reminder}\n")

@@ -9,6 +9,7 @@ from django_tasks.coming.codes import Codes
 from django_tasks.coming.found import CannotCome, Found, Left
 from django_tasks.exceptions import TaskException
 from django_tasks.models import Task
+from django_tasks.sentences import said
 from django_tasks.store import search
 from django_tasks.store.aliases import read_alias
 
@@ -55,7 +56,7 @@ def _made(job: Found | Left, codes: Codes, using: str) -> tuple[Found, Task] | L
             task.priority = job.priority
         checked_task(task, using)
     except (CannotCome, TaskException) as error:
-        return Left(job.name, str(error))
+        return Left(job.name, said(error))
     return job, task
 
 

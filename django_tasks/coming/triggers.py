@@ -3,6 +3,7 @@
 from django_tasks.coming.found import CannotCome
 from django_tasks.exceptions import TaskException
 from django_tasks.schedules import Schedule, from_apscheduler
+from django_tasks.sentences import sentence as _
 
 
 def schedule_of(trigger: object) -> Schedule:
@@ -10,4 +11,6 @@ def schedule_of(trigger: object) -> Schedule:
     try:
         return from_apscheduler(trigger)
     except TaskException as error:
-        raise CannotCome(f"its trigger {trigger}: {error}") from None
+        raise CannotCome(
+            _("its trigger %(trigger)s: %(error)s", trigger=trigger, error=error)
+        ) from None

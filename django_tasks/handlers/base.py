@@ -5,11 +5,13 @@ from difflib import get_close_matches
 from inspect import isclass, iscoroutinefunction
 from typing import Any, ClassVar, NamedTuple
 
+from django_tasks import payloads
 from django_tasks.backoff import Backoff, Duration, Exponential, seconds
 from django_tasks.conf import options
 from django_tasks.exceptions import HandlerError, RetryLater, shortened
 from django_tasks.handlers.passive_task import PassiveTask
 from django_tasks.handlers.running_task import RunningTask
+from django_tasks.sentences import sentence as _
 from django_tasks.values.keys import DEFAULT_QUEUE
 from django_tasks.values.limits import Limit, as_limit
 from django_tasks.values.options import OnMisfire
@@ -18,6 +20,27 @@ from django_tasks.values.runs import History
 
 class Stop:
     """Returned by ``handle``, the class or an instance: the task is finished, schedule or not."""
+
+
+class Finished:
+    """Returned by ``handle``: as None, and the history keeps ``value`` with the run.
+
+    It is found as ``get_runs(code, num)[0].return_value``, as long as HISTORY_AGE says; a handler
+    with ``history = "none"`` keeps nothing. ``value`` is JSON, as a payload is. Raises
+    TaskTypeError or TaskValueError for one that cannot be stored.
+    """
+
+    __slots__ = ("detail",)
+
+    def __init__(self, value: Any = None) -> None:
+        self.detail: str = payloads.encoded({"return_value": value}, "return_value") or ""
+
+    @classmethod
+    def with_detail(cls, detail: str) -> "Finished":
+        """The answer with a JSON text that is stored as it is."""
+        finished = cls.__new__(cls)
+        finished.detail = detail
+        return finished
 
 
 class TaskHandler:
@@ -94,7 +117,8 @@ class TaskHandler:
     def handle(self, task: RunningTask) -> Any:
         """Do the work. May be ``async def``.
 
-        Return None when the task is finished, or its next time: a datetime (naive: in the
+        Return None when the task is finished, ``Finished(value)`` if the history is to keep a value
+        besides, or its next time: a datetime (naive: in the
         current time zone) or a timedelta from now. With a schedule, None means its next time; a
         time that is returned comes before it, once; ``Stop`` ends it. Anything else, and any
         exception, is a failed attempt; ``RetryLater`` says when to try again.
@@ -141,15 +165,19 @@ class TaskHandler:
         is logged and changes nothing.
         """
 
+    def _note(self, payload: str | None) -> str | None:
+        """JSON text for a line of the history that has no detail, of a task with this payload."""
+        return None
+
 
 class FunctionHandler(TaskHandler):
     """A plain function as a handler; made by ``task_handler``. Calling it calls the function."""
 
     def __init__(self, function: Callable[[RunningTask], Any], biz_code: str, **attributes: Any):
         if unknown := sorted(attributes.keys() - FUNCTION_ATTRIBUTES):
+            refusal = _("task_handler() knows no %(unknown)r", unknown=unknown[0])
             near = near_name(unknown[0], FUNCTION_ATTRIBUTES)
-            hint = f"; did you mean {near!r}?" if near else ""
-            raise HandlerError(f"task_handler() knows no {unknown[0]!r}{hint}")
+            raise HandlerError(did_you_mean(refusal, near))
         method = "handle" if attributes.get("batch") is None else "handle_batch"
         self.__dict__.update(attributes, biz_code=biz_code, **{method: function})
         self._function = function
@@ -188,7 +216,11 @@ def task_handler(
     def decorate(function: Callable[[RunningTask], Any]) -> FunctionHandler:
         if isclass(function) or not callable(function):
             raise HandlerError(
-                f"@task_handler({biz_code!r}) goes above a function, not {shortened(function)}"
+                _(
+                    "@task_handler(%(biz_code)r) goes above a function, not %(function)s",
+                    biz_code=biz_code,
+                    function=shortened(function),
+                )
             )
         return FunctionHandler(function, biz_code, **attributes)
 
@@ -198,13 +230,26 @@ def task_handler(
 def _without_code(function: Any) -> str:
     name = getattr(function, "__name__", "function")
     if isclass(function):
-        return f"@task_handler goes above a function; write class {name}(TaskHandler) without it"
-    return f"@task_handler needs a biz_code: write @task_handler({name!r}) above def {name}(task)"
+        return _(
+            "@task_handler goes above a function; write class %(name)s(TaskHandler) without it",
+            name=name,
+        )
+    return _(
+        "@task_handler needs a biz_code: write @task_handler(%(name)r) above def %(name)s(task)",
+        name=name,
+    )
 
 
 def near_name(name: str, names: Collection[str]) -> str | None:
     """The one of ``names`` that somebody who wrote ``name`` may have meant, or None."""
     return next(iter(get_close_matches(name.lower(), names, n=1, cutoff=0.8)), None)
+
+
+def did_you_mean(refusal: str, near: str | None) -> str:
+    """A refusal of a name that means nothing, with the one that is near."""
+    if near is None:
+        return refusal
+    return _("%(refusal)s; did you mean %(near)r?", refusal=refusal, near=near)
 
 
 def has_own(handler: TaskHandler, hook: str) -> bool:
@@ -248,9 +293,19 @@ def kill_limit(handler: TaskHandler) -> float | None:
         return None
     limit, timeout = seconds(handler.kill_after), time_limit(handler)
     if limit <= (timeout or 0):
-        rule = "more than 0" if timeout is None else f"longer than the timeout of {timeout:g} s"
-        raise ValueError(f"kill_after must be {rule}, not {handler.kill_after!r}")
+        raise ValueError(_too_early(handler, timeout))
     return limit
+
+
+def _too_early(handler: TaskHandler, timeout: float | None) -> str:
+    given = handler.kill_after
+    if timeout is None:
+        return _("kill_after must be more than 0, not %(given)r", given=given)
+    return _(
+        "kill_after must be longer than the timeout of %(timeout)g s, not %(given)r",
+        timeout=timeout,
+        given=given,
+    )
 
 
 def history_of(handler: TaskHandler) -> str:

@@ -11,6 +11,7 @@ from django_tasks.exceptions import TaskException, TaskValueError
 from django_tasks.handlers.base import TaskHandler, attempts_allowed, time_limit
 from django_tasks.handlers.registry import terms_for
 from django_tasks.schedules import Foreign, Schedule, as_schedule, missed
+from django_tasks.sentences import sentence as _
 from django_tasks.values.claimed import Claimed
 from django_tasks.values.hosts import is_schedule_num
 from django_tasks.values.options import NO_OPTIONS, OnMisfire, TaskOptions, options_of_text
@@ -133,7 +134,7 @@ def first_time(schedule: Schedule, now: datetime) -> datetime:
     """The first time of a new task, with jitter. Raises TaskValueError if there is none."""
     first = schedule.next_after(None, now)
     if first is None:
-        raise TaskValueError("schedule", str(schedule), "never fires again")
+        raise TaskValueError("schedule", str(schedule), _("never fires again"))
     return _run_for(first, schedule).when
 
 

@@ -5,7 +5,7 @@ Filled once, when Django is ready: from ``settings.TASK_HANDLERS`` and from the
 for the system check and for ``starttask`` to show: a web process still starts.
 """
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from importlib import import_module
 from inspect import isabstract, isasyncgenfunction, isclass, isgeneratorfunction, signature
@@ -33,6 +33,8 @@ from django_tasks.handlers.base import (
 from django_tasks.host import forks
 from django_tasks.redaction import without_secrets
 from django_tasks.schedules import as_schedule
+from django_tasks.sentences import said
+from django_tasks.sentences import sentence as _
 from django_tasks.values.amounts import whole_number
 from django_tasks.values.keys import BIZ_CODE_LENGTH, QUEUE_LENGTH, check_key, check_priority
 from django_tasks.values.options import MISFIRES, MOST_MISSED
@@ -64,13 +66,18 @@ def register_task_handler(handler: type[TaskHandler] | TaskHandler) -> None:
     Another handler for a code that is taken, or one that cannot work, raises HandlerError.
     """
     global _revision, _sticky
-    instance = _instance(handler)
+    instance = instance_of(handler)
     code, terms = _checked_code(instance), terms_of(instance)
     with _lock:
         known = _handlers.get(code)
         if known is not None and not _is_same(known, instance):
             raise HandlerError(
-                f"biz_code {code!r} has two handlers: {describe(known)} and {describe(instance)}"
+                _(
+                    "biz_code %(code)r has two handlers: %(known)s and %(instance)s",
+                    code=code,
+                    known=describe(known),
+                    instance=describe(instance),
+                )
             )
         if known is None or (handler is instance and known is not instance):
             # The terms first: the poller reads them by the handler that it finds.
@@ -111,6 +118,12 @@ def terms_for(biz_code: str) -> Terms:
     return NO_TERMS if handler is None else _terms.get(id(handler), NO_TERMS)
 
 
+def note_of(biz_code: str, payload: str | None) -> str | None:
+    """The detail that a code's handler wants in a line that has none. Both are JSON texts."""
+    handler = _handlers.get(biz_code)
+    return None if handler is None else handler._note(payload)
+
+
 def sticky_codes() -> frozenset[str]:
     """The codes whose tasks run in one worker, as long as that lives."""
     return _sticky
@@ -133,7 +146,7 @@ def problems() -> list[str]:
 def load() -> None:
     """Register everything that the settings and the installed apps name. Called once, at ready."""
     for path in _paths():
-        with _noting_problems(f"TASK_HANDLERS names {shortened(path)}"):
+        with _noting_problems(_("TASK_HANDLERS names %(path)s", path=shortened(path))):
             register_task_handler(_imported(path))
     for app in apps.get_app_configs():
         if module_has_submodule(app.module, AUTODISCOVERED):
@@ -155,27 +168,68 @@ def describe(handler: TaskHandler) -> str:
 
 
 @contextmanager
+def overridden(others: Iterable[type[TaskHandler] | TaskHandler]) -> Iterator[None]:
+    """Have these handlers in the place of those of their codes meanwhile: for tests.
+
+    Raises HandlerError as ``register_task_handler`` does, and then nothing has changed.
+    """
+    global _revision, _sticky
+    handlers, terms, sticky = dict(_handlers), dict(_terms), _sticky
+    try:
+        for other in others:
+            instance = instance_of(other)
+            _handlers.pop(_checked_code(instance), None)
+            register_task_handler(instance)
+        yield
+    finally:
+        with _lock:
+            _replace(_terms, terms)
+            _sticky = sticky
+            _replace(_handlers, handlers)
+            _revision += 1
+
+
+def _replace(known: dict[Any, Any], before: dict[Any, Any]) -> None:
+    known.clear()
+    known.update(before)
+
+
+@contextmanager
 def _noting_problems(what: str) -> Iterator[None]:
     """Turn any exception into a line of ``problems()``: a stranger's module may raise anything."""
     try:
         yield
     except TaskException as error:
-        _problems.append(f"{what}: {without_secrets(str(error))}")
+        _problems.append(_("%(what)s: %(error)s", what=what, error=_masked(error)))
     except Exception as error:  # noqa: BLE001
-        _problems.append(f"{what}: {type(error).__name__}: {without_secrets(str(error))}")
+        _problems.append(
+            _(
+                "%(what)s: %(name)s: %(error)s",
+                what=what,
+                name=type(error).__name__,
+                error=_masked(error),
+            )
+        )
+
+
+def _masked(error: Exception) -> str:
+    """The words of an error without what is secret; a sentence of ours stays one."""
+    words = said(error)
+    masked = without_secrets(words)
+    return words if masked == words else masked
 
 
 def _paths() -> list[Any]:
     try:
         return conf.handler_paths()
     except conf.ConfigurationError as error:
-        _problems.append(str(error))
+        _problems.append(said(error))
         return []
 
 
 def _imported(path: Any) -> Any:
     if not isinstance(path, str):
-        raise HandlerError("a dotted path is wanted")
+        raise HandlerError(_("a dotted path is wanted"))
     return import_string(path)
 
 
@@ -205,15 +259,18 @@ def _is_base(handler: type[TaskHandler]) -> bool:
     return isabstract(handler) or (codeless and bool(handler.__subclasses__()))
 
 
-def _instance(handler: Any) -> TaskHandler:
+def instance_of(handler: Any) -> TaskHandler:
+    """The handler itself, or one made of its class. Raises HandlerError for anything else."""
     if isinstance(handler, TaskHandler):
         return handler
     if isclass(handler) and issubclass(handler, TaskHandler):
         try:
             return handler()
         except Exception as error:
-            raise HandlerError(f"{shortened(handler)} cannot be made: {error}") from error
-    raise HandlerError(f"{shortened(handler)} is not a TaskHandler")
+            raise HandlerError(
+                _("%(handler)s cannot be made: %(error)s", handler=shortened(handler), error=error)
+            ) from error
+    raise HandlerError(_("%(handler)s is not a TaskHandler", handler=shortened(handler)))
 
 
 def _checked_code(handler: TaskHandler) -> str:
@@ -235,12 +292,17 @@ def _checked_code(handler: TaskHandler) -> str:
             whole_number("batch", handler.batch, 1, MOST_IN_BATCH)
         _check_policies(handler)
     except (TypeError, ValueError) as error:
-        raise HandlerError(f"{describe(handler)}: {error}") from error
+        raise HandlerError(
+            _("%(handler)s: %(error)s", handler=describe(handler), error=error)
+        ) from error
     _check_methods(handler)
     _check_call(handler)
     if handler.atomic and is_async(handler):
         raise HandlerError(
-            f"{describe(handler)} is async and atomic; Django's transactions are not async"
+            _(
+                "%(handler)s is async and atomic; Django's transactions are not async",
+                handler=describe(handler),
+            )
         )
     return code
 
@@ -249,15 +311,26 @@ def _check_methods(handler: TaskHandler) -> None:
     """Raise HandlerError unless it has the one method that does its work."""
     one, many = has_own(handler, "handle"), has_own(handler, "handle_batch")
     if one and many:
-        raise HandlerError(f"{describe(handler)} defines handle() and handle_batch(): keep one")
+        raise HandlerError(
+            _(
+                "%(handler)s defines handle() and handle_batch(): keep one",
+                handler=describe(handler),
+            )
+        )
     if many and handler.batch is None:
         raise HandlerError(
-            f"{describe(handler)} defines handle_batch() and does not say how many tasks it takes: "
-            f"give it a batch from 1 to {MOST_IN_BATCH}"
+            _(
+                "%(handler)s defines handle_batch() and does not say how many tasks it "
+                "takes: give it a batch from 1 to %(most_in_batch)s",
+                handler=describe(handler),
+                most_in_batch=MOST_IN_BATCH,
+            )
         )
     wanted = "handle" if handler.batch is None else "handle_batch"
     if not (one or many) or not has_own(handler, wanted):
-        raise HandlerError(f"{describe(handler)} does not define {wanted}()")
+        raise HandlerError(
+            _("%(handler)s does not define %(wanted)s()", handler=describe(handler), wanted=wanted)
+        )
 
 
 def _check_call(handler: TaskHandler) -> None:
@@ -265,21 +338,26 @@ def _check_call(handler: TaskHandler) -> None:
     method = method_of(handler)
     if isgeneratorfunction(method) or isasyncgenfunction(method):
         raise HandlerError(
-            f"{describe(handler)} must return its answer, not yield it: a generator does not run "
-            "when it is called"
+            _(
+                "%(handler)s must return its answer, not yield it: a generator does not "
+                "run when it is called",
+                handler=describe(handler),
+            )
         )
     try:
         # A wrapper is what is called; it may well add arguments to those that it is given.
         signature(method, follow_wrapped=False).bind("task")
     except TypeError:
         function = getattr(handler, "__name__", None)
-        takes, name, word = (
-            ("one task", "handle", "task")
-            if handler.batch is None
-            else ("a list of tasks", "handle_batch", "tasks")
-        )
+        is_one = handler.batch is None
+        name, word = ("handle", "task") if is_one else ("handle_batch", "tasks")
         form = f"{function}({word})" if function else f"{name}(self, {word})"
-        raise HandlerError(f"{describe(handler)} must take {takes}: write def {form}") from None
+        facts = {"handler": describe(handler), "form": form}
+        raise HandlerError(
+            _("%(handler)s must take one task: write def %(form)s", **facts)
+            if is_one
+            else _("%(handler)s must take a list of tasks: write def %(form)s", **facts)
+        ) from None
     except ValueError:  # written in C, without a signature
         return
 
@@ -290,21 +368,32 @@ def _check_policies(handler: TaskHandler) -> None:
         as_schedule(handler.schedule)
     elif handler.each_host or handler.sticky:
         name = "each_host" if handler.each_host else "sticky"
-        raise ValueError(f"{name} goes with a schedule of the handler's own")
+        raise ValueError(_("%(name)s goes with a schedule of the handler's own", name=name))
     if handler.each_host and handler.sticky:
-        raise ValueError("sticky is for one worker and each_host for all hosts: keep one")
+        raise ValueError(_("sticky is for one worker and each_host for all hosts: keep one"))
     if has_own(handler, "on_passive") and not handler.sticky:
-        raise ValueError("on_passive goes with sticky: nobody would call it")
+        raise ValueError(_("on_passive goes with sticky: nobody would call it"))
     if handler.misfire_grace_time is not None:
         seconds(handler.misfire_grace_time)
     if handler.on_misfire not in (None, *MISFIRES):
-        raise ValueError(f"on_misfire must be 'run', 'skip' or 'fail', not {handler.on_misfire!r}")
+        raise ValueError(
+            _(
+                "on_misfire must be 'run', 'skip' or 'fail', not %(on_misfire)r",
+                on_misfire=handler.on_misfire,
+            )
+        )
     if handler.catch_up is not None:
         whole_number("catch_up", handler.catch_up, 1, MOST_MISSED)
     for name in ("retry_on", "fail_on"):
         kinds = getattr(handler, name)
         if not isinstance(kinds, tuple) or not all(_is_exception(kind) for kind in kinds):
-            raise TypeError(f"{name} must be a tuple of exceptions, not {shortened(kinds)}")
+            raise TypeError(
+                _(
+                    "%(name)s must be a tuple of exceptions, not %(kinds)s",
+                    name=name,
+                    kinds=shortened(kinds),
+                )
+            )
 
 
 def _is_exception(kind: Any) -> bool:

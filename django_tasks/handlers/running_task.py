@@ -40,24 +40,32 @@ class RunningTask:
     All fields of the row that a worker reads are here under their names; only ``biz_ext`` may be
     changed, and the change is kept if the handler returns a next time, or by ``save``. Times are
     what the model would give (aware under ``USE_TZ``). ``attempt`` counts from 1; ``lateness`` is
-    how many seconds after ``when`` the run started; ``runs`` of this task have ended before.
+    how many seconds after ``when`` the run started; ``runs`` of this task have ended before;
+    ``worker`` is the name of the worker that runs it.
     """
 
     # Made for every run, and most handlers read two or three of its values: so it computes what
     # it is asked for.
     __slots__ = (
         *("_biz_ext", "_claimed", "_has_saved", "_next_progress", "_row", "_started"),
-        "using",
+        *("using", "worker"),
     )
 
-    def __init__(self, claimed: Claimed, using: str, started: Tick, row: ClaimedRow) -> None:
+    def __init__(
+        self, claimed: Claimed, using: str, started: Tick, row: ClaimedRow, worker: str = ""
+    ) -> None:
         self.using = using
+        self.worker = worker
         self._claimed = claimed
         self._started = started
         self._row = row
         self._biz_ext = _UNREAD
         self._next_progress = 0.0
         self._has_saved = False
+
+    def made_again(self, claimed: Claimed) -> "RunningTask":
+        """This run as it is at its start, for a claim that may say other facts."""
+        return RunningTask(claimed, self.using, self._started, self._row, self.worker)
 
     @property
     def id(self) -> int:
@@ -85,6 +93,16 @@ class RunningTask:
     @biz_ext.setter
     def biz_ext(self, value: Any) -> None:
         self._biz_ext = value
+
+    @property
+    def payload_text(self) -> str | None:
+        """The payload as the row has it, JSON text; None if there is none."""
+        return self._claimed.biz_ext
+
+    @property
+    def started(self) -> datetime:
+        """The time at which this run started, by the database's clock."""
+        return for_django(self._started.utc)
 
     @property
     def create_time(self) -> datetime:

@@ -15,6 +15,7 @@ from django_tasks.host.clocks import ticks
 from django_tasks.host.interrupts import uninterrupted
 from django_tasks.locks import rows
 from django_tasks.locks.rows import Hold
+from django_tasks.sentences import sentence as _
 from django_tasks.store.connection import close_connections
 
 # The wait of a section that has lost its lock for the thread that renewed it, in seconds.
@@ -66,8 +67,12 @@ class Held:
         """Raise LockLost unless the lock is still ours."""
         if not self.is_held:
             raise LockLost(
-                f"the lock {self.name!r} (term {self.term}) is not held any more:"
-                " somebody else may have it"
+                _(
+                    "the lock %(name)r (term %(term)s) is not held any more: somebody else "
+                    "may have it",
+                    name=self.name,
+                    term=self.term,
+                )
             )
 
     def save(self, attributes: Any) -> None:
@@ -80,8 +85,12 @@ class Held:
         payloads.encoded(attributes, "attributes")
         if in_transaction(self._using):
             raise LockInTransaction(
-                f"the attributes of the lock {self.name!r} cannot be saved inside a transaction on"
-                f" {self._using!r}: save them before it, or after"
+                _(
+                    "the attributes of the lock %(name)r cannot be saved inside a "
+                    "transaction on %(using)r: save them before it, or after",
+                    name=self.name,
+                    using=self._using,
+                )
             )
         self.check()
         if not rows.save(self._hold, attributes, using=self._using):
@@ -122,7 +131,7 @@ class Held:
             while not self._leaving.wait(pause) and self.is_held:
                 pause = self._renew()
             if not self._leaving.is_set():
-                logs.lock_lost(self.name, self.term)
+                logs.lock_lost(self.name, self.term, self._using)
             if self._abandoned:
                 _freed(self._hold, self._using)
         finally:
@@ -134,7 +143,7 @@ class Held:
             asked = ticks()
             renewed = rows.renew(self._hold, self._lease, using=self._using)
         except Exception as error:  # noqa: BLE001 - Django's errors, and the driver's own
-            logs.lock_not_renewed(self.name, error)
+            logs.lock_not_renewed(self.name, error, self._using)
             with suppress(Exception):
                 # Whatever a ping would say: a new connection may lead to another server.
                 close_connections()
@@ -207,7 +216,7 @@ def _freed(hold: Hold, using: str) -> bool:
             return rows.free(hold, using=using) or attempt > 0
         except Exception as error:  # noqa: BLE001 - what the section has raised must not be hidden
             problem = error
-    logs.lock_not_freed(hold.name, problem)
+    logs.lock_not_freed(hold.name, problem, using)
     return True
 
 

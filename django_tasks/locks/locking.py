@@ -29,6 +29,7 @@ from django_tasks.host.clocks import ticks
 from django_tasks.locks import rows
 from django_tasks.locks.held import Held, in_transaction, mend
 from django_tasks.locks.rows import LockState
+from django_tasks.sentences import sentence as _
 from django_tasks.store.aliases import read_alias, write_alias
 from django_tasks.values.amounts import seconds_between
 from django_tasks.values.keys import LOCK_NAME_LENGTH, check_key, check_lock_name
@@ -232,8 +233,12 @@ def _pauses(wait: float) -> Iterator[float]:
 def _refuse_transaction(wish: Wish) -> None:
     if in_transaction(wish.using):
         raise LockInTransaction(
-            f"the lock {wish.name!r} cannot be taken inside a transaction on {wish.using!r}:"
-            " take it first, and begin the transaction while you hold it"
+            _(
+                "the lock %(name)r cannot be taken inside a transaction on %(using)r: "
+                "take it first, and begin the transaction while you hold it",
+                name=wish.name,
+                using=wish.using,
+            )
         )
 
 
@@ -254,22 +259,35 @@ async def _aleft(held: Held) -> bool:
 
 
 def _still_taken(wish: Wish) -> LockTaken:
-    waited = f" for {wish.wait:g} s" if wish.wait else ""
-    message = f"somebody else holds the lock {wish.name!r}{waited}"
+    message = _("somebody else holds the lock %(name)r", name=wish.name)
+    if wish.wait:
+        message = _(
+            "somebody else holds the lock %(name)r for %(wait)g s", name=wish.name, wait=wish.wait
+        )
     state = None
     with suppress(Exception):  # a database that has just gone hides no refusal
         state = rows.state(wish.name, using=wish.using)
     if state is None or state.until is None:
         return LockTaken(message, wish.name)
     until = f"{state.until:%Y-%m-%d %H:%M:%S} UTC"
-    message += f": {state.holder}, term {state.term}, until {until} unless it is renewed"
+    message = _(
+        "%(message)s: %(holder)s, term %(term)s, until %(until)s unless it is renewed",
+        message=message,
+        holder=state.holder,
+        term=state.term,
+        until=until,
+    )
     return LockTaken(message, **state._asdict())
 
 
 def _lost_before_its_end(held: Held) -> LockLost:
     return LockLost(
-        f"the lock {held.name!r} (term {held.term}) was lost before its section ended:"
-        " what it did last was not protected"
+        _(
+            "the lock %(name)r (term %(term)s) was lost before its section ended: "
+            "what it did last was not protected",
+            name=held.name,
+            term=held.term,
+        )
     )
 
 

@@ -8,27 +8,38 @@ look at are WARNING and above.
 Reasons in a line are masked. Tracebacks (``exc_info``) are not: they belong to the project's own
 logging, which formats them, and to those whom it lets read them.
 
-A file holds the sentences about one subject; ``lines`` is the way that they all take.
+A file holds the sentences about one subject; ``lines`` is the way that they all take. Each has the
+name of its event and its facts by name, for programs: docs/reference/log-events.rst lists them.
 """
 
 from django_tasks import signals
+from django_tasks.handlers import companions
 from django_tasks.host import forks
 from django_tasks.logs import runs, worker
 from django_tasks.logs.clients import no_handler_here
 from django_tasks.logs.database import (
     Reason,
+    counts_not_written,
     database_back,
     database_down,
     ends_refused,
     lines_not_written,
+    metrics_readable,
+    metrics_unreadable,
     unfit_database,
 )
+from django_tasks.logs.fields import TaskFilter
 from django_tasks.logs.lines import logger, send_through
 from django_tasks.logs.locks import lock_lost, lock_not_freed, lock_not_renewed
 from django_tasks.logs.processes import (
     child_ended,
     fork_failed,
+    health_file_not_written,
     introduced,
+    metrics_failed,
+    not_replaced,
+    probes_answered,
+    probes_ended,
     retiring,
     second_signal,
     strange_queue,
@@ -63,6 +74,7 @@ from django_tasks.logs.schedules import (
 from django_tasks.logs.sticky import became_active, no_longer_active, not_passive, terms_failed
 from django_tasks.logs.threads import (
     claims_missing,
+    companion_failed,
     heartbeat_failed,
     heartbeat_late,
     lane_failed,
@@ -76,12 +88,17 @@ from django_tasks.logs.threads import (
 from django_tasks.logs.wakeup import hints_back, hints_lost, no_doorbell
 from django_tasks.logs.worker import (
     abandoned,
+    asked_to_rest,
+    asked_to_stop,
+    asked_to_work,
     not_forgiven,
+    not_imported,
     not_rescued,
     nothing_is_killed,
     paused,
     receivers_unheard,
     resumed,
+    search_failed,
     shares_one_thread,
     stopping,
     tally,
@@ -93,7 +110,11 @@ from django_tasks.logs.worker import (
 
 __all__ = [
     "Reason",
+    "TaskFilter",
     "abandoned",
+    "asked_to_rest",
+    "asked_to_stop",
+    "asked_to_work",
     "backoff_failed",
     "batch_failed",
     "batch_not_settled",
@@ -101,12 +122,15 @@ __all__ = [
     "child_ended",
     "claims_missing",
     "commit_hook_failed",
+    "companion_failed",
     "connect",
+    "counts_not_written",
     "database_back",
     "database_down",
     "died_after_its_end",
     "end_not_written",
     "ends_refused",
+    "health_file_not_written",
     "heartbeat_failed",
     "heartbeat_late",
     "hints_back",
@@ -123,13 +147,18 @@ __all__ = [
     "logger",
     "loop_interrupted",
     "messages_dropped",
+    "metrics_failed",
+    "metrics_readable",
+    "metrics_unreadable",
     "missed",
     "no_doorbell",
     "no_handler_here",
     "no_longer_active",
     "not_forgiven",
+    "not_imported",
     "not_isolated",
     "not_passive",
+    "not_replaced",
     "not_rescued",
     "not_settled",
     "nothing_is_killed",
@@ -137,6 +166,8 @@ __all__ = [
     "poller_died",
     "poller_failed",
     "poller_hangs",
+    "probes_answered",
+    "probes_ended",
     "receivers_unheard",
     "rescheduled",
     "resumed",
@@ -145,6 +176,7 @@ __all__ = [
     "schedule_kept",
     "schedule_over",
     "schedules_not_kept",
+    "search_failed",
     "second_signal",
     "send_through",
     "shares_one_thread",
@@ -172,3 +204,4 @@ def connect() -> None:
         signal.connect(receiver, dispatch_uid="django_tasks.logs")
     signals.on_failure(receiver_failed)
     forks.on_failure(fork_failed)
+    companions.on_failure(companion_failed)

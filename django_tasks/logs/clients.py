@@ -10,4 +10,4 @@ def no_handler_here(biz_code: str) -> None:
         "A task of code %r was added, and no handler of this project has that code: it waits until "
         "a worker has one (setting STRICT_CODES)"
     )
-    say(logging.WARNING, text, biz_code)
+    say("no_handler_here", logging.WARNING, text, biz_code, biz_code=biz_code)

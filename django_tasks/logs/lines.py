@@ -8,11 +8,15 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from time import time
 from types import CodeType, TracebackType
-from typing import Any, Literal
+from typing import Any
 
 from django_tasks.logs.phrases import InShort
+from django_tasks.sentences import Sentence, in_english
 
 logger = logging.getLogger("django_tasks")
+
+# Put into words here and now: those that read the record may do so later.
+_WORDS = (InShort, Sentence)
 
 Post = Callable[[Callable[[], None]], None]
 Caught = tuple[type[BaseException], BaseException, TracebackType | None]
@@ -38,20 +42,28 @@ def send_through(post: Post | None) -> None:
 
 
 def say(
+    event: str,
     level: int,
     text: str,
+    /,
     *args: Any,
-    exc_info: BaseException | Literal[True] | None = None,
-    extra: dict[str, Any] | None = None,
+    exc_info: Any = None,
+    **fields: Any,
 ) -> None:
-    """Log a line, as of the function that calls this. Every line of the package goes here."""
+    """Log a line, as of the function that calls this. Every line of the package goes here.
+
+    ``event`` is its name, for programs: it stays when the words change. So do ``fields``, the facts
+    of the line by name; they are texts, numbers, None, and collections of those. ``exc_info`` is an
+    exception, or True for the one at hand.
+    """
     if not logger.isEnabledFor(level):
         return
     caller = sys._getframe(1)
-    error = sys.exc_info()[1] if exc_info is True else exc_info
+    error: BaseException | None = sys.exc_info()[1] if exc_info is True else exc_info
     caught = None if error is None else (type(error), error, error.__traceback__)
     place = caller.f_code, caller.f_lineno
-    line = _Line(level, text, args, caught, extra, place, time(), threading.current_thread())
+    fields["event"] = event
+    line = _Line(level, text, args, caught, fields, place, time(), threading.current_thread())
     if _outlet.post is None:
         line.write()
     else:
@@ -73,6 +85,10 @@ def _showable(caught: Caught) -> Caught:
     return caught
 
 
+def _in_words(value: Any) -> Any:
+    return str(value) if isinstance(value, _WORDS) else value
+
+
 @dataclass(frozen=True, slots=True)
 class _Line:
     """A line, the place of its sentence and the moment when it was said."""
@@ -81,13 +97,17 @@ class _Line:
     text: str
     args: tuple[Any, ...]
     caught: Caught | None
-    facts: dict[str, Any] | None
+    fields: dict[str, Any]
     place: tuple[CodeType, int]
     created: float
     thread: threading.Thread
 
     def write(self) -> None:
-        """Make the record and hand it to the filters and handlers."""
+        """Make the record and hand it to the filters and handlers: in English."""
+        with in_english():
+            self._write()
+
+    def _write(self) -> None:
         code, number = self.place
         record = logger.makeRecord(
             logger.name,
@@ -95,10 +115,10 @@ class _Line:
             code.co_filename,
             number,
             self.text,
-            tuple(str(arg) if isinstance(arg, InShort) else arg for arg in self.args),
+            tuple(map(_in_words, self.args)),
             self.caught and _showable(self.caught),
             func=code.co_name,
-            extra=self.facts,
+            extra={name: _in_words(value) for name, value in self.fields.items()},
         )
         record.relativeCreated -= (record.created - self.created) * 1000
         record.created = self.created

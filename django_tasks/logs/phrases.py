@@ -2,7 +2,6 @@
 
 from collections.abc import Iterable
 from datetime import datetime
-from typing import Any
 
 from django_tasks import redaction
 from django_tasks.handlers.running_task import RunningTask
@@ -16,9 +15,14 @@ def quantity(count: int, one: str, many: str = "") -> str:
     return f"{count} {one}" if count == 1 else f"{count} {many or one + 's'}"
 
 
+def keys_of(tasks: Iterable[object]) -> list[str]:
+    """The keys that a line has as a field: those that it names in words."""
+    return list(map(str, tasks))[:MOST_KEYS]
+
+
 def named(tasks: Iterable[object], count: int = 0) -> str:
     """The keys of ``tasks`` behind a colon, not too many of them; ``count`` are meant in all."""
-    keys = [str(task) for task in tasks]
+    keys = list(map(str, tasks))
     if not keys:
         return ""
     first = keys[:MOST_KEYS]
@@ -31,18 +35,6 @@ def run_facts(task: RunningTask, seconds: float) -> str:
         f"(attempt {task.attempt}, took {seconds * 1000:.1f} ms,"
         f" {task.lateness * 1000:.1f} ms late)"
     )
-
-
-def run_extra(task: RunningTask, seconds: float) -> dict[str, Any]:
-    """For structured logs: the same facts by name."""
-    return {
-        "task_id": task.id,
-        "biz_code": task.biz_code,
-        "biz_num": task.biz_num,
-        "attempt": task.attempt,
-        "duration": seconds,
-        "lateness": task.lateness,
-    }
 
 
 class InShort:

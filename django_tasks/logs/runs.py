@@ -7,9 +7,11 @@ from typing import Any
 from django_tasks import signals
 from django_tasks.handlers.passive_task import PassiveTask
 from django_tasks.handlers.running_task import RunningTask
+from django_tasks.logs.fields import fields_of, fields_of_run
 from django_tasks.logs.lines import logger, say
-from django_tasks.logs.phrases import InShort, local_time, run_extra, run_facts
+from django_tasks.logs.phrases import InShort, local_time, run_facts
 from django_tasks.logs.successes import EACH_SUCCESSES, Successes
+from django_tasks.values.claimed import Claimed
 
 _successes = Successes()
 
@@ -20,40 +22,49 @@ _successes = Successes()
 
 def succeeded(task: RunningTask, seconds: float) -> None:
     if logger.isEnabledFor(logging.INFO):
-        _good("%s done %s%s", task, seconds)
+        _good("task_done", "%s done %s%s", task, seconds)
 
 
 def rescheduled(task: RunningTask, seconds: float, when: datetime) -> None:
     if logger.isEnabledFor(logging.INFO):
-        _good("%s done, again at %s %s%s", task, seconds, when)
+        text = "%s done, again at %s %s%s"
+        _good("task_rescheduled", text, task, seconds, when)
 
 
-def _good(text: str, task: RunningTask, seconds: float, *times: datetime) -> None:
+def _good(event: str, text: str, task: RunningTask, seconds: float, *times: datetime) -> None:
     place = _successes.told(task.biz_code)
     if not place and not logger.isEnabledFor(logging.DEBUG):
         return
+    fields = fields_of_run(task, seconds)
+    for when in times:
+        fields["again_at"] = when.isoformat()
     say(
+        event,
         logging.INFO if place else logging.DEBUG,
         text,
         task,
         *map(local_time, times),
         run_facts(task, seconds),
         "; further ones of this code and minute are counted" if place == EACH_SUCCESSES else "",
-        extra=run_extra(task, seconds),
+        **fields,
     )
 
 
 def _retried(
     *, task: RunningTask, seconds: float, when: datetime, exception: BaseException, **_: Any
 ) -> None:
+    reason = InShort(exception)
     say(
+        "task_retried",
         logging.WARNING,
         "%s failed, again at %s %s: %s",
         task,
         local_time(when),
         run_facts(task, seconds),
-        InShort(exception),
-        extra=run_extra(task, seconds),
+        reason,
+        again_at=when.isoformat(),
+        error=reason,
+        **fields_of_run(task, seconds),
     )
 
 
@@ -63,27 +74,28 @@ def _failed(
     seconds: float | None = None,
     exception: BaseException | None = None,
     error: str = "",
+    using: str = "",
     **_: Any,
 ) -> None:
     if exception is None or seconds is None:
-        say(logging.ERROR, "%s FAILED: %s", task, error)
+        fields = {"error": error, **fields_of(task, using)}
+        say("task_failed", logging.ERROR, "%s FAILED: %s", task, error, **fields)
         return
     say(
+        "task_failed",
         logging.ERROR,
         "%s FAILED for good %s",
         task,
         run_facts(task, seconds),
         exc_info=exception,
-        extra=run_extra(task, seconds),
+        error=InShort(exception),
+        **fields_of_run(task, seconds),
     )
 
 
-def _lost(*, task: Any, **_: Any) -> None:
-    say(
-        logging.WARNING,
-        "%s was lost: its row had gone to somebody else before the run ended",
-        task,
-    )
+def _lost(*, task: Any, using: str = "", **_: Any) -> None:
+    text = "%s was lost: its row had gone to somebody else before the run ended"
+    say("task_lost", logging.WARNING, text, task, **fields_of(task, using))
 
 
 RECEIVERS = (
@@ -93,75 +105,94 @@ RECEIVERS = (
 )
 
 
-def run_failed(task: Any) -> None:
+def run_failed(task: RunningTask | Claimed) -> None:
     text = "The run of %s failed outside its handler; it is tried again"
-    say(logging.ERROR, text, task, exc_info=True)
+    say("run_broken", logging.ERROR, text, task, exc_info=True, **fields_of(task))
 
 
 def not_settled(task: RunningTask, error: BaseException) -> None:
+    reason = InShort(error)
     say(
+        "end_not_confirmed",
         logging.WARNING,
         "The database did not confirm the end of %s (%s); unless it went through, it runs again",
         task,
-        InShort(error),
+        reason,
+        error=reason,
+        **fields_of(task),
     )
 
 
-def end_not_written(task: Any, error: BaseException) -> None:
+def end_not_written(task: Claimed, error: BaseException, using: str) -> None:
     text = "The end of %s could not be written (%s); it is FAILED"
-    say(logging.ERROR, text, task, InShort(error))
+    fields = {"error": InShort(error), **fields_of(task, using)}
+    say("end_not_written", logging.ERROR, text, task, InShort(error), **fields)
 
 
-def died_after_its_end(task: Any, death: BaseException) -> None:
+def died_after_its_end(task: RunningTask, death: BaseException) -> None:
     text = "%s has ended and this is written; its own process died afterwards: %s"
-    say(logging.WARNING, text, task, InShort(death))
+    fields = {"error": InShort(death), **fields_of(task)}
+    say("died_after_its_end", logging.WARNING, text, task, InShort(death), **fields)
 
 
-def not_isolated(task: Any, error: BaseException) -> None:
+def not_isolated(task: RunningTask, error: BaseException) -> None:
+    reason = InShort(error)
     say(
+        "not_isolated",
         logging.WARNING,
         "%s, whose worker died twice, is run beside others, for no process of its own can be had:"
         " %s",
         task,
-        InShort(error),
+        reason,
+        error=reason,
+        **fields_of(task),
     )
 
 
 def commit_hook_failed(task: RunningTask) -> None:
     text = "%s is done; something that its commit set off failed"
-    say(logging.ERROR, text, task, exc_info=True)
+    say("commit_hook_failed", logging.ERROR, text, task, exc_info=True, **fields_of(task))
 
 
 def hook_failed(hook: str, task: RunningTask | PassiveTask) -> None:
-    say(logging.ERROR, "%s of %s failed", hook, task, exc_info=True)
+    text, fields = "%s of %s failed", {"hook": hook, **fields_of(task)}
+    say("hook_failed", logging.ERROR, text, hook, task, exc_info=True, **fields)
 
 
 def backoff_failed(task: RunningTask) -> None:
-    say(logging.ERROR, "The backoff of %s failed; taking the default", task, exc_info=True)
+    text = "The backoff of %s failed; taking the default"
+    say("backoff_failed", logging.ERROR, text, task, exc_info=True, **fields_of(task))
 
 
 def loop_interrupted(error: BaseException) -> None:
     say(
+        "loop_interrupted",
         logging.ERROR,
         "An asyncio task of an async handler has raised %s; other runs go on",
         type(error).__name__,
         exc_info=error,
+        error=InShort(error),
     )
 
 
 def took_too_long(task: RunningTask, seconds: float, limit: float, count: int = 1) -> None:
     text = "%s%s took %.3f s, more than its timeout of %g s"
-    say(logging.WARNING, text, task, _and_others(count), seconds, limit)
+    words = task, _and_others(count), seconds, limit
+    fields = {"duration": seconds, "timeout": limit, **_fields(task, count)}
+    say("task_took_too_long", logging.WARNING, text, *words, **fields)
 
 
 def batch_failed(task: RunningTask, count: int, error: BaseException) -> None:
     text = "%s%s failed together (%s); they are run again in halves"
-    say(logging.INFO, text, task, _and_others(count), InShort(error))
+    fields = {"error": InShort(error), **_fields(task, count)}
+    say("batch_failed", logging.INFO, text, task, _and_others(count), InShort(error), **fields)
 
 
 def batch_not_settled(task: RunningTask, count: int, error: BaseException) -> None:
     text = "%s%s: the database did not take them, or they took too long (%s); each again by itself"
-    say(logging.WARNING, text, task, _and_others(count), InShort(error))
+    words = task, _and_others(count), InShort(error)
+    fields = {"error": InShort(error), **_fields(task, count)}
+    say("batch_not_confirmed", logging.WARNING, text, *words, **fields)
 
 
 def _and_others(count: int) -> str:
@@ -170,9 +201,20 @@ def _and_others(count: int) -> str:
 
 def killing(task: RunningTask, error: BaseException, count: int = 1) -> None:
     text = "%s%s costs this process, which ends and is replaced: %s"
-    say(logging.ERROR, text, task, _and_others(count), InShort(error))
+    words = task, _and_others(count), InShort(error)
+    fields = {"error": InShort(error), **_fields(task, count)}
+    say("task_killed", logging.ERROR, text, *words, **fields)
 
 
-def still_running(task: Any, seconds: float, limit: float, count: int = 1) -> None:
+def still_running(
+    task: Claimed, seconds: float, limit: float, count: int = 1, using: str = ""
+) -> None:
     text = "%s%s has been running for %.0f s; its timeout is %g s"
-    say(logging.WARNING, text, task, _and_others(count), seconds, limit)
+    words = task, _and_others(count), seconds, limit
+    fields = {"duration": seconds, "timeout": limit, **_fields(task, count, using)}
+    say("task_still_running", logging.WARNING, text, *words, **fields)
+
+
+def _fields(task: RunningTask | Claimed, count: int, using: str = "") -> dict[str, Any]:
+    """Those of a line about a batch, of which ``task`` is the first one."""
+    return {**fields_of(task, using), "count": count}

@@ -1,44 +1,53 @@
 """Sentences about schedules: what handlers run by themselves, and times that were missed."""
 
 import logging
-from typing import Any
 
 from django_tasks.handlers.running_task import RunningTask
+from django_tasks.logs.fields import fields_of
 from django_tasks.logs.lines import say
 from django_tasks.logs.phrases import InShort
 
 
 def schedule_kept(biz_code: str, schedule: str | None, using: str) -> None:
+    fields = {"biz_code": biz_code, "database": using}
     if schedule is None:
         text = "The handler of %s has no schedule any more; its row on %s goes"
-        say(logging.INFO, text, biz_code, using)
+        say("schedule_removed", logging.INFO, text, biz_code, using, **fields)
     else:
         text = "The handler of %s runs by itself on %s: %s"
-        say(logging.INFO, text, biz_code, using, schedule)
+        fields["schedule"] = schedule
+        say("schedule_kept", logging.INFO, text, biz_code, using, schedule, **fields)
 
 
 def host_forgotten(biz_code: str, biz_num: str, using: str) -> None:
     text = "%s/%s on %s goes: no worker of its host has been seen for a day"
-    say(logging.INFO, text, biz_code, biz_num, using)
+    fields = {"biz_code": biz_code, "biz_num": biz_num, "database": using}
+    say("host_forgotten", logging.INFO, text, biz_code, biz_num, using, **fields)
 
 
-def schedule_over(biz_code: str, error: Exception) -> None:
-    say(logging.WARNING, "The handler of %s does not run by itself: %s", biz_code, InShort(error))
+def schedule_over(biz_code: str, error: Exception, using: str) -> None:
+    text, reason = "The handler of %s does not run by itself: %s", InShort(error)
+    fields = {"biz_code": biz_code, "database": using, "error": reason}
+    say("schedule_over", logging.WARNING, text, biz_code, reason, **fields)
 
 
 def schedules_not_kept(using: str, error: BaseException) -> None:
+    reason = InShort(error)
     say(
+        "schedules_not_kept",
         logging.WARNING,
         "The rows of handlers with a schedule on %s could not be brought up to date (%s); trying"
         " again",
         using,
-        InShort(error),
+        reason,
+        database=using,
+        error=reason,
     )
 
 
-def unknown_trigger(task: Any) -> None:
+def unknown_trigger(task: RunningTask) -> None:
     text = "%s has a trigger that its handler here does not have; it waits"
-    say(logging.WARNING, text, task)
+    say("trigger_unknown", logging.WARNING, text, task, **fields_of(task))
 
 
 _MISSED = {
@@ -52,4 +61,6 @@ _MISSED = {
 
 
 def missed(task: RunningTask, lateness: float, action: str) -> None:
-    say(logging.WARNING, "%s, due %.3f s ago, %s", task, lateness, _MISSED[action])
+    text, fields = "%s, due %.3f s ago, %s", fields_of(task)
+    fields |= {"lateness": lateness, "action": action}
+    say("task_missed", logging.WARNING, text, task, lateness, _MISSED[action], **fields)

@@ -7,6 +7,7 @@ from django_tasks.schedules.base import Schedule
 from django_tasks.schedules.every import Every
 from django_tasks.schedules.foreign import Foreign
 from django_tasks.schedules.text import parse
+from django_tasks.sentences import sentence as _
 
 
 def as_schedule(value: object) -> Schedule:
@@ -24,5 +25,7 @@ def as_schedule(value: object) -> Schedule:
     if callable(getattr(value, "get_next_fire_time", None)) and not isinstance(value, type):
         return Foreign(value)
     raise TaskTypeError(
-        "schedule", value, "must be a schedule, a text like 'every 30m', a timedelta or a trigger"
+        "schedule",
+        value,
+        _("must be a schedule, a text like 'every 30m', a timedelta or a trigger"),
     )

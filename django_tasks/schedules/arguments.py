@@ -6,6 +6,7 @@ from typing import TypeVar
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from django_tasks.exceptions import TaskTypeError, TaskValueError
+from django_tasks.sentences import sentence as _
 from django_tasks.values.moments import EARLIEST, LATEST, OUT_OF_RANGE
 
 UTC = timezone.utc
@@ -17,13 +18,13 @@ Word = TypeVar("Word", bound=str)
 def utc(field: str, value: object) -> datetime:
     """An aware datetime as UTC; TaskTypeError for no datetime, TaskValueError for a naive one."""
     if not isinstance(value, datetime):
-        raise TaskTypeError(field, value, "must be a datetime")
+        raise TaskTypeError(field, value, _("must be a datetime"))
     if value.utcoffset() is None:
-        raise TaskValueError(field, value, "must be aware: give it a time zone")
+        raise TaskValueError(field, value, _("must be aware: give it a time zone"))
     try:
         return value.astimezone(UTC)
     except OverflowError:
-        raise TaskValueError(field, value, "is out of the range of datetimes") from None
+        raise TaskValueError(field, value, _("is out of the range of datetimes")) from None
 
 
 def moment(field: str, value: datetime) -> datetime:
@@ -45,7 +46,7 @@ def one_of(field: str, value: object, words: tuple[Word, ...], default: Word) ->
     for word in words:
         if word == value:
             return word
-    raise TaskValueError(field, value, f"must be one of {', '.join(words)}")
+    raise TaskValueError(field, value, _("must be one of %(choices)s", choices=", ".join(words)))
 
 
 def zone_name(value: object) -> str:
@@ -56,7 +57,7 @@ def zone_name(value: object) -> str:
     if isinstance(value, tzinfo):
         value = str(value)
     if not isinstance(value, str):
-        raise TaskTypeError("tz", value, "must be the name of a time zone, like Europe/Berlin")
+        raise TaskTypeError("tz", value, _("must be the name of a time zone, like Europe/Berlin"))
     if value.upper() == "UTC":
         return "UTC"
     zone(value)
@@ -71,4 +72,6 @@ def zone(name: str) -> tzinfo:
         return ZoneInfo(name)
     except (ZoneInfoNotFoundError, ValueError, OSError) as error:
         reason = error.args[0] if len(error.args) == 1 else error
-        raise TaskValueError("tz", name, f"is no known time zone ({reason})") from None
+        raise TaskValueError(
+            "tz", name, _("is no known time zone (%(reason)s)", reason=reason)
+        ) from None

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from django_tasks.exceptions import TaskValueError
 from django_tasks.schedules.arguments import UTC, moment
 from django_tasks.schedules.base import Asked, Options, Schedule
+from django_tasks.sentences import sentence as _
 
 if TYPE_CHECKING:
     from typing import Unpack
@@ -40,6 +41,6 @@ class At(Schedule):
 
     def _check_that_it_fires(self) -> None:
         if self.end is not None and self.end < self.when:
-            raise TaskValueError("at", self.when.isoformat(), "is after its end")
+            raise TaskValueError("at", self.when.isoformat(), _("is after its end"))
         if self.start is not None and self.start > self.when:
-            raise TaskValueError("at", self.when.isoformat(), "is before its start")
+            raise TaskValueError("at", self.when.isoformat(), _("is before its start"))

@@ -9,6 +9,7 @@ from typing import NamedTuple, TypedDict
 from django_tasks.exceptions import TaskValueError
 from django_tasks.schedules.arguments import TICK, UTC, moment, utc
 from django_tasks.schedules.durations import format_duration
+from django_tasks.sentences import sentence as _
 from django_tasks.values.amounts import duration, whole_number
 from django_tasks.values.moments import LATEST
 
@@ -165,14 +166,22 @@ class Schedule:
         self._check_jitter()
         if len(text := str(self)) > LONGEST:
             raise TaskValueError(
-                "schedule", text, f"is {len(text):,} characters, more than {LONGEST:,}"
+                "schedule",
+                text,
+                _(
+                    "is %(length)s characters, more than %(longest)s",
+                    length=f"{len(text):,}",
+                    longest=f"{LONGEST:,}",
+                ),
             )
 
     def _check_count(self) -> None:
         if self.count is None:
             return
         if self.start is None:
-            raise TaskValueError("count", self.count, "needs a start: fires are counted from there")
+            raise TaskValueError(
+                "count", self.count, _("needs a start: fires are counted from there")
+            )
         whole_number("count", self.count, 1, self._most_counted())
 
     def _check_that_it_fires(self) -> None:
@@ -182,11 +191,13 @@ class Schedule:
             raise self._never()
         if self.start is not None and self.end is not None and first > self.end:
             raise TaskValueError(
-                "end", self.end.isoformat(), f"is before the first fire at {first.isoformat()}"
+                "end",
+                self.end.isoformat(),
+                _("is before the first fire at %(first)s", first=first.isoformat()),
             )
 
     def _never(self) -> TaskValueError:
-        return TaskValueError("schedule", self._said(), "is a schedule that never fires")
+        return TaskValueError("schedule", self._said(), _("is a schedule that never fires"))
 
     def _check_jitter(self) -> None:
         if not self.jitter:
@@ -196,7 +207,10 @@ class Schedule:
             raise TaskValueError(
                 "jitter",
                 format_duration(self.jitter),
-                f"must be shorter than the interval, {format_duration(shortest)}",
+                _(
+                    "must be shorter than the interval, %(interval)s",
+                    interval=format_duration(shortest),
+                ),
             )
 
 
@@ -209,8 +223,16 @@ def window(options: Options) -> Options:
     """The options of a schedule, checked, with those that were not given."""
     if unknown := sorted(options.keys() - Options.__optional_keys__):
         near = ELSEWHERE.get(unknown[0])
-        hint = f"; here it is called {near}" if near else ""
-        raise TypeError(f"a schedule has no option {', '.join(unknown)}{hint}")
+        names = ", ".join(unknown)
+        if near is None:
+            raise TypeError(_("a schedule has no option %(names)s", names=names))
+        raise TypeError(
+            _(
+                "a schedule has no option %(names)s; here it is called %(near)s",
+                names=names,
+                near=near,
+            )
+        )
     start, end, count = options.get("start"), options.get("end"), options.get("count")
     checked = Options(
         start=None if start is None else moment("start", start),
@@ -220,6 +242,8 @@ def window(options: Options) -> Options:
     )
     if checked["start"] and checked["end"] and checked["end"] < checked["start"]:
         raise TaskValueError(
-            "end", checked["end"].isoformat(), f"is before start, {checked['start'].isoformat()}"
+            "end",
+            checked["end"].isoformat(),
+            _("is before start, %(start)s", start=checked["start"].isoformat()),
         )
     return checked

@@ -9,6 +9,7 @@ from django_tasks.exceptions import TaskTypeError, TaskValueError
 from django_tasks.schedules.arguments import TICK
 from django_tasks.schedules.base import DEEPEST, Asked, Options, Schedule
 from django_tasks.schedules.wall_clock import GIVE_UP
+from django_tasks.sentences import sentence as _
 
 if TYPE_CHECKING:
     from typing import Unpack
@@ -31,18 +32,24 @@ class Several(Schedule):
         for each in schedules:
             self._check_part(each)
         if not schedules:
-            raise TaskValueError(self.NAME, schedules, "needs at least one schedule")
+            raise TaskValueError(self.NAME, schedules, _("needs at least one schedule"))
         object.__setattr__(self, "schedules", schedules)
         if self._depth() > DEEPEST:
-            raise TaskValueError(self.NAME, schedules, f"is nested more than {DEEPEST} levels deep")
+            raise TaskValueError(
+                self.NAME,
+                schedules,
+                _("is nested more than %(deepest)s levels deep", deepest=DEEPEST),
+            )
         self._become(options)
 
     def _check_part(self, part: object) -> None:
         if not isinstance(part, Schedule):
-            raise TaskTypeError(self.NAME, part, "must be made of schedules")
+            raise TaskTypeError(self.NAME, part, _("must be made of schedules"))
         if part.jitter:
             raise TaskValueError(
-                "jitter", str(part), f"stands outside of the parentheses of {self.NAME}"
+                "jitter",
+                str(part),
+                _("stands outside of the parentheses of %(name)s", name=self.NAME),
             )
 
     def _depth(self) -> int:
@@ -86,7 +93,7 @@ class AllOf(Several):
 
     def _fire(self, asked: Asked) -> datetime | None:
         horizon = asked.after + GIVE_UP
-        for _ in range(ROUNDS):
+        for _round in range(ROUNDS):
             fires = [each._answer(asked) for each in self.schedules]
             latest = max((fire for fire in fires if fire is not None), default=horizon)
             if None in fires or latest > horizon:
@@ -99,18 +106,22 @@ class AllOf(Several):
     def _check_part(self, part: object) -> None:
         super()._check_part(part)
         if isinstance(part, Schedule) and _has_all_of(part):
-            raise TaskValueError(self.NAME, str(part), "must not stand inside of all of: write one")
+            raise TaskValueError(
+                self.NAME, str(part), _("must not stand inside of all of: write one")
+            )
 
     def _check_that_it_fires(self) -> None:
         for each in self.schedules:
             if self.start is None and each._floats():
                 raise TaskValueError(
-                    self.NAME, str(each), "needs to know from when its interval counts: add a start"
+                    self.NAME,
+                    str(each),
+                    _("needs to know from when its interval counts: add a start"),
                 )
         super()._check_that_it_fires()
 
     def _never(self) -> TaskValueError:
-        return TaskValueError(self.NAME, self._said(), "never fires: its schedules never agree")
+        return TaskValueError(self.NAME, self._said(), _("never fires: its schedules never agree"))
 
     def _opening(self) -> datetime:
         return self.start or max(each._opening() for each in self.schedules)

@@ -14,6 +14,7 @@ from django_tasks.schedules.default_zone import zone_or_default
 from django_tasks.schedules.every import policies
 from django_tasks.schedules.field_texts import NAMES
 from django_tasks.schedules.wall_clock import Fold, Gap, WallClock, wall_clock
+from django_tasks.sentences import sentence as _
 
 if TYPE_CHECKING:
     from typing import Unpack
@@ -94,11 +95,15 @@ class Cron(Schedule):
         """
         if isinstance(trigger, str):
             if len(values := trigger.split()) != len(CRONTAB):
-                raise TaskValueError("cron", trigger, f"must have {len(CRONTAB)} fields")
+                raise TaskValueError(
+                    "cron", trigger, _("must have %(length)s fields", length=len(CRONTAB))
+                )
             given: dict[str, Any] = dict(zip(CRONTAB, values, strict=True))
             return cls(tz=tz, **given)
         if class_of(trigger) != TRIGGER:
-            raise TaskTypeError("cron", trigger, "must be a CronTrigger, or a text of five fields")
+            raise TaskTypeError(
+                "cron", trigger, _("must be a CronTrigger, or a text of five fields")
+            )
         return _of_trigger(trigger, tz)
 
     def _fire(self, asked: Asked) -> datetime | None:
@@ -126,10 +131,12 @@ def _one_of(expression: object, given: dict[str, Any]) -> Crontab | Fields:
         return fields_of(given)
     if not isinstance(expression, str):
         raise TaskTypeError(
-            "cron", expression, "must be a text of five or six fields, unless fields are named"
+            "cron", expression, _("must be a text of five or six fields, unless fields are named")
         )
     if given:
-        raise TaskTypeError("cron", expression, f"stands beside {', '.join(given)}: give one")
+        raise TaskTypeError(
+            "cron", expression, _("stands beside %(given)s: give one", given=", ".join(given))
+        )
     return _times(expression)
 
 

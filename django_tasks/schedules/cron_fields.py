@@ -28,6 +28,7 @@ from django_tasks.schedules.field_texts import (
     positions_of,
     values_of,
 )
+from django_tasks.sentences import sentence as _
 
 DAY = timedelta(days=1)
 SECOND = timedelta(seconds=1)
@@ -139,15 +140,19 @@ def read_fields(text: str) -> Fields:
     is none.
     """
     if len(text) > LONGEST:
-        raise TaskValueError("cron", text, f"is longer than {LONGEST:,} characters")
+        raise TaskValueError(
+            "cron", text, _("is longer than %(longest)s characters", longest=f"{LONGEST:,}")
+        )
     given: dict[str, object] = {}
     for part in _NEXT_FIELD.split(text.strip()):
-        name, _, value = part.partition("=")
+        name, _equals, value = part.partition("=")
         name = name.lower()
         if name not in NAMES:
-            raise TaskValueError("cron", part, f"has a field that is none of {', '.join(NAMES)}")
+            raise TaskValueError(
+                "cron", part, _("has a field that is none of %(names)s", names=", ".join(NAMES))
+            )
         if name in given:
-            raise TaskValueError(name, value, "is there twice")
+            raise TaskValueError(name, value, _("is there twice"))
         given[name] = value
     return fields_of(given)
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 from django_tasks.exceptions import TaskException, TaskValueError
 from django_tasks.schedules.base import LONGEST, SOMEWHERE
+from django_tasks.sentences import sentence as _
 
 if TYPE_CHECKING:
     from cronsim import CronSim
@@ -42,14 +43,18 @@ def read_crontab(text: str) -> Crontab:
     cronsim is not installed.
     """
     if len(text) > LONGEST:
-        raise TaskValueError("cron", text, f"is longer than {LONGEST:,} characters")
+        raise TaskValueError(
+            "cron", text, _("is longer than %(longest)s characters", longest=f"{LONGEST:,}")
+        )
     canonical = " ".join(text.upper().split())
     reason = _wrong_with(canonical)
     if reason is None:
         return Crontab(canonical)
     if _is_impossible_date(canonical):
-        raise TaskValueError("cron", text, f"is a schedule that never fires ({reason})")
-    raise TaskValueError("cron", text, f"is no cron expression ({reason})")
+        raise TaskValueError(
+            "cron", text, _("is a schedule that never fires (%(reason)s)", reason=reason)
+        )
+    raise TaskValueError("cron", text, _("is no cron expression (%(reason)s)", reason=reason))
 
 
 def _cronsim(expression: str, wall: datetime) -> "CronSim":
@@ -57,7 +62,7 @@ def _cronsim(expression: str, wall: datetime) -> "CronSim":
         from cronsim import CronSim
     except ImportError:
         raise TaskException(
-            "a Cron of crontab's fields needs cronsim: pip install 'django-delayed-tasks[cron]'"
+            _("a Cron of crontab's fields needs cronsim: pip install 'django-delayed-tasks[cron]'")
         ) from None
     return CronSim(expression, wall)
 
@@ -70,7 +75,7 @@ def _wrong_with(expression: str) -> str | None:
         raise
     except Exception as error:  # noqa: BLE001 - CronSimError, which is there if cronsim is
         return str(error)
-    return "no such date" if first is None else None
+    return _("no such date") if first is None else None
 
 
 def _is_impossible_date(expression: str) -> bool:

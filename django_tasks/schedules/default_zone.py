@@ -4,6 +4,7 @@ from datetime import tzinfo
 
 from django_tasks.exceptions import TaskTypeError
 from django_tasks.schedules.arguments import zone_name
+from django_tasks.sentences import sentence as _
 
 
 def project_zone() -> str | None:
@@ -26,5 +27,7 @@ def zone_or_default(tz: str | tzinfo | None) -> str:
     """
     named = project_zone() if tz is None else tz
     if named is None:
-        raise TaskTypeError("tz", tz, "is missing, and there is no settings.TIME_ZONE to stand in")
+        raise TaskTypeError(
+            "tz", tz, _("is missing, and there is no settings.TIME_ZONE to stand in")
+        )
     return zone_name(named)

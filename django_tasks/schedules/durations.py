@@ -5,6 +5,8 @@ from collections.abc import Iterable
 from datetime import timedelta
 from decimal import Decimal
 
+from django_tasks.sentences import sentence as _
+
 EXACT = {
     "weeks": timedelta(weeks=1),
     "days": timedelta(days=1),
@@ -63,17 +65,23 @@ def read_units(words: Iterable[str]) -> dict[str, Decimal]:
         digits, unit, alone = piece.groups()
         if digits is not None:
             if number is not None:
-                raise ValueError(f"has two numbers, {number} and {digits}, without a unit between")
+                raise ValueError(
+                    _(
+                        "has two numbers, %(number)s and %(digits)s, without a unit between",
+                        number=number,
+                        digits=digits,
+                    )
+                )
             number = digits
         if (unit := unit or alone) is None:
             continue
         name = _UNITS[unit.lower()]
         if name in found:
-            raise ValueError(f"says {name} twice")
+            raise ValueError(_("says %(name)s twice", name=name))
         found[name] = Decimal(1 if number is None else number)
         number = None
     if number is not None:
-        raise ValueError(f"has a number without a unit, {number}")
+        raise ValueError(_("has a number without a unit, %(number)s", number=number))
     return found
 
 

@@ -12,6 +12,7 @@ from django_tasks.schedules.durations import EXACT, format_duration
 from django_tasks.schedules.every_steps import LONGEST_MONTH, YEAR, Dates, Exact
 from django_tasks.schedules.times_of_day import MIDNIGHT, time_of_day
 from django_tasks.schedules.wall_clock import Fold, Gap, wall_clock
+from django_tasks.sentences import sentence as _
 from django_tasks.values.amounts import whole_number
 
 if TYPE_CHECKING:
@@ -73,14 +74,14 @@ class Every(Schedule):
         exact = _exact(interval, weeks, days, hours, minutes, seconds)
         if not (years or months or any(each is not None for each in (day, at, tz, gap, fold))):
             if exact <= timedelta(0):
-                raise TaskValueError("every", exact, "must be longer than nothing")
+                raise TaskValueError("every", exact, _("must be longer than nothing"))
             self._become(options, step=Exact(exact))
             return
         if hours or minutes or seconds or interval is not None:
             raise TaskValueError(
                 "every",
                 format_duration(exact),
-                "must be of whole days, weeks, months or years beside dates",
+                _("must be of whole days, weeks, months or years beside dates"),
             )
         months = whole_number("years", years, 0, 1000) * YEAR + whole_number(
             "months", months, 0, 12_000
@@ -132,24 +133,28 @@ def policies(gap: Gap, fold: Fold, usual: tuple[Gap, Fold]) -> str:
 def _exact(interval: timedelta | None, *amounts: float) -> timedelta:
     """The sum of a timedelta and of weeks, days, hours, minutes and seconds."""
     if interval is not None and not isinstance(interval, timedelta):
-        raise TaskTypeError("every", interval, "must be a timedelta, or hours=, minutes= and so on")
+        raise TaskTypeError(
+            "every", interval, _("must be a timedelta, or hours=, minutes= and so on")
+        )
     units = dict(zip(EXACT, amounts, strict=True))
     try:
         return timedelta(**units) + (interval or timedelta(0))
     except TypeError as error:
-        raise TaskTypeError("every", units, f"must be of numbers ({error})") from None
+        raise TaskTypeError(
+            "every", units, _("must be of numbers (%(error)s)", error=error)
+        ) from None
     except (ValueError, OverflowError) as error:
-        raise TaskValueError("every", units, f"is no duration ({error})") from None
+        raise TaskValueError("every", units, _("is no duration (%(error)s)", error=error)) from None
 
 
 def _day(months: int, days: int, day: int | None, shown: datetime | None) -> int:
     """The day of the month; 0 where there are days, which lead from any day to any other."""
     if not months and not days:
-        raise TaskValueError("every", 0, "must be longer than nothing")
+        raise TaskValueError("every", 0, _("must be longer than nothing"))
     if day is None:
         return 0 if days else shown.day if shown else 1
     if days:
-        raise TaskValueError("day", day, "is one of a month, and needs months or years alone")
+        raise TaskValueError("day", day, _("is one of a month, and needs months or years alone"))
     return whole_number("day", day, 1, LONGEST_MONTH)
 
 

@@ -6,6 +6,8 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from django_tasks.exceptions import TaskTypeError, TaskValueError
+from django_tasks.sentences import said
+from django_tasks.sentences import sentence as _
 
 MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
 WEEKDAYS = ("mon", "tue", "wed", "thu", "fri", "sat", "sun")
@@ -47,12 +49,12 @@ def canonical(field: Field, value: object) -> str:
     name the field.
     """
     if isinstance(value, bool) or not isinstance(value, (int, str)):
-        raise TaskTypeError(field.name, value, "must be a whole number or a text like '*/5'")
+        raise TaskTypeError(field.name, value, _("must be a whole number or a text like '*/5'"))
     items = [item.strip() for item in str(value).lower().split(",")]
     try:
         return ",".join(_canonical_item(field, item) for item in items)
     except ValueError as error:
-        raise TaskValueError(field.name, value, str(error)) from None
+        raise TaskValueError(field.name, value, said(error)) from None
 
 
 def _canonical_item(field: Field, item: str) -> str:
@@ -89,14 +91,25 @@ def _range(field: Field, item: str) -> range:
         first = field.least + field.names.index(match[1])
         last = field.least + field.names.index(match[2]) if match[2] else first
     else:
-        raise ValueError(f"has {item!r}, which is none of {_possible(field)}")
+        raise ValueError(
+            _("has %(item)r, which is none of %(possible)s", item=item, possible=_possible(field))
+        )
     if not (field.least <= first and last <= field.most):
-        raise ValueError(f"has {item!r}, which is not from {field.least} to {field.most}")
+        raise ValueError(
+            _(
+                "has %(item)r, which is not from %(least)s to %(most)s",
+                item=item,
+                least=field.least,
+                most=field.most,
+            )
+        )
     if first > last:
-        raise ValueError(f"has {item!r}, which ends before it begins")
+        raise ValueError(_("has %(item)r, which ends before it begins", item=item))
     most = (last or field.most) - first  # of 0-0 any step is taken, as there
     if by and not 1 <= step <= most:
-        raise ValueError(f"has {item!r}, whose step is not from 1 to {most}")
+        raise ValueError(
+            _("has %(item)r, whose step is not from 1 to %(most)s", item=item, most=most)
+        )
     return range(first, last + 1, step)
 
 
@@ -106,7 +119,7 @@ def _possible(field: Field) -> str:
         forms.append(f"'{field.names[0]}-{field.names[4]}'")
     if field is DAY_OF_MONTH:
         forms += ["'1st mon'", "'last fri'", "'last'"]
-    return f"{', '.join(forms)}, and several with ',' between"
+    return _("%(forms)s, and several with ',' between", forms=", ".join(forms))
 
 
 @lru_cache(maxsize=1024)

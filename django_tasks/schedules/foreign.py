@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from django_tasks.exceptions import TaskTypeError, TaskValueError
 from django_tasks.schedules.arguments import TICK, utc
 from django_tasks.schedules.base import Asked, Options, Schedule
+from django_tasks.sentences import sentence as _
 
 if TYPE_CHECKING:
     from typing import Unpack
@@ -41,7 +42,9 @@ class Foreign(Schedule):
 
     def __init__(self, trigger: Any, /, **options: "Unpack[Options]") -> None:
         if isinstance(trigger, type) or not callable(getattr(trigger, "get_next_fire_time", None)):
-            raise TaskTypeError("trigger", trigger, "must have get_next_fire_time(previous, now)")
+            raise TaskTypeError(
+                "trigger", trigger, _("must have get_next_fire_time(previous, now)")
+            )
         self._become(options, trigger=trigger)
 
     # A trigger is equal to what it says it is equal to, and need not be hashable.
@@ -51,7 +54,7 @@ class Foreign(Schedule):
     def _fire(self, asked: Asked) -> datetime | None:
         """Its next fire. It may give missed ones one by one, or leave them out."""
         previous = asked.previous
-        for _ in range(TRIES):
+        for _try in range(TRIES):
             fire = self._asked(previous, asked.after)
             if fire is None or fire > asked.after:
                 return fire
@@ -59,7 +62,9 @@ class Foreign(Schedule):
         fire = self._asked(None, asked.after)
         if fire is None or fire > asked.after:
             return fire
-        raise TaskValueError("trigger", self.trigger, f"has nothing later than {asked.after}")
+        raise TaskValueError(
+            "trigger", self.trigger, _("has nothing later than %(after)s", after=asked.after)
+        )
 
     def _asked(self, previous: datetime | None, after: datetime) -> datetime | None:
         # APScheduler's "now" is included in the answer.

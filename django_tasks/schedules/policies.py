@@ -17,6 +17,7 @@ from django_tasks.schedules.durations import (
     read_units,
     to_timedelta,
 )
+from django_tasks.sentences import sentence as _
 from django_tasks.values.options import MOST_ATTEMPTS, MOST_MISSED, NO_OPTIONS, TaskOptions
 
 
@@ -46,8 +47,15 @@ def _policies(said: list[str], whole: str) -> TaskOptions:
         words = " ".join(clause.lower().split())
         about, meaning = _read(words, whole)
         if about in said_by:
-            both = f"{said_by[about]!r} and {words!r}"
-            raise TaskValueError("schedule", whole, f"says both {both}, and only one can hold")
+            raise TaskValueError(
+                "schedule",
+                whole,
+                _(
+                    "says both %(first)r and %(second)r, and only one can hold",
+                    first=said_by[about],
+                    second=words,
+                ),
+            )
         given |= meaning
         said_by[about] = words
     return TaskOptions(**given)
@@ -64,8 +72,11 @@ def _read(words: str, whole: str) -> tuple[str, dict[str, Any]]:
     raise TaskValueError(
         "schedule",
         whole,
-        "has behind its '|' what is none of 'grace 10m', 'late run', 'late skip', 'late fail',"
-        " 'coalesce', 'each', 'catch up 3', 'timeout 30s' and 'attempts 3'",
+        _(
+            "has behind its '|' what is none of 'grace 10m', 'late run', 'late "
+            "skip', 'late fail', 'coalesce', 'each', 'catch up 3', 'timeout 30s' and "
+            "'attempts 3'"
+        ),
     )
 
 

@@ -19,12 +19,14 @@ from django_tasks.schedules.durations import EXACT, is_duration_word, read_units
 from django_tasks.schedules.english import DAYS, NICKNAMES, PLACES, day_in_month
 from django_tasks.schedules.every import Every
 from django_tasks.schedules.times_of_day import MIDNIGHT, time_of_day
+from django_tasks.sentences import said
+from django_tasks.sentences import sentence as _
 
-POSSIBLE = (
-    "possible are 'every 30m', 'every weekday at 18:30', '@daily', "
-    "'every month on day 31 at 9:00 Asia/Shanghai', 'cron 0 9 * * 1-5', "
-    "'cron day=last fri hour=9', 'at 2026-12-24T18:00:00+08:00', 'any of (...; ...)' "
-    "and 'all of (...; ...)'"
+POSSIBLE = _(
+    "possible are 'every 30m', 'every weekday at 18:30', '@daily', 'every "
+    "month on day 31 at 9:00 Asia/Shanghai', 'cron 0 9 * * 1-5', 'cron "
+    "day=last fri hour=9', 'at 2026-12-24T18:00:00+08:00', 'any of (...; "
+    "...)' and 'all of (...; ...)'"
 )
 
 _TOKEN = re.compile(r"[();]|[^\s();]+")
@@ -46,9 +48,10 @@ _SECONDS = re.compile(r"[0-9]{1,20}(?:\.[0-9]{1,6})?")
 
 
 # An add may say options behind its schedule: django_tasks.schedules.policies reads both.
-_POLICIES = (
-    "has a '|', which only the schedule of an add may have; a handler says the same by its "
-    "misfire_grace_time, on_misfire, coalesce, catch_up, timeout and max_attempts"
+_POLICIES = _(
+    "has a '|', which only the schedule of an add may have; a handler says "
+    "the same by its misfire_grace_time, on_misfire, coalesce, catch_up, "
+    "timeout and max_attempts"
 )
 
 
@@ -66,10 +69,16 @@ def parse(text: str) -> Schedule:
     10m``), and any other that is no schedule.
     """
     if not isinstance(text, str):
-        raise TaskTypeError("schedule", text, "must be a text")
+        raise TaskTypeError("schedule", text, _("must be a text"))
     if len(text) > LONGEST:
         raise TaskValueError(
-            "schedule", text, f"is {len(text):,} characters long, more than {LONGEST:,}"
+            "schedule",
+            text,
+            _(
+                "is %(length)s characters long, more than %(longest)s",
+                length=f"{len(text):,}",
+                longest=f"{LONGEST:,}",
+            ),
         )
     if "|" in text:
         raise TaskValueError("schedule", text, _POLICIES)
@@ -83,9 +92,9 @@ def _parsed(text: str, local: str | None) -> Schedule:
         schedule = reader.schedule(depth=1)
         reader.expect_end()
     except Nonsense as error:
-        raise TaskValueError("schedule", text, str(error)) from None
+        raise TaskValueError("schedule", text, said(error)) from None
     except TaskValueError as error:
-        reason = f"is impossible: {error.field} {error.problem}"
+        reason = _("is impossible: %(field)s %(problem)s", field=error.field, problem=error.problem)
         raise TaskValueError("schedule", text, reason) from None
     return schedule
 
@@ -126,13 +135,19 @@ class Reader:
 
     def expect_end(self) -> None:
         if self.peek():
-            raise Nonsense(f"has {self.peek()!r} where it should end; {POSSIBLE}")
+            raise Nonsense(
+                _(
+                    "has %(word)r where it should end; %(possible)s",
+                    word=self.peek(),
+                    possible=POSSIBLE,
+                )
+            )
 
     # Schedules
 
     def schedule(self, depth: int) -> Schedule:
         if depth > DEEPEST:
-            raise Nonsense(f"is nested more than {DEEPEST} levels deep")
+            raise Nonsense(_("is nested more than %(deepest)s levels deep", deepest=DEEPEST))
         if self.peek().lower() in NICKNAMES:
             return NICKNAMES[self.take().lower()](**self.zone_and_options())
         if self.skip("every"):
@@ -147,22 +162,24 @@ class Reader:
             if self.skip(*words, "("):
                 return several(*self.parts(depth), **self.options())
         if self.skip("trigger"):
-            raise Nonsense("is that of a trigger object, which only the code knows")
-        raise Nonsense(f"is none that can be read; {POSSIBLE}")
+            raise Nonsense(_("is that of a trigger object, which only the code knows"))
+        raise Nonsense(_("is none that can be read; %(possible)s", possible=POSSIBLE))
 
     def parts(self, depth: int) -> list[Schedule]:
         parts = [self.schedule(depth + 1)]
         while self.skip(";"):
             parts.append(self.schedule(depth + 1))
         if not self.skip(")"):
-            raise Nonsense(f"has {self.peek() or 'nothing'!r} where ';' or ')' is expected")
+            if not self.peek():
+                raise Nonsense(_("has 'nothing' where ';' or ')' is expected"))
+            raise Nonsense(_("has %(word)r where ';' or ')' is expected", word=self.peek()))
         return parts
 
     def every(self) -> Every:
         half = self.skip("half", "hour") or self.skip("half", "an", "hour")
         amounts = {"minutes": Decimal(30)} if half else self.amounts()
         if not amounts:
-            raise Nonsense(f"says 'every' without how often; {POSSIBLE}")
+            raise Nonsense(_("says 'every' without how often; %(possible)s", possible=POSSIBLE))
         dates: dict[str, Any] = {}
         if self.skip("on", "day"):
             dates["day"] = self.number("day")
@@ -191,7 +208,7 @@ class Reader:
         is_day = self.skip("day")
         day = "" if is_day or not self.names_day() else self.day_name()
         if place is None or "-" in day or not (is_day or day) or not self.of_month():
-            raise Nonsense(f"is none that can be read; {POSSIBLE}")
+            raise Nonsense(_("is none that can be read; %(possible)s", possible=POSSIBLE))
         if day:
             return Cron(day=f"{place} {day}", **self.clock(), **self.zone_and_options())
         at = self.time_of_day() if self.skip("at") else MIDNIGHT
@@ -206,14 +223,16 @@ class Reader:
     def day_name(self) -> str:
         """The days that a word stands for; a comma may follow."""
         if not self.names_day():
-            raise Nonsense(f"has {self.peek() or 'nothing'!r} where a day of the week is expected")
+            if not self.peek():
+                raise Nonsense(_("has 'nothing' where a day of the week is expected"))
+            raise Nonsense(_("has %(word)r where a day of the week is expected", word=self.peek()))
         return DAYS[self.take().lower().rstrip(",")]
 
     def clock(self) -> dict[str, Any]:
         """The fields of the time of day that stands here; of midnight if there is none."""
         at = time_of_day(self.time_of_day()) if self.skip("at") else MIDNIGHT
         if at.microsecond:
-            raise Nonsense(f"has a fraction of a second, {at}, which no field tells")
+            raise Nonsense(_("has a fraction of a second, %(at)s, which no field tells", at=at))
         return {"hour": at.hour, "minute": at.minute, "second": at.second}
 
     def time_of_day(self) -> str:
@@ -235,7 +254,7 @@ class Reader:
         try:
             return read_units(words)
         except ValueError as error:
-            raise Nonsense(str(error)) from None
+            raise Nonsense(said(error)) from None
 
     def cron(self) -> Cron:
         fields: list[str] = []
@@ -253,9 +272,11 @@ class Reader:
         while (word := self.peek().lower()) in _OPTIONS:
             name, read = _OPTIONS[word]
             if name in options:
-                raise Nonsense(f"says {word!r} twice")
+                raise Nonsense(_("says %(word)r twice", word=word))
             if name in ("gap", "fold") and name not in more:
-                raise Nonsense(f"has a {name}, which only times on a wall clock have")
+                raise Nonsense(
+                    _("has a %(name)s, which only times on a wall clock have", name=name)
+                )
             self.take()
             options[name] = read(self, word)
         return options
@@ -266,16 +287,22 @@ class Reader:
         if _DATE.fullmatch(text) and _CLOCK.fullmatch(self.peek()):
             text += f"T{self.take()}"
         if (match := _DATETIME.fullmatch(text)) is None:
-            raise Nonsense(f"needs a time like 2026-12-24T18:00:00+08:00 after {what!r}")
+            raise Nonsense(
+                _("needs a time like 2026-12-24T18:00:00+08:00 after %(what)r", what=what)
+            )
         try:
             moment = _moment(*match.groups())
         except ValueError as error:
-            raise Nonsense(f"has no time after {what!r} ({error})") from None
+            raise Nonsense(
+                _("has no time after %(what)r (%(error)s)", what=what, error=error)
+            ) from None
         if moment.tzinfo is not None:
             return moment
         self.skip("in")
         if not self.has_more():
-            raise Nonsense(f"needs an offset or a time zone behind {text}, like {text}+08:00")
+            raise Nonsense(
+                _("needs an offset or a time zone behind %(text)s, like %(text)s+08:00", text=text)
+            )
         return moment.replace(tzinfo=zone(zone_name(self.take())))
 
     def duration(self, what: str) -> timedelta:
@@ -283,12 +310,12 @@ class Reader:
             return _exactly({"seconds": Decimal(self.take())})
         amounts = self.amounts()
         if not amounts or not amounts.keys() <= EXACT.keys():
-            raise Nonsense(f"needs a duration like 30s or 1h30m after {what!r}")
+            raise Nonsense(_("needs a duration like 30s or 1h30m after %(what)r", what=what))
         return _exactly(amounts)
 
     def number(self, what: str) -> int:
         if _NUMBER.fullmatch(self.peek()) is None:
-            raise Nonsense(f"needs a whole number after {what!r}")
+            raise Nonsense(_("needs a whole number after %(what)r", what=what))
         return int(self.take())
 
     def word(self, what: str) -> str:
@@ -325,7 +352,7 @@ def _exactly(amounts: dict[str, Decimal]) -> timedelta:
     try:
         return to_timedelta(amounts)
     except OverflowError:
-        raise Nonsense("has a duration that is too long") from None
+        raise Nonsense(_("has a duration that is too long")) from None
 
 
 def _whole(amounts: dict[str, Decimal]) -> dict[str, Any]:
@@ -333,6 +360,10 @@ def _whole(amounts: dict[str, Decimal]) -> dict[str, Any]:
     for unit, amount in amounts.items():
         if amount != int(amount):
             raise Nonsense(
-                f"has {amount} {unit}, which must be a whole number where dates are meant"
+                _(
+                    "has %(amount)s %(unit)s, which must be a whole number where dates are meant",
+                    amount=amount,
+                    unit=unit,
+                )
             )
     return {unit: int(amount) for unit, amount in amounts.items()}

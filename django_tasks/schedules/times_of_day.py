@@ -4,6 +4,7 @@ import re
 from datetime import time
 
 from django_tasks.exceptions import TaskTypeError, TaskValueError
+from django_tasks.sentences import sentence as _
 
 MIDNIGHT = time()
 _NAMED = {"noon": time(12), "midnight": MIDNIGHT}
@@ -20,19 +21,21 @@ def time_of_day(at: object) -> time:
     """
     if isinstance(at, time):
         if at.tzinfo is not None:
-            raise TaskValueError("at", at, "must have no time zone of its own: give it as tz")
+            raise TaskValueError("at", at, _("must have no time zone of its own: give it as tz"))
         return at.replace(fold=0)
     if not isinstance(at, str):
-        raise TaskTypeError("at", at, "must be a time of day, like '09:00'")
+        raise TaskTypeError("at", at, _("must be a time of day, like '09:00'"))
     if at.lower() in _NAMED:
         return _NAMED[at.lower()]
     if (match := _TIME.fullmatch(at)) is None:
-        raise TaskValueError("at", at, "must be a time of day, like '09:00', '9am' or 'noon'")
+        raise TaskValueError("at", at, _("must be a time of day, like '09:00', '9am' or 'noon'"))
     hour, minute, second, fraction, half = match.groups(default="0")
     try:
         return time(_hour(int(hour), half), int(minute), int(second), int(fraction.ljust(6, "0")))
     except ValueError as error:
-        raise TaskValueError("at", at, f"must be a time of day ({error})") from None
+        raise TaskValueError(
+            "at", at, _("must be a time of day (%(error)s)", error=error)
+        ) from None
 
 
 def _hour(hour: int, half: str) -> int:
@@ -40,5 +43,5 @@ def _hour(hour: int, half: str) -> int:
     if half == "0":
         return hour
     if not 1 <= hour <= 12:
-        raise ValueError("hour must be in 1..12 before am and pm")
+        raise ValueError(_("hour must be in 1..12 before am and pm"))
     return hour % 12 + (12 if half.lower() == "pm" else 0)

@@ -13,6 +13,7 @@ from django_tasks.schedules.cron import Cron, class_of
 from django_tasks.schedules.default_zone import zone_or_default
 from django_tasks.schedules.every import Every
 from django_tasks.schedules.every_steps import SHORTEST_MONTH, YEAR
+from django_tasks.sentences import sentence as _
 
 Zone = str | tzinfo | None
 
@@ -31,7 +32,9 @@ def from_apscheduler(trigger: object, tz: str | tzinfo | None = None) -> Schedul
     if isinstance(trigger, str):
         return Cron.from_apscheduler(trigger, tz)
     if (read := _READERS.get(class_of(trigger))) is None:
-        raise TaskTypeError("trigger", trigger, "must be one of APScheduler's own, or five fields")
+        raise TaskTypeError(
+            "trigger", trigger, _("must be one of APScheduler's own, or five fields")
+        )
     return read(trigger, tz)
 
 
@@ -89,7 +92,9 @@ def _months(first: Any, months: int) -> dict[str, Any]:
         return {"year": f"{first.year}/{months // YEAR}", "month": first.month}
     if YEAR % months:
         raise TaskValueError(
-            "trigger", str(first), f"goes by {months} months from a day that not all of them have"
+            "trigger",
+            str(first),
+            _("goes by %(months)s months from a day that not all of them have", months=months),
         )
     numbers = sorted((first.month - 1 + later) % YEAR + 1 for later in range(0, YEAR, months))
     return {"month": ",".join(map(str, numbers))}

@@ -4,6 +4,7 @@ from django.db import connections, router
 
 from django_tasks.exceptions import UnknownDatabase
 from django_tasks.models import Task
+from django_tasks.sentences import sentence as _
 
 
 def write_alias(using: str | None) -> str:
@@ -19,5 +20,7 @@ def read_alias(using: str | None) -> str:
 def _known(alias: str) -> str:
     if alias not in connections:
         choices = ", ".join(repr(name) for name in connections)
-        raise UnknownDatabase(f"using must be one of {choices}, not {alias!r}")
+        raise UnknownDatabase(
+            _("using must be one of %(choices)s, not %(alias)r", choices=choices, alias=alias)
+        )
     return alias

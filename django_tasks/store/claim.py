@@ -22,6 +22,7 @@ from django_tasks.store.lanes import (
 from django_tasks.store.statuses import OWNED_SQL, STATUS_OF_FOUND
 from django_tasks.store.transactions import write_transaction
 from django_tasks.values.claimed import Claimed
+from django_tasks.values.status import Status
 
 
 # What a claim reads of each row: not what all rows of its lane have in common, which each driver
@@ -147,6 +148,32 @@ def claim_alone(
             return _take_unlocked(dialect, claimer, lane, rows, now, 1)
     alone = claimer._replace(workers=1)
     return _claim_optimistic(dialect, alone, due, 1, _SUSPICIOUS, UNKNOWN)
+
+
+def claim_row(
+    claimer: Claimer, biz_code: str, biz_num: str, now: datetime, *, using: str, failed: bool
+) -> Claimed | None:
+    """Claim the task of one key, whenever it is due and whatever is paused; None if it cannot be.
+
+    A person wants it to run. It must be PENDING or, with ``failed``, FAILED: then it begins with
+    all its attempts, as one that was requeued. Race: a worker claims it at the same time. One of
+    the two finds the version that it has read.
+    """
+    dialect = dialect_of(using)
+    statuses = f"({Status.PENDING:d}, {Status.FAILED:d})" if failed else f"({Status.PENDING:d})"
+    which = f"{STATUS_OF_FOUND} IN {statuses}"
+    template = (
+        f"SELECT {_claimed_columns(dialect)}, status, queue, priority FROM {{task}}"
+        f" WHERE biz_code = %s AND biz_num = %s AND {which}"
+    )
+    for *row, status, queue, priority in dialect.fetch(template, [biz_code, biz_num]):
+        take = f"{_TAKE} WHERE id = %s AND version = %s AND {which}"
+        if dialect.execute(take, [*_take_params(dialect, claimer, now), *row[:2]]) == 1:
+            lane = Lane(queue, priority, biz_code, now)
+            (claimed,) = _claims(dialect, lane, [(row[0], row[1] + 1, *row[2:])], claimer, now)
+            is_fresh = status == Status.FAILED
+            return claimed._replace(attempts=0, rescues=0) if is_fresh else claimed
+    return None
 
 
 def owned_ids(worker_id: int, *, using: str) -> set[int]:

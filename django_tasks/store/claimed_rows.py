@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 from django.db import DatabaseError, InterfaceError, connections
 
 from django_tasks.exceptions import ClaimLost
+from django_tasks.sentences import sentence as _
 from django_tasks.store.bounds import bounded_transaction
 from django_tasks.store.dialects import Dialect, dialect_of, placeholders
 from django_tasks.store.ownership import Fence
@@ -81,7 +82,7 @@ def save_payload(claimed: Claimed, text: str | None, *, using: str) -> bool:
     if dialect.execute(template, params):
         return True
     if not is_ours(claimed, using=using):
-        raise ClaimLost(f"{claimed} was taken over while it ran", [claimed.id])
+        raise ClaimLost(_("%(task)s was taken over while it ran", task=claimed), [claimed.id])
     return False
 
 

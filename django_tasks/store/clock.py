@@ -1,5 +1,7 @@
 """The database's clock, read for callers of all kinds."""
 
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from datetime import datetime
 from threading import Lock
 
@@ -13,7 +15,12 @@ from django_tasks.store.dialects import dialect_of
 # nothing, short enough that a host that was suspended is not wrong for long.
 CLOCK_SECONDS = 10.0
 
+# The time of a database, aware UTC.
+Source = Callable[[str], datetime]
+
 _readings: dict[str, ClockReading] = {}
+# Put in by tests of projects alone. Workers read ``read_clock``, so it never moves them.
+_stand_in: Source | None = None
 _lock = Lock()
 
 
@@ -34,8 +41,13 @@ def share_a_clock(*, using: str) -> bool:
     return not dialect_of(using).is_galera
 
 
-@uninterrupted
 def now(using: str) -> datetime:
+    """The clock of the database ``using``, aware UTC, or what stands in for it."""
+    return source()(using)
+
+
+@uninterrupted
+def database_now(using: str) -> datetime:
     """The clock of the database ``using``, aware UTC, read again every ten seconds."""
     with _lock:
         reading = _readings.get(using)
@@ -47,3 +59,19 @@ def now(using: str) -> datetime:
             _readings[using] = reading
         tick = reading.monotonic
     return reading.at(tick)
+
+
+def source() -> Source:
+    """The function that ``now`` asks at present."""
+    return _stand_in or database_now
+
+
+@contextmanager
+def replaced(other: Source) -> Iterator[None]:
+    """Have ``now`` ask ``other`` meanwhile, in the whole process: see ``django_tasks.testing``."""
+    global _stand_in
+    before, _stand_in = _stand_in, other
+    try:
+        yield
+    finally:
+        _stand_in = before

@@ -1,7 +1,7 @@
 """A thread's own connections, and the bounds of their waits."""
 
-from collections.abc import Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from functools import partial
 from typing import Any
 
@@ -35,6 +35,77 @@ def take_connection(using: str, bounds: Bounds) -> None:
     setattr(connection, KEPT, bounds)
     connection.connect = partial(_connect, connection)
     connections[using] = _ours[id(connection)] = connection
+
+
+@contextmanager
+def separate_connection(using: str, bounds: Bounds) -> Iterator[None]:
+    """Have this thread use a connection of its own meanwhile, as ``take_connection`` makes it.
+
+    For a look in somebody else's thread: the connection that was there before, with its settings
+    and its transaction, is left alone.
+    """
+    with _in_place_of_the_threads(using, lambda: take_connection(using, bounds)) as own:
+        try:
+            yield
+        finally:
+            _let_go(own)
+
+
+class KeptConnections:
+    """Separate connections that stay open between their uses: one for each database.
+
+    For a process that looks every few seconds, from a thread of its own each time. To open one
+    costs PostgreSQL a process with empty caches, which is most of the time of a short look. Of
+    threads that come at once the others open one for themselves.
+    """
+
+    def __init__(self, bounds: Bounds) -> None:
+        self._bounds = bounds
+        # ``pop`` and ``setdefault`` of a dict are atomic: no two threads get the same one.
+        self._idle: dict[str, BaseDatabaseWrapper] = {}
+
+    @contextmanager
+    def separate(self, using: str) -> Iterator[None]:
+        """Have this thread use one of them meanwhile. After an error it is closed."""
+        with _in_place_of_the_threads(using, lambda: self._take(using)) as own:
+            try:
+                yield
+            except BaseException:
+                _let_go(own)
+                raise
+            if self._idle.setdefault(using, own) is not own:
+                _let_go(own)
+
+    def _take(self, using: str) -> None:
+        own = self._idle.pop(using, None)
+        if own is None:
+            take_connection(using, self._bounds)
+            connections[using].inc_thread_sharing()  # another thread will use it
+            return
+        connections[using] = own
+        # The server was started again, or has ended it as idle.
+        if own.connection is not None and not own.is_usable():
+            with suppress(Error):
+                own.close()
+
+
+@contextmanager
+def _in_place_of_the_threads(using: str, take: Callable[[], None]) -> Iterator[BaseDatabaseWrapper]:
+    before = connections[using]
+    take()
+    own = connections[using]
+    # Those who look at the statements of the thread see these too.
+    own.queries_log, own.force_debug_cursor = before.queries_log, before.force_debug_cursor
+    try:
+        yield own
+    finally:
+        connections[using] = before
+
+
+def _let_go(own: BaseDatabaseWrapper) -> None:
+    _ours.pop(id(own), None)
+    with suppress(Error):
+        own.close()
 
 
 def keep_connection(using: str) -> None:

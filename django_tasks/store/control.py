@@ -8,20 +8,27 @@ The order of the arguments of ``update()`` matters: MySQL evaluates assignments 
 so ``status`` comes last wherever another column asks for its old value.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from datetime import datetime, timedelta
 from enum import Enum
 from typing import Any, NamedTuple
 
-from django.db.models import Case, F, Q, SmallIntegerField, TextField, Value, When
+from django.db.models import Case, F, Q, QuerySet, SmallIntegerField, TextField, Value, When
+from django.db.models.functions import Cast
 
 from django_tasks.models import Task
+from django_tasks.store import runs
 from django_tasks.store.dialects import dialect_of
 from django_tasks.store.search import Planned
 from django_tasks.store.transactions import retried, write_transaction
-from django_tasks.timezones import for_django
+from django_tasks.timezones import aware, for_django
+from django_tasks.values.calls import CALL_WORDS
 from django_tasks.values.options import NO_OPTIONS, TaskOptions
+from django_tasks.values.runs import Line
 from django_tasks.values.status import OWNED, UNOWNED, Status
+
+# How many rows one statement reads, of those that leave a line.
+SLICE = 1000
 
 
 class Cancelled(NamedTuple):
@@ -29,6 +36,22 @@ class Cancelled(NamedTuple):
 
     gone: int
     going: int
+
+
+class Gone(NamedTuple):
+    """A task that is cancelled while it waits. ``when`` is aware UTC.
+
+    ``payload`` is JSON text if it is a call of a function, else None.
+    """
+
+    biz_code: str
+    biz_num: str
+    when: datetime
+    attempts: int
+    payload: str | None
+
+
+CancelledLine = Callable[[Gone], Line | None]
 
 
 class _JsonText(Value):
@@ -54,8 +77,10 @@ class CancelResult(str, Enum):
 
 
 @retried
-def cancel(matching: Q, now: datetime, *, using: str) -> Cancelled:
-    """Cancel every task that matches.
+def cancel(
+    matching: Q, now: datetime, *, using: str, line_of: CancelledLine | None = None
+) -> Cancelled:
+    """Cancel every task that matches; ``line_of`` gives the line that the history is to keep.
 
     The first statement locks the rows by changing them: from then on none can be claimed or
     finished in between, and a row is either owned or not.
@@ -67,8 +92,30 @@ def cancel(matching: Q, now: datetime, *, using: str) -> Cancelled:
         going = rows.filter(status__in=OWNED).update(status=Status.CANCELLING)
         # Not delete(): with a listener of pre_delete it reads first and then deletes by id alone,
         # and our guard would be gone.
-        gone = rows.filter(status__in=UNOWNED)._raw_delete(using)
+        waiting = rows.filter(status__in=UNOWNED)
+        if line_of is not None:
+            for some in _in_slices(waiting):
+                lines = [line for row in some if (line := line_of(row))]
+                runs.write(dialect_of(using), lines)
+        gone = waiting._raw_delete(using)
         return Cancelled(gone, going)
+
+
+def _in_slices(rows: QuerySet[Task]) -> Iterator[list[Gone]]:
+    """The facts of rows that are about to go, a thousand at a time.
+
+    Of payloads, which may be long, those of calls alone: a line keeps no other.
+    """
+    is_call = Q(biz_ext__has_keys=CALL_WORDS)
+    text = Case(When(is_call, then=Cast("biz_ext", TextField())), output_field=TextField())
+    columns = (*("id", "biz_code", "biz_num", "when", "attempts", "rescues"), text)
+    found, last = rows.order_by("id").values_list(*columns), 0
+    while some := list(found.filter(id__gt=last)[:SLICE]):
+        last = some[-1][0]
+        yield [
+            Gone(code, num, aware("when", when), attempts + rescues, payload)
+            for _, code, num, when, attempts, rescues, payload in some
+        ]
 
 
 def discard(matching: Q, before: datetime, *, using: str) -> int:
@@ -199,6 +246,7 @@ def _move(
         attempts=_when(owned, F("attempts"), Value(0)),
         rescues=_when(owned, F("rescues"), Value(0)),
         last_error=_when(owned, F("last_error"), Value("", output_field=TextField())),
+        exception=_when(owned, F("exception"), Value("")),
         progress=Case(When(owned, then=F("progress"))),
         when=for_django(dialect_of(using).storable(when)),
         scheduled_time=None,

@@ -12,6 +12,7 @@ from operator import attrgetter
 from typing import NamedTuple
 
 from django_tasks.exceptions import ClaimLost
+from django_tasks.sentences import sentence as _
 from django_tasks.store import runs
 from django_tasks.store.claimed_rows import owned
 from django_tasks.store.dialects import Dialect, dialect_of, flatten, placeholders
@@ -36,13 +37,16 @@ class Ended(NamedTuple):
     """A claim and how it ended.
 
     ``missed`` is what was done about times that had passed; ``line`` is what the history is to
-    keep of the run, if anything.
+    keep of the run, if anything. ``late`` and ``took`` are the seconds for which it waited after
+    its time, and for which it ran; ``late`` is None if nobody has measured it.
     """
 
     claimed: Claimed
     outcome: Outcome
     missed: str = ""
     line: Line | None = None
+    late: float | None = None
+    took: float = 0.0
 
 
 class FinishResult(NamedTuple):
@@ -87,14 +91,14 @@ def finish_inside(ends: Sequence[Ended], now: datetime, *, using: str) -> set[in
     result = _finish(dialect_of(using), ends, now)
     if result.lost:
         lost = ", ".join(str(end.claimed) for end in ends if end.claimed.id in result.lost)
-        raise ClaimLost(f"{lost} was taken over while it ran", result.lost)
+        raise ClaimLost(_("%(task)s was taken over while it ran", task=lost), result.lost)
     return result.handed_over
 
 
 def _finish(dialect: Dialect, ended: Sequence[Ended], now: datetime) -> FinishResult:
     """Write ends; must run inside a transaction."""
     done, rows = [], []
-    for claimed, outcome, _, _ in ended:
+    for claimed, outcome, *_line in ended:
         if type(outcome) is Done:
             done.append(_fence_of(claimed))
         else:
@@ -136,20 +140,20 @@ def _hand_over_of(claimed: Claimed, outcome: Outcome) -> HandOver:
     fence = Fence._make(_fence_of(claimed))
     attempts, rescues, error = claimed.attempts, claimed.rescues, claimed.last_error
     # A run that is tried again is still the run of that time.
-    intended = claimed.intended_time if claimed.schedule else None
+    intended = claimed.intended_time
     match outcome:
         case Unsettled(otherwise):
             return _hand_over_of(claimed, otherwise)
         case Reschedule(when, biz_ext, scheduled, error):
-            ran = runs_of(outcome)
-            return HandOver(*fence, False, when, biz_ext, 0, 0, error, scheduled, ran)
-        case Retry(when, error, is_suspect):
+            ran, path = runs_of(outcome), outcome.exception
+            return HandOver(*fence, False, when, biz_ext, 0, 0, error, scheduled, ran, path)
+        case Retry(when, error, is_suspect, path):
             kept = rescues if is_suspect else 0
-            return HandOver(*fence, False, when, None, attempts + 1, kept, error, intended, 1)
+            return HandOver(*fence, False, when, None, attempts + 1, kept, error, intended, 1, path)
         case Again(when):
             return HandOver(*fence, False, when, None, attempts, rescues, error, intended)
-        case Fail(error):
-            return HandOver(*fence, True, None, None, attempts + 1, rescues, error, ran=1)
+        case Fail(error, path):
+            return HandOver(*fence, True, None, None, attempts + 1, rescues, error, None, 1, path)
         case GiveBack():
             return unchanged(fence, attempts, rescues, error)
     raise TypeError(f"{outcome!r} leaves no row")

@@ -10,6 +10,9 @@ waits); they do so on two nodes of a Galera cluster, where a lock is known to it
 (both write the row, so the later commit fails); a worker dies in between (nothing has happened).
 
 The look before the gate costs one plain statement and takes no lock. Most looks find it closed.
+
+Limits that an operator has set stand in the same row. A passage reads them with the row, under its
+lock: from the commit that has set them on, no passage lets through by others.
 """
 
 from collections.abc import Callable
@@ -22,9 +25,9 @@ from django.db import DatabaseError, transaction
 from django_tasks.host.clocks import EPOCH
 from django_tasks.store.dialects import Dialect, dialect_of
 from django_tasks.store.statuses import OWNED_SQL
-from django_tasks.store.transactions import is_contention, write_transaction
+from django_tasks.store.transactions import is_contention, retried, write_transaction
 from django_tasks.values.claimed import Claimed
-from django_tasks.values.limits import Limit
+from django_tasks.values.limits import NO_LIMIT, Limit, as_limit, in_force
 
 # A worker that has the gate needs a few milliseconds.
 PASSING_SECONDS = 0.05
@@ -34,16 +37,20 @@ PASSING_SECONDS = 0.05
 _RUNNING = (
     f"SELECT COUNT(*) FROM {{task}} WHERE status IN {OWNED_SQL} AND COALESCE(biz_code, '') = %s"
 )
+_WRITE = "UPDATE {gate} SET passes = passes + 1, full_until = %s WHERE id = %s AND passes = %s"
 
 
 class Receipt(NamedTuple):
-    """The starts of a rate that a passage has taken, and the state from which it took them."""
+    """The starts of a rate that a passage has taken, the state from which it took them, and the
+    limits by which.
+    """
 
     gate_id: int
     passes: int
     full_until: int
     moment: int
     starts: int
+    limit: Limit = NO_LIMIT
 
     def is_for(self, claimed: Claimed) -> bool:
         """Tell if a claim came through with this passage."""
@@ -61,17 +68,27 @@ class Passage(NamedTuple):
     receipt: Receipt | None = None
 
 
+# Limits as an operator sets them: runs at once, and a rate's text.
+Limits = tuple[int | None, str | None]
+
+
 class _State(NamedTuple):
-    """The row of a gate."""
+    """The row of a gate; the last two are the limits that an operator has set."""
 
     id: int
     passes: int
     full_until: int
+    max_running: int | None
+    rate_limit: str | None
+
+    def limit(self, own: Limit | None) -> Limit:
+        """The limits that hold now for a code whose handler has its ``own``."""
+        return in_force(own, as_limit(self.max_running, self.rate_limit))
 
 
 def pass_gate(
     biz_code: str,
-    limit: Limit,
+    own: Limit | None,
     now: datetime,
     take: Callable[[int], list[Claimed]],
     *,
@@ -79,8 +96,9 @@ def pass_gate(
 ) -> Passage:
     """Have ``take`` claim as many tasks of ``biz_code`` as may start at ``now``.
 
-    ``take`` is called with that number, inside the transaction, or not at all. It must not wait
-    for rows that somebody holds locked: everybody else would wait with it.
+    ``own`` are the limits of its handler; those that an operator has set hold in their place. With
+    none at all any number may. ``take`` is called with that number, inside the transaction, or not
+    at all. It must not wait for rows that somebody holds locked: everybody else would wait with it.
     """
     dialect = dialect_of(using)
     moment = (now - EPOCH) // timedelta(microseconds=1)
@@ -89,12 +107,14 @@ def pass_gate(
         if state is None:
             add_gate(biz_code, using=using)
         else:
+            limit = state.limit(own)
             running = _running(dialect, biz_code, limit)
             opening = limit.opening(running, state.full_until, moment)
             if not opening.starts:
+                _settle(dialect, state, limit.settled(state.full_until, moment))
                 return Passage([], opening.closed_for)
         with write_transaction(using):
-            return _pass(dialect, biz_code, limit, moment, take)
+            return _pass(dialect, biz_code, own, moment, take)
     except DatabaseError as error:
         if not is_contention(using, error):
             raise
@@ -107,16 +127,55 @@ def add_gate(biz_code: str, *, using: str) -> bool:
     return dialect_of(using).insert_absent(names, [biz_code, 0, 0])
 
 
+@retried
+def set_limits(biz_code: str, limits: Limits, *, using: str) -> bool:
+    """Set an operator's limits of a code, or (both None) remove them; tell if that changed any.
+
+    Races: two set at once (each writes both in one statement, so the later ones stand as a whole,
+    and of two equal ones one changes nothing); the row is made in between (then it is there for the
+    second try); a claim passes (it has the row, and this waits; on Galera one of the two fails).
+    """
+    dialect = dialect_of(using)
+    # No limit is 0 or empty, and NULL is equal to nothing.
+    template = (
+        "UPDATE {gate} SET max_running = %s, rate_limit = %s WHERE biz_code = %s"
+        " AND (COALESCE(max_running, 0) <> %s OR COALESCE(rate_limit, '') <> %s)"
+    )
+    params = [*limits, biz_code, limits[0] or 0, limits[1] or ""]
+    if dialect.execute(template, params) == 1:
+        return True
+    if limits == (None, None):
+        return False
+    names = "{gate} (biz_code, passes, full_until, max_running, rate_limit)"
+    if dialect.insert_absent(names, [biz_code, 0, 0, *limits]):
+        return True
+    return dialect.execute(template, params) == 1
+
+
+def limits(*, using: str) -> dict[str, Limits]:
+    """The limits that operators have set, by code.
+
+    The table has one row a code that is or was limited, so this reads few.
+    """
+    template = (
+        "SELECT biz_code, max_running, rate_limit FROM {gate}"
+        " WHERE max_running IS NOT NULL OR rate_limit IS NOT NULL ORDER BY biz_code"
+    )
+    return {code: (most, rate) for code, most, rate in dialect_of(using).fetch(template)}
+
+
 def _pass(
     dialect: Dialect,
     biz_code: str,
-    limit: Limit,
+    own: Limit | None,
     moment: int,
     take: Callable[[int], list[Claimed]],
 ) -> Passage:
     state = _look(dialect, biz_code, dialect.lock_free_rows)
     if state is None:
         return _contested()
+    # Read with the row: an operator who sets others now has it after us.
+    limit = state.limit(own)
     # In a statement of its own: one that locks and counts would count what it saw before it had the
     # lock, without the claims of the worker that had it last.
     running = _running(dialect, biz_code, limit)
@@ -125,38 +184,39 @@ def _pass(
     if not claims:
         return Passage([], opening.closed_for)
     full_until = limit.after(state.full_until, moment, len(claims))
-    template = (
-        "UPDATE {gate} SET passes = passes + 1, full_until = %s WHERE id = %s AND passes = %s"
-    )
-    if dialect.execute(template, [full_until, state.id, state.passes]) != 1:
+    if dialect.execute(_WRITE, [full_until, state.id, state.passes]) != 1:
         transaction.set_rollback(True, using=dialect.connection.alias)
         return _contested()
     after = limit.opening(running + len(claims), full_until, moment)
-    receipt = Receipt(state.id, state.passes + 1, state.full_until, moment, len(claims))
+    receipt = Receipt(state.id, state.passes + 1, state.full_until, moment, len(claims), limit)
     return Passage(claims, after.closed_for, receipt)
 
 
-def refund(receipt: Receipt, unused: int, limit: Limit, *, using: str) -> Receipt | None:
+def refund(receipt: Receipt, unused: int, *, using: str) -> Receipt | None:
     """Give back the starts of claims that never started; the receipt of what is left of them.
 
-    Exact: the gate is set to what it would be if only the others had passed. None, and nothing is
-    changed, if somebody has passed since. Race: somebody passes now; the guard is the number of
-    passes, which each passage raises.
+    Exact: the gate is set to what it would be if only the others had passed, by the same limits.
+    None, and nothing is changed, if somebody has passed since. Race: somebody passes now; the guard
+    is the number of passes, which each passage raises.
     """
     starts, full_until = receipt.starts - unused, receipt.full_until
     if starts:
-        full_until = limit.after(full_until, receipt.moment, starts)
-    template = (
-        "UPDATE {gate} SET passes = passes + 1, full_until = %s WHERE id = %s AND passes = %s"
-    )
+        full_until = receipt.limit.after(full_until, receipt.moment, starts)
     params = [full_until, receipt.gate_id, receipt.passes]
-    if dialect_of(using).execute(template, params) != 1:
+    if dialect_of(using).execute(_WRITE, params) != 1:
         return None
     return receipt._replace(passes=receipt.passes + 1, starts=starts)
 
 
+def _settle(dialect: Dialect, state: _State, full_until: int) -> None:
+    """Write that a rate has given out less than it seems. Race: somebody has passed meanwhile."""
+    if full_until != state.full_until:
+        dialect.execute(_WRITE, [full_until, state.id, state.passes])
+
+
 def _look(dialect: Dialect, biz_code: str, lock: str = "") -> _State | None:
-    template = f"SELECT id, passes, full_until FROM {{gate}} WHERE biz_code = %s{lock}"
+    columns = "id, passes, full_until, max_running, rate_limit"
+    template = f"SELECT {columns} FROM {{gate}} WHERE biz_code = %s{lock}"
     return next((_State(*row) for row in dialect.fetch(template, [biz_code])), None)
 
 

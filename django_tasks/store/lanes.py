@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 from django_tasks.store.dialects import Dialect, dialect_of
 from django_tasks.store.pauses import Scope
+from django_tasks.values.status import Status
 
 # From this many rescues on, a row is claimed alone: twice its worker died with it.
 SUSPICIOUS_RESCUES = 2
@@ -86,8 +87,22 @@ def look(*, using: str) -> Look:
     Higher priorities first, then the longest wait.
     """
     dialect = dialect_of(using)
+    return _look_of(dialect, _everywhere(dialect))
+
+
+def every_lane(status: Status = Status.PENDING, *, using: str) -> list[Lane]:
+    """Every lane that has tasks of a status, paused as a whole or not, in no order."""
+    dialect = dialect_of(using)
+    return [
+        Lane(queue, priority, code, dialect.from_column(first))
+        for queue, priority, code, first in _everywhere(dialect, status)
+        if priority is not None
+    ]
+
+
+def _everywhere(dialect: Dialect, status: Status = Status.PENDING) -> list[tuple[Any, ...]]:
     template = _GROUPED_LANES if dialect.groups_along_index else _HOPPED_LANES
-    return _look_of(dialect, dialect.fetch(template))
+    return dialect.fetch(template.replace("status = 0", f"status = {status:d}"))
 
 
 def _look_of(dialect: Dialect, found: Iterable[tuple[Any, ...]]) -> Look:

@@ -28,7 +28,8 @@ class HandOver(NamedTuple):
     ``when`` None and ``biz_ext`` None leave those as they are; ``biz_ext`` "null" stores NULL.
     ``scheduled_time`` goes with ``when``: it is left or set with it. The deadline of a debounced
     task is left with it, and forgotten with another ``when``: its wait is over. ``ran`` is 1 if a
-    run of it has ended. A payload that a client has written during the run stands.
+    run of it has ended. A payload that a client has written during the run stands. ``exception``
+    None leaves that of the last run.
     """
 
     id: int
@@ -42,6 +43,7 @@ class HandOver(NamedTuple):
     last_error: str
     scheduled_time: datetime | None = None
     ran: int = 0
+    exception: str | None = None
 
 
 def unchanged(
@@ -58,7 +60,7 @@ _NEW_STATUS = (
 )
 _NEW_COLUMNS = (
     "task_id, task_version, owner, failed, new_when, new_biz_ext, new_attempts, new_rescues,"
-    " new_error, new_scheduled, ran"
+    " new_error, new_scheduled, ran, new_exception"
 )
 # ``update_time`` is that of the claim unless a client has changed what the row says: see ``alter``
 # in ``store.control``. It stands before both are assigned: MariaDB, whose manual promises nothing
@@ -164,6 +166,7 @@ UPDATE {{task}} AS t SET
     biz_ext = CASE WHEN n.new_biz_ext IS NULL OR {_REWRITTEN} THEN t.biz_ext
                    WHEN n.new_biz_ext = 'null' THEN NULL ELSE {ext} END,
     attempts = n.new_attempts, rescues = n.new_rescues, last_error = n.new_error,
+    exception = COALESCE(n.new_exception, t.exception),
     runs = t.runs + n.ran, progress = {_PROGRESS},
     status = {_NEW_STATUS}, version = t.version + 1, claimed_by = NULL, claim_time = NULL,
     update_time = %s
@@ -188,6 +191,7 @@ SET t.{{when}} = COALESCE(n.new_when, t.{{when}}),
     t.biz_ext = CASE WHEN n.new_biz_ext IS NULL OR {_REWRITTEN} THEN t.biz_ext
                      WHEN n.new_biz_ext = 'null' THEN NULL ELSE n.new_biz_ext END,
     t.attempts = n.new_attempts, t.rescues = n.new_rescues, t.last_error = n.new_error,
+    t.exception = COALESCE(n.new_exception, t.exception),
     t.runs = t.runs + n.ran, t.progress = {_PROGRESS},
     t.status = {_NEW_STATUS}, t.version = t.version + 1, t.claimed_by = NULL,
     t.claim_time = NULL, t.update_time = %s
@@ -205,6 +209,7 @@ def _values(dialect: Dialect, rows: Sequence[HandOver]) -> list[Any]:
             *row[5:9],
             row.scheduled_time and time(row.scheduled_time),
             row.ran,
+            row.exception,
         )
         for row in rows
     )

@@ -23,14 +23,14 @@ class Scope(NamedTuple):
 
 
 @retried
-def set_pause(scope: Scope, now: datetime, *, using: str) -> bool:
-    """Pause ``scope``; False if it was already.
+def set_pause(scope: Scope, now: datetime, by: str = "", *, using: str) -> bool:
+    """Pause ``scope``, and say by whom; False if it was already: then the first one stands.
 
     Race: two clients pause the same. The unique key lets one insert, and the other changes nothing.
     """
     dialect = dialect_of(using)
-    params = [*scope, dialect.to_column(now)]
-    return dialect.insert_absent("{pause} (queue, biz_code, since)", params)
+    params = [*scope, dialect.to_column(now), by]
+    return dialect.insert_absent("{pause} (queue, biz_code, since, {by})", params)
 
 
 @retried

@@ -9,8 +9,6 @@ from collections.abc import Callable, Collection, Sequence
 from datetime import datetime
 from typing import NamedTuple
 
-from django.utils.translation import gettext_lazy as _
-
 from django_tasks.store import runs
 from django_tasks.store.claim import owned_ids
 from django_tasks.store.dialects import Dialect, dialect_of, flatten, placeholders
@@ -20,7 +18,7 @@ from django_tasks.store.statuses import OWNED_SQL, STATUS_OF_FOUND
 from django_tasks.store.transactions import write_transaction
 from django_tasks.values.runs import Line
 
-DIED_ALONE = _("The worker process died while it ran this task alone.")
+DIED_ALONE = "The worker process died while it ran this task alone."
 
 ROWS_AT_ONCE = 2000  # more than one worker ever holds
 

@@ -25,13 +25,13 @@ _COLUMNS = ", ".join("{when}" if name == "when" else name for name in Line._fiel
 # PostgreSQL's types of them.
 _TYPES = (
     *("text", "text", "timestamptz", "timestamptz", "timestamptz", "timestamptz"),
-    *("text", "text", "integer", "text", "text"),
+    *("text", "text", "integer", "text", "text", "text", "jsonb"),
 )
 
 
 def write(dialect: Dialect, lines: Sequence[Line]) -> None:
     """Add lines, in several statements if they are long; call inside a transaction."""
-    for batch in batches(lines, AT_ONCE, lambda line: [line.error]):
+    for batch in batches(lines, AT_ONCE, lambda line: [line.error, line.detail]):
         source, params = dialect.source(_TYPES, [_values(dialect, line) for line in batch])
         dialect.execute(f"INSERT INTO {{run}} ({_COLUMNS}) {source}", params)
 
@@ -59,14 +59,18 @@ def prune(before: datetime, *, using: str) -> bool:
     the next time, and so is everything if somebody is in the way. Nothing is tried again here: the
     caller has a lease to keep.
     """
+    # A few have grown old just now; more follow where many were found.
+    return delete_old(before, using=using) * 10 >= AT_ONCE
+
+
+def delete_old(before: datetime, *, using: str) -> int:
+    """Do what ``prune`` does; the number of lines that are gone."""
     try:
-        deleted = _prune(dialect_of(using), before)
+        return _prune(dialect_of(using), before)
     except DatabaseError as error:
         if not is_contention(using, error):
             raise
-        return False
-    # A few have grown old just now; more follow where many were found.
-    return deleted * 10 >= AT_ONCE
+        return 0
 
 
 def _prune(dialect: Dialect, before: datetime) -> int:

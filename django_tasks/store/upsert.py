@@ -61,7 +61,8 @@ _ALL_COLUMNS = ", ".join("{when}" if name == "when" else name for name in _ALL_F
 # What the statement decides, where it moves whatever it finds; the rest is known beforehand. (Of
 # ``biz_ext`` jsonb makes another text: 1e20 is a whole number there.)
 _DECIDED = (
-    *("id", "version", "status", "attempts", "rescues", "last_error", "claimed_by", "biz_ext"),
+    *("id", "version", "status", "attempts", "rescues", "last_error", "exception", "claimed_by"),
+    "biz_ext",
     *("runs", "progress"),
 )
 _DECIDED_COLUMNS = ", ".join(_DECIDED)
@@ -253,6 +254,7 @@ def _assignments(old: str, new: Callable[[str], str], paused: bool) -> str:
         f"attempts = CASE WHEN {owned} THEN {old}attempts ELSE 0 END,"
         f" rescues = CASE WHEN {owned} THEN {old}rescues ELSE 0 END,"
         f" last_error = CASE WHEN {owned} THEN {old}last_error ELSE '' END,"
+        f" exception = CASE WHEN {owned} THEN {old}exception ELSE '' END,"
         f" progress = CASE WHEN {owned} THEN {old}progress END,"
         f" biz_ext = {new('biz_ext')}, queue = {new('queue')}, priority = {new('priority')},"
         f" schedule = {new('schedule')}, name = {new('name')}, options = {new('options')},"

@@ -2,7 +2,7 @@
 
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import NamedTuple
 
@@ -29,12 +29,15 @@ class Door(NamedTuple):
 
 
 class Peer(NamedTuple):
-    """A row of the worker table; ``heartbeat`` is aware UTC, ``lease`` seconds."""
+    """A row of the worker table; ``heartbeat`` is aware UTC, ``lease`` seconds, ``wish`` what a
+    person has asked of it: a ``WorkerWish``.
+    """
 
     id: int
     beats: int
     heartbeat: datetime
     lease: float
+    wish: str = ""
 
     def looks_alive(self, now: datetime) -> bool:
         """By the clock: good enough to count workers, not to take their claims."""
@@ -47,13 +50,34 @@ class Peer(NamedTuple):
 
 
 class Registration(NamedTuple):
-    """A worker's facts about itself. ``lease`` is seconds, empty ``queues`` means all."""
+    """A worker's facts about itself. ``lease`` is seconds, empty ``queues`` means all.
+
+    ``codes`` are those that it has handlers for and may claim; ``wish`` is one that it knows of.
+    """
 
     name: str
     lease: float
     threads: int
     queues: tuple[str, ...] = ()
     doorbell: str = ""
+    host: str = ""
+    pid: int = 0
+    version: str = ""
+    codes: tuple[str, ...] = ()
+    wish: str = ""
+
+
+class Signs(NamedTuple):
+    """The signs of life of one heartbeat, for people.
+
+    ``busy`` counts threads, ``memory`` is bytes; None for ``codes``: as they were told before.
+    """
+
+    state: str
+    counters: Mapping[str, int]
+    busy: int = 0
+    memory: int = 0
+    codes: Sequence[str] | None = None
 
 
 def register(worker: Registration, now: datetime, *, using: str) -> int:
@@ -75,6 +99,11 @@ def register(worker: Registration, now: datetime, *, using: str) -> int:
         "state": "running",
         "counters": "{}",
         "doorbell": worker.doorbell,
+        "host": worker.host,
+        "pid": worker.pid,
+        "version": worker.version,
+        "codes": json.dumps(worker.codes),
+        "wish": worker.wish,
     }
     return dialect.insert(f"{{worker}} ({', '.join(values)})", list(values.values()))
 
@@ -83,33 +112,48 @@ def roll_call(*, using: str) -> tuple[ClockReading, list[Peer]]:
     """The database's clock and all workers, in one statement if there is any worker."""
     dialect = dialect_of(using)
     template = (
-        f"SELECT {dialect.clock_sql}, id, beats, heartbeat, lease FROM {{worker}} ORDER BY id"
+        f"SELECT {dialect.clock_sql}, id, beats, heartbeat, lease, wish FROM {{worker}} ORDER BY id"
     )
     rows = dialect.fetch(template)
     clock = dialect.reading(rows[0][0]) if rows else dialect.read_clock()
     return clock, [
-        Peer(worker_id, beats, dialect.from_column(heartbeat), lease)
-        for _, worker_id, beats, heartbeat, lease in rows
+        Peer(worker_id, beats, dialect.from_column(heartbeat), lease, wish)
+        for _, worker_id, beats, heartbeat, lease, wish in rows
     ]
 
 
 def doors(*, using: str) -> list[Door]:
-    """Doorbells at which workers can be woken."""
-    rows = dialect_of(using).fetch("SELECT name, doorbell FROM {worker} WHERE doorbell <> ''")
+    """Doorbells at which workers can be woken that may claim."""
+    template = "SELECT name, doorbell FROM {worker} WHERE doorbell <> '' AND wish = ''"
+    rows = dialect_of(using).fetch(template)
     return [Door(*row) for row in rows]
 
 
-def beat(
-    worker_id: int, now: datetime, state: str, counters: Mapping[str, int], *, using: str
-) -> bool:
+def beat(worker_id: int, now: datetime, signs: Signs, *, using: str) -> bool:
     """Renew a worker's lease; False when its row is gone: others took it for dead."""
     dialect = dialect_of(using)
-    template = (
-        "UPDATE {worker} SET heartbeat = %s, beats = beats + 1, state = %s, counters = %s"
-        " WHERE id = %s"
-    )
-    params = [dialect.to_column(now), state, json.dumps(counters), worker_id]
-    return dialect.execute(template, params) == 1
+    values = {
+        "heartbeat": dialect.to_column(now),
+        "state": signs.state,
+        "counters": json.dumps(signs.counters),
+        "busy": signs.busy,
+        "memory": signs.memory,
+    }
+    if signs.codes is not None:
+        values["codes"] = json.dumps(signs.codes)
+    columns = ", ".join(f"{name} = %s" for name in values)
+    template = f"UPDATE {{worker}} SET beats = beats + 1, {columns} WHERE id = %s"
+    return dialect.execute(template, [*values.values(), worker_id]) == 1
+
+
+def set_wish(worker_id: int, wish: str, *, using: str) -> bool:
+    """Write what a person asks of a worker; False when its row is gone.
+
+    Race: the worker is taken for dead now. Then its row goes with the wish, and the one in which it
+    joins again is another worker's; or it has read the wish before, and takes it along.
+    """
+    template = "UPDATE {worker} SET wish = %s WHERE id = %s"
+    return dialect_of(using).execute(template, [wish, worker_id]) == 1
 
 
 def remove(worker_id: int, *, using: str) -> bool:

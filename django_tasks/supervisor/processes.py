@@ -7,17 +7,22 @@ import sys
 import threading
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from multiprocessing.context import ForkProcess
 
 from django.db import connections
 
 from django_tasks import logs
+from django_tasks.handlers.companions import take_leave
 from django_tasks.host.clocks import ticks
 from django_tasks.host.stop_signals import Notes, held_back
+from django_tasks.probes.board import Board, Line
+from django_tasks.probes.teller import ChildPulse, Pulse, Teller
 from django_tasks.store.dialects import has_one_writer
+from django_tasks.supervisor.delays import next_delay
 from django_tasks.supervisor.log_queues import UNREAD, is_log_unread
 from django_tasks.supervisor.patient_log import PatientLog
+from django_tasks.supervisor.probing import Answering, Probes, facts_about
 from django_tasks.supervisor.recycling import Recycling
 from django_tasks.worker.config import WorkerConfig
 from django_tasks.worker.surroundings import shares_one_thread
@@ -29,15 +34,13 @@ GLANCE_SECONDS = 0.5
 STOPPING_GLANCE_SECONDS = 0.05
 
 NO_RECYCLING = Recycling()
+NO_PULSE = Pulse()
+NO_PROBES = Probes()
 
 # The exit code of a child that a run without end has cost: another one takes its place at once.
 COST = 75
-
-# A child that lives for less than STEADY_SECONDS may have failed at its start: its successor waits
-# for FIRST_DELAY, and each time twice as long.
-FIRST_DELAY = 0.5
-LONGEST_DELAY = 30.0
-STEADY_SECONDS = 60.0
+# That of a child whose workers were all asked to stop, by their rows: no other one takes its place.
+ASKED = 76
 
 # How much longer than its children's deadline a supervisor waits for them, and how long for those
 # that were told to end at once.
@@ -46,25 +49,27 @@ LAST_WORDS_SECONDS = 3.0
 
 
 def run_process(
-    configs: Sequence[WorkerConfig], parent: int | None = None, recycling: Recycling = NO_RECYCLING
+    configs: Sequence[WorkerConfig],
+    parent: int | None = None,
+    recycling: Recycling = NO_RECYCLING,
+    pulse: Pulse = NO_PULSE,
 ) -> int:
     """Run a worker for each config in this process until a signal; returns the exit code.
 
-    0: everything ended in order, even if not all receivers have heard of it. 1: something still ran
+    0: everything ended in order, even if not all receivers have heard of it, or all workers were
+    asked to stop and did, however long it took. 1: something still ran
     at the deadline, or a second signal came, or a worker ended by an error; then the others are
     stopped as by a signal. ``parent`` is the supervisor's process id: this process stops when that
-    is gone, and ends with ``COST`` for a run past its ``kill_after``. When a limit of ``recycling``
-    is reached it claims no more, and ends when everything that runs has ended.
+    is gone, and ends with ``COST`` for a run past its ``kill_after``, and with ``ASKED`` if its
+    workers were asked to stop, whatever becomes of their runs. When a limit of ``recycling``
+    is reached it claims no more, and ends when everything that runs has ended. Its ``pulse`` beats
+    at each glance.
     """
     began = ticks()
     with Notes.taken(is_child=parent is not None) as notes:
-        if shares_one_thread():
-            logs.shares_one_thread(configs[0].using)
-        kill = None if parent is None else notes.wake
-        workers = [Worker(config, ended=notes.wake, kill=kill) for config in configs]
-        for worker in workers:
-            worker.start()
+        workers = _started(configs, notes, is_child=parent is not None)
         while any(worker.is_alive() for worker in workers) and not _are_to_end(workers):
+            pulse.beat(workers)
             if notes.wait(GLANCE_SECONDS):
                 break
             if parent is not None and os.getppid() != parent:
@@ -77,25 +82,32 @@ def run_process(
                 worker.stop()
             for worker in _failed(workers):
                 logs.worker_failed(worker.config.using)
-            code = _stop(workers, notes)
+            is_child = parent is not None
+            code = _stop(workers, notes, pulse, is_child=is_child)
             for worker in workers:
                 logs.total(worker.config.using, worker.runs(), ticks() - began)
             if _is_condemned(workers):
-                _end_at_once([], COST)
-            return 1 if _failed(workers) else code
+                _end_at_once([], pulse, _code(workers, COST, is_child=is_child))
+            take_leave()
+            pulse.close()
+            return _code(workers, 1 if _failed(workers) else code, is_child=is_child)
 
 
 def run_processes(
-    configs: Sequence[WorkerConfig], count: int, recycling: Recycling = NO_RECYCLING
+    configs: Sequence[WorkerConfig],
+    count: int,
+    recycling: Recycling = NO_RECYCLING,
+    probes: Probes = NO_PROBES,
 ) -> int:
     """Watch ``count`` child processes that run ``configs``; returns the exit code.
 
-    A log handler that hangs holds up neither a successor nor the end.
+    One more answers over HTTP, if ``probes`` want it. A log handler that hangs holds up neither a
+    successor nor the end.
     """
     log = PatientLog()
     logs.send_through(log.post)
     try:
-        code = _watch(configs, count, recycling)
+        code = _watch(configs, count, recycling, probes)
     finally:
         logs.send_through(None)
     if log.hangs():
@@ -103,17 +115,44 @@ def run_processes(
     return code
 
 
-def _watch(configs: Sequence[WorkerConfig], count: int, recycling: Recycling) -> int:
+def _watch(
+    configs: Sequence[WorkerConfig], count: int, recycling: Recycling, probes: Probes
+) -> int:
+    board = Board(count, len(configs))
+    teller = probes.teller(board, configs)
+    answering = Answering(probes.sites(board, facts_about(configs)), _close_connections)
+    children = [
+        Child(number, configs, recycling, line, probes)
+        for number, line in enumerate(board.processes, 1)
+    ]
     with Notes.taken() as notes:
-        children = [Child(number, configs, recycling) for number in range(1, count + 1)]
-        for child in children:
-            child.start()
-        while not notes.wait(GLANCE_SECONDS):
+        try:
+            answering.start()
             for child in children:
-                child.watch()
-            if all(child.has_finished for child in children):
-                return 0
-        return _stop_children(children, notes, max(each.shutdown_timeout for each in configs))
+                child.start()
+            teller.look()
+            while not notes.wait(GLANCE_SECONDS):
+                for child in children:
+                    child.watch()
+                answering.watch()
+                teller.look()
+                if all(child.has_finished for child in children):
+                    return 0
+            patience = max(each.shutdown_timeout for each in configs)
+            return _stop_children(children, notes, patience, teller)
+        finally:
+            answering.end()
+            teller.close()
+
+
+def _started(configs: Sequence[WorkerConfig], notes: Notes, *, is_child: bool) -> list[Worker]:
+    if shares_one_thread():
+        logs.shares_one_thread(configs[0].using)
+    kill = notes.wake if is_child else None
+    workers = [Worker(config, ended=notes.wake, kill=kill) for config in configs]
+    for worker in workers:
+        worker.start()
+    return workers
 
 
 def _failed(workers: list[Worker]) -> list[Worker]:
@@ -124,6 +163,16 @@ def _failed(workers: list[Worker]) -> list[Worker]:
 def _is_condemned(workers: list[Worker]) -> bool:
     """Tell if a run without end has cost this process."""
     return any(worker.is_condemned for worker in workers)
+
+
+def _code(workers: list[Worker], code: int, *, is_child: bool) -> int:
+    """The exit code: ``code``, unless a supervisor is to hear that nobody wants another process.
+
+    Race: a child ends, for another reason or by a crash, before it has read the wish. Then it is
+    replaced, and the new worker must be asked.
+    """
+    was_asked = is_child and all(worker.was_asked_to_stop() for worker in workers)
+    return ASKED if was_asked else code
 
 
 def _are_to_end(workers: list[Worker]) -> bool:
@@ -158,7 +207,9 @@ def _patience(workers: list[Worker]) -> float:
     return max(worker.config.shutdown_timeout for worker in workers)
 
 
-def _stop(workers: list[Worker], notes: Notes) -> int:
+def _stop(
+    workers: list[Worker], notes: Notes, pulse: Pulse = NO_PULSE, *, is_child: bool = False
+) -> int:
     """Wait for workers that were told to stop, against one deadline."""
     patience = _patience(workers)
     for worker in workers:
@@ -166,9 +217,10 @@ def _stop(workers: list[Worker], notes: Notes) -> int:
             logs.stopping(worker.config.using, running, patience)
     deadline = ticks() + patience
     while any(worker.is_alive() for worker in workers) and ticks() < deadline:
+        pulse.beat(workers, is_stopping=True)
         if notes.wait(STOPPING_GLANCE_SECONDS):
             logs.second_signal([key for worker in workers for key in worker.running()])
-            return _end_at_once(workers)
+            return _end_at_once(workers, pulse, _code(workers, 1, is_child=is_child))
     left = stop_all(workers, timeout=0)
     in_order = [worker for worker in left if worker.has_signed_off()]
     for worker in left:
@@ -177,13 +229,15 @@ def _stop(workers: list[Worker], notes: Notes) -> int:
         else:
             logs.abandoned(worker.config.using, worker.running())
     code = COST if _is_condemned(workers) else int(left != in_order)
-    return _end_at_once(left, code) if left else 0
+    return _end_at_once(left, pulse, _code(workers, code, is_child=is_child)) if left else 0
 
 
-def _end_at_once(workers: list[Worker], code: int = 1) -> int:
+def _end_at_once(workers: list[Worker], pulse: Pulse, code: int = 1) -> int:
     """End without waiting for threads. The rows that are still owned will be rescued."""
     for worker in workers:
         worker.abandon()
+    take_leave()
+    pulse.close()
     logging.shutdown()
     for stream in (sys.stdout, sys.stderr):
         with suppress(OSError, ValueError):  # its reader has gone, or it is closed
@@ -195,8 +249,8 @@ def _end_at_once(workers: list[Worker], code: int = 1) -> int:
 def fitting_processes(aliases: Iterable[str]) -> int:
     """The number of processes that are worth their memory where nobody has said one.
 
-    Measured (docs/benchmarks.rst): two drain a server's queue 1.5 to 1.8 times as fast as one; more
-    gain little, unless handlers compute. Writers of SQLite wait for each other.
+    Measured (docs/understand/benchmarks.rst): two drain a server's queue 1.5 to 1.8 times as fast
+    as one; more gain little, unless handlers compute. Writers of SQLite wait for each other.
     """
     if any(has_one_writer(alias) for alias in aliases):
         return 1
@@ -210,6 +264,8 @@ class Child:
     number: int
     configs: Sequence[WorkerConfig]
     recycling: Recycling = NO_RECYCLING
+    line: Line = field(default_factory=lambda: Board(1, 1).processes[0])
+    probes: Probes = NO_PROBES
     has_finished: bool = False
     _process: ForkProcess | None = None
     _started: float = 0.0
@@ -218,10 +274,11 @@ class Child:
 
     def start(self) -> None:
         _close_connections()
+        self.line.expect()
         context = multiprocessing.get_context("fork")
         self._process = context.Process(
             target=_child_main,
-            args=(self.configs, os.getpid(), self.recycling),
+            args=(self.configs, os.getpid(), self.recycling, self.line, self.probes),
             name=f"starttask-{self.number}",
         )
         with held_back():
@@ -234,7 +291,11 @@ class Child:
         process = self._process
         if self.has_finished or process is None or process.is_alive():
             return
-        if process.exitcode == 0 and self._ends_by_itself():
+        self.line.leave()
+        if process.exitcode == ASKED:
+            logs.not_replaced(self.number, process.pid or 0)
+            self.has_finished = True
+        elif process.exitcode == 0 and self._ends_by_itself():
             self.has_finished = True
         elif process.exitcode == COST or (process.exitcode == 0 and self.recycling):
             self.start()
@@ -259,14 +320,12 @@ class Child:
             self._process.kill()
 
     def exit_code(self) -> int:
-        return 0 if self._process is None else self._process.exitcode or 0
+        code = 0 if self._process is None else self._process.exitcode or 0
+        return 0 if code == ASKED else code
 
     def _plan(self, process: ForkProcess) -> float:
         """Say that the process has died; returns the seconds until its successor starts."""
-        if ticks() - self._started >= STEADY_SECONDS:
-            self._delay = 0.0
-        else:
-            self._delay = min(LONGEST_DELAY, 2 * self._delay) or FIRST_DELAY
+        self._delay = next_delay(self._delay, ticks() - self._started)
         logs.child_ended(self.number, process.pid or 0, process.exitcode, self._delay)
         return self._delay
 
@@ -279,18 +338,23 @@ def _close_connections() -> None:
             connection.close_pool()  # PostgreSQL's has threads, which a fork does not copy
 
 
-def _child_main(configs: Sequence[WorkerConfig], parent: int, recycling: Recycling) -> None:
+def _child_main(
+    configs: Sequence[WorkerConfig], parent: int, recycling: Recycling, line: Line, probes: Probes
+) -> None:
     logs.send_through(None)
+    # It may outlive its supervisor, whose ports are to be free then.
+    probes.close_ports()
     if is_log_unread(logs.logger.name):
         sys.stderr.write(UNREAD)
-    sys.exit(run_process(configs, parent, recycling))
+    sys.exit(run_process(configs, parent, recycling, ChildPulse(line)))
 
 
-def _stop_children(children: list[Child], notes: Notes, timeout: float) -> int:
+def _stop_children(children: list[Child], notes: Notes, timeout: float, teller: Teller) -> int:
     """Pass the signal on; children have their own deadline, ours is a little later."""
     _terminate(children)
     deadline = ticks() + timeout + PATIENCE_SECONDS
     while _living(children) and ticks() < deadline:
+        teller.look(is_stopping=True)
         if notes.wait(STOPPING_GLANCE_SECONDS):
             logs.second_signal([])
             _terminate(children)

@@ -1,10 +1,8 @@
 """Limits of a child process: when one is reached, a fresh process takes its place."""
 
-import os
-import resource
-import sys
 from dataclasses import dataclass
-from pathlib import Path
+
+from django_tasks.host.memory import resident_memory
 
 MEGABYTE = 1_000_000
 
@@ -26,13 +24,3 @@ class Recycling:
         if self.memory is not None and (held := resident_memory() // MEGABYTE) >= self.memory:
             return f"{held} MB"
         return ""
-
-
-def resident_memory() -> int:
-    """Bytes of memory that this process holds; where no /proc is, the most it ever held."""
-    try:
-        pages = int(Path("/proc/self/statm").read_text(encoding="ascii").split()[1])
-    except (OSError, IndexError, ValueError):
-        peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-        return peak if sys.platform == "darwin" else peak * 1024
-    return pages * os.sysconf("SC_PAGE_SIZE")

@@ -1,9 +1,10 @@
-"""Whole numbers and durations as callers give them, checked. One wording for all fields."""
+"""Whole numbers, flags and durations as callers give them, checked. One wording for all fields."""
 
 from datetime import timedelta
 
 from django_tasks.backoff import Duration, seconds
 from django_tasks.exceptions import TaskTypeError, TaskValueError
+from django_tasks.sentences import sentence as _
 
 
 def whole_number(field: str, value: object, least: int, most: int) -> int:
@@ -11,12 +12,19 @@ def whole_number(field: str, value: object, least: int, most: int) -> int:
 
     Raises TaskTypeError or TaskValueError, naming ``field``.
     """
-    problem = f"must be a whole number from {least} to {most}"
+    problem = _("must be a whole number from %(least)s to %(most)s", least=least, most=most)
     if not isinstance(value, int) or isinstance(value, bool):
         raise TaskTypeError(field, value, problem)
     if not least <= value <= most:
         raise TaskValueError(field, value, problem)
     return int(value)
+
+
+def flag(field: str, value: object) -> bool:
+    """``value`` if it is True or False. Raises TaskTypeError, naming ``field``."""
+    if not isinstance(value, bool):
+        raise TaskTypeError(field, value, _("must be True or False"))
+    return value
 
 
 def seconds_between(field: str, value: Duration, least: float, most: float) -> float:
@@ -27,11 +35,13 @@ def seconds_between(field: str, value: Duration, least: float, most: float) -> f
     try:
         duration = seconds(value)
     except TypeError:
-        raise TaskTypeError(field, value, "must be a timedelta or a number of seconds") from None
+        raise TaskTypeError(field, value, _("must be a timedelta or a number of seconds")) from None
     except (ValueError, OverflowError):  # negative, infinite or no number
         duration = -1.0
     if not least <= duration <= most:
-        raise TaskValueError(field, value, f"must be from {least:g} to {most:g} seconds")
+        raise TaskValueError(
+            field, value, _("must be from %(least)g to %(most)g seconds", least=least, most=most)
+        )
     return duration
 
 
@@ -44,9 +54,9 @@ def duration(field: str, value: object) -> timedelta:
         try:
             value = timedelta(seconds=value)
         except (ValueError, OverflowError):
-            raise TaskValueError(field, value, "is no duration") from None
+            raise TaskValueError(field, value, _("is no duration")) from None
     if not isinstance(value, timedelta):
-        raise TaskTypeError(field, value, "must be a timedelta or a number of seconds")
+        raise TaskTypeError(field, value, _("must be a timedelta or a number of seconds"))
     if value < timedelta(0):
-        raise TaskValueError(field, value, "must not be negative")
+        raise TaskValueError(field, value, _("must not be negative"))
     return value

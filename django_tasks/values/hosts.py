@@ -29,6 +29,11 @@ def is_of_a_host(queue: str) -> bool:
     return queue.startswith(_QUEUE)
 
 
+def number_in(queue: str) -> str:
+    """The number of the rows that wait in a host's queue."""
+    return _NUMBER + queue.removeprefix(_QUEUE)
+
+
 def is_schedule_num(biz_num: str) -> bool:
     """Tell if a row with this number belongs to the schedule of its handler."""
     return biz_num == SCHEDULE_NUM or biz_num.startswith(_NUMBER)

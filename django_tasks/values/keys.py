@@ -3,6 +3,7 @@
 from uuid import UUID
 
 from django_tasks.exceptions import TaskTypeError, TaskValueError
+from django_tasks.sentences import sentence as _
 from django_tasks.values.amounts import whole_number
 
 BIZ_CODE_LENGTH = 50
@@ -28,7 +29,7 @@ def check_key(field: str, value: object, longest: int) -> str:
         return value
     text = check_text(field, value, longest)
     if text != text.strip():
-        raise TaskValueError(field, value, "must not begin or end with blanks")
+        raise TaskValueError(field, value, _("must not begin or end with blanks"))
     return text
 
 
@@ -40,7 +41,7 @@ def check_number(value: object) -> str:
     if type(value) is not str:
         if value is None:
             raise TaskTypeError(
-                "biz_num", value, "is missing (an object that was never saved has none)"
+                "biz_num", value, _("is missing (an object that was never saved has none)")
             )
         if isinstance(value, UUID):
             value = str(value)
@@ -49,9 +50,9 @@ def check_number(value: object) -> str:
     return check_key("biz_num", value, BIZ_NUM_LENGTH)
 
 
-def check_name(value: object) -> str:
+def check_name(value: object, field: str = "name") -> str:
     """A name for people, perhaps empty."""
-    return "" if value == "" else check_text("name", value, NAME_LENGTH)
+    return "" if value == "" else check_text(field, value, NAME_LENGTH)
 
 
 def _is_plain(text: str) -> bool:
@@ -62,17 +63,25 @@ def _is_plain(text: str) -> bool:
 def check_text(field: str, value: object, longest: int) -> str:
     """``value`` as plain text, if it is one that every database can store and compare."""
     if not isinstance(value, str):
-        raise TaskTypeError(field, value, f"must be a string, not {type(value).__name__}")
+        raise TaskTypeError(
+            field, value, _("must be a string, not %(name)s", name=type(value).__name__)
+        )
     if not value:
-        raise TaskValueError(field, value, "must not be empty")
+        raise TaskValueError(field, value, _("must not be empty"))
     if len(value) > longest:
         raise TaskValueError(
-            field, value, f"is {len(value)} characters long, more than the limit of {longest}"
+            field,
+            value,
+            _(
+                "is %(length)s characters long, more than the limit of %(longest)s",
+                length=len(value),
+                longest=longest,
+            ),
         )
     if "\0" in value:
-        raise TaskValueError(field, value, "must not contain NUL characters")
+        raise TaskValueError(field, value, _("must not contain NUL characters"))
     if not value.isascii() and any("\ud800" <= each <= "\udfff" for each in value):
-        raise TaskValueError(field, value, "must not contain lone surrogates")
+        raise TaskValueError(field, value, _("must not contain lone surrogates"))
     return value if type(value) is str else str.__str__(value)  # TextChoices are texts as well
 
 
@@ -90,5 +99,5 @@ def check_lock_name(value: object) -> str:
     """A name for a lock of the project's own."""
     name = check_key("name", value, LOCK_NAME_LENGTH)
     if name.startswith(_LOCKS):
-        raise TaskValueError("name", name, "belongs to the active worker of a sticky handler")
+        raise TaskValueError("name", name, _("belongs to the active worker of a sticky handler"))
     return name

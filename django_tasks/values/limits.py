@@ -13,6 +13,7 @@ from math import inf
 from typing import NamedTuple
 
 from django_tasks.exceptions import TaskTypeError, TaskValueError
+from django_tasks.sentences import sentence as _
 from django_tasks.values.amounts import whole_number
 
 SECOND = 1_000_000  # all times here are whole microseconds, since 1970 UTC where they are moments
@@ -20,6 +21,9 @@ PERIODS = {"s": SECOND, "m": 60 * SECOND, "h": 3600 * SECOND, "d": 86_400 * SECO
 MOST = 1_000_000  # a number of starts or runs beyond which a limit is a mistake
 # As many as this time allows may start together: with a high rate nobody can look for each.
 TOGETHER = SECOND // 20
+
+# Clocks of workers differ a little: what one has given out may seem further ahead to another.
+DOUBT = SECOND
 
 _RATE = re.compile(r"([0-9]{1,7})/([smhd])", re.ASCII)
 
@@ -50,16 +54,27 @@ class Rate(NamedTuple):
         """``full_until`` once ``started`` runs have started at ``now``."""
         return now + self._ahead(full_until, now) + _up(started * self.period, self.spread)
 
+    def settled(self, full_until: int, now: int) -> int:
+        """``full_until``, but never much further ahead than this rate can have given out.
+
+        Else a clock that was set back, or a rate that has been raised from "1/d", would keep it
+        closed for a day.
+        """
+        longest = self._longest
+        return now + longest if full_until - now > longest + DOUBT else full_until
+
     def wait(self, full_until: int, now: int) -> int:
         """Microseconds until one may start."""
         room = (self.together - 1) * self.period // self.spread
         return max(0, self._ahead(full_until, now) - room)
 
     def _ahead(self, full_until: int, now: int) -> int:
-        # Never more than the rate can have given out: a clock that was set back, or a rate that
-        # has been raised, holds nobody up for longer than that.
-        longest = _up(self.together * self.period, self.spread)
-        return min(max(0, full_until - now), longest)
+        return min(max(0, full_until - now), self._longest)
+
+    @property
+    def _longest(self) -> int:
+        """The longest time ahead for which it can have given out its starts."""
+        return _up(self.together * self.period, self.spread)
 
 
 class Opening(NamedTuple):
@@ -92,9 +107,25 @@ class Limit(NamedTuple):
         """``full_until`` once ``started`` runs have started at ``now``."""
         return full_until if self.rate is None else self.rate.after(full_until, now, started)
 
+    def settled(self, full_until: int, now: int) -> int:
+        """``full_until``, but no further ahead than this limit can have put it."""
+        return full_until if self.rate is None else self.rate.settled(full_until, now)
+
+
+NO_LIMIT = Limit(None, None)
+
+
+def in_force(own: Limit | None, others: Limit | None) -> Limit:
+    """The limits of a handler, those of an operator in place of its own of the same kind."""
+    own, others = own or NO_LIMIT, others or NO_LIMIT
+    return Limit(
+        own.max_running if others.max_running is None else others.max_running,
+        own.rate if others.rate is None else others.rate,
+    )
+
 
 def as_limit(max_running: int | None, rate_limit: str | None) -> Limit | None:
-    """The limits that a handler's attributes set; None if they set none.
+    """The limits that a handler's attributes, or an operator, set; None if they set none.
 
     Raises TaskTypeError or TaskValueError.
     """
@@ -108,7 +139,7 @@ def as_limit(max_running: int | None, rate_limit: str | None) -> Limit | None:
 
 def _rate(value: object) -> Rate:
     if not isinstance(value, str):
-        raise TaskTypeError("rate_limit", value, 'must be a text such as "100/m"')
+        raise TaskTypeError("rate_limit", value, _('must be a text such as "100/m"'))
     return _parsed(value)
 
 
@@ -116,11 +147,13 @@ def _rate(value: object) -> Rate:
 def _parsed(text: str) -> Rate:
     match = _RATE.fullmatch(text)
     if not match:
-        problem = 'must be a number, a slash and one of s, m, h, d, as in "100/m"'
+        problem = _('must be a number, a slash and one of s, m, h, d, as in "100/m"')
         raise TaskValueError("rate_limit", text, problem)
     count = int(match[1])
     if not 1 <= count <= MOST:
-        raise TaskValueError("rate_limit", text, f"must allow from 1 to {MOST} starts")
+        raise TaskValueError(
+            "rate_limit", text, _("must allow from 1 to %(most)s starts", most=MOST)
+        )
     return Rate(count, PERIODS[match[2]])
 
 

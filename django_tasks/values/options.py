@@ -9,7 +9,8 @@ from typing import Any, Literal
 
 from django_tasks.backoff import Backoff, Delays, Duration, Exponential, as_backoff, seconds
 from django_tasks.exceptions import TaskTypeError, TaskValueError
-from django_tasks.values.amounts import seconds_between, whole_number
+from django_tasks.sentences import sentence as _
+from django_tasks.values.amounts import flag, seconds_between, whole_number
 
 OnMisfire = Literal["run", "skip", "fail"]
 MISFIRES = ("run", "skip", "fail")
@@ -51,9 +52,9 @@ class TaskOptions:
             if (value := getattr(self, name)) is not None:
                 object.__setattr__(self, name, check(name, value))
         if self.coalesce and self.catch_up is not None:
-            raise TaskValueError("catch_up", self.catch_up, "does not go with coalesce")
+            raise TaskValueError("catch_up", self.catch_up, _("does not go with coalesce"))
         if self.expires is not None and self.on_misfire == "run":
-            raise TaskValueError("on_misfire", "run", "does not go with expires")
+            raise TaskValueError("on_misfire", "run", _("does not go with expires"))
 
     def __bool__(self) -> bool:
         return self is not NO_OPTIONS and self != NO_OPTIONS
@@ -85,12 +86,14 @@ def options_of_text(text: str | None) -> TaskOptions:
         if expires := facts.get("expires"):
             facts["expires"] = datetime.fromisoformat(expires)
             if facts["expires"].tzinfo is None:
-                raise ValueError("expires has no offset")
+                raise ValueError(_("expires has no offset"))
         if isinstance(backoff := facts.get("backoff"), dict):
             facts["backoff"] = Exponential(**backoff)
         return TaskOptions(**facts)
     except (TypeError, ValueError, AttributeError) as error:
-        raise TaskValueError("options", text, f"cannot be read ({error})") from None
+        raise TaskValueError(
+            "options", text, _("cannot be read (%(error)s)", error=error)
+        ) from None
 
 
 def _plain(value: Any) -> Any:
@@ -115,9 +118,9 @@ def _seconds(field: str, value: Any) -> float:
 
 def _expires(field: str, value: Any) -> datetime | timedelta:
     if not isinstance(value, (datetime, timedelta)):
-        raise TaskTypeError(field, value, "must be a datetime or a timedelta")
+        raise TaskTypeError(field, value, _("must be a datetime or a timedelta"))
     if isinstance(value, timedelta) and value <= timedelta():
-        raise TaskValueError(field, value, "must be later than now")
+        raise TaskValueError(field, value, _("must be later than now"))
     return value
 
 
@@ -127,25 +130,19 @@ def _backoff(field: str, value: Any) -> Exponential | Delays:
     except TypeError:
         raise TaskTypeError(field, value, _BACKOFFS) from None
     except ValueError as error:
-        raise TaskValueError(field, value, f"is none ({error})") from None
+        raise TaskValueError(field, value, _("is none (%(error)s)", error=error)) from None
     if not isinstance(backoff, (Exponential, Delays)):
         raise TaskTypeError(field, value, _BACKOFFS)
     return backoff
 
 
-_BACKOFFS = "must be a delay, a list of delays or an Exponential: a row can hold nothing else"
+_BACKOFFS = _("must be a delay, a list of delays or an Exponential: a row can hold nothing else")
 
 
 def _misfire(field: str, value: Any) -> str:
     if value not in MISFIRES:
-        raise TaskValueError(field, value, "must be 'run', 'skip' or 'fail'")
+        raise TaskValueError(field, value, _("must be 'run', 'skip' or 'fail'"))
     return str(value)
-
-
-def _flag(field: str, value: Any) -> bool:
-    if not isinstance(value, bool):
-        raise TaskTypeError(field, value, "must be True or False")
-    return value
 
 
 def _catch_up(field: str, value: Any) -> int:
@@ -159,7 +156,7 @@ _CHECKS = {
     "backoff": _backoff,
     "misfire_grace_time": _seconds,
     "on_misfire": _misfire,
-    "coalesce": _flag,
+    "coalesce": flag,
     "catch_up": _catch_up,
 }
 

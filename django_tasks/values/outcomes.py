@@ -1,7 +1,8 @@
 """Outcomes of a run. Frozen: they cross from the executor's threads to the poller.
 
-Each has ``counts_as``, the word under which runs that end so are counted and found in the history,
-and ``error``, what it tells of one.
+Each has ``counts_as``, the word under which runs that end so are counted and found in the history;
+``error``, the text that it tells of one, and ``exception``, the path of the class that was raised;
+and ``detail``, the JSON text that the history keeps with one.
 """
 
 from dataclasses import dataclass
@@ -14,7 +15,9 @@ class Done:
     """The task is finished and its row goes."""
 
     counts_as: str = "done"  # or "skipped"
+    detail: str | None = None
     error: ClassVar[str] = ""
+    exception: ClassVar[str] = ""
 
 
 DONE = Done()
@@ -33,6 +36,8 @@ class Reschedule:
     scheduled_time: datetime | None = None
     error: str = ""
     counts_as: str = "rescheduled"  # or "skipped", "failed"
+    exception: str = ""
+    detail: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +48,9 @@ class Retry:
     error: str
     # Whether its own process died: then it stays as suspect as it was.
     is_suspect: bool = False
+    exception: str = ""
     counts_as: ClassVar[str] = "retried"
+    detail: ClassVar[str | None] = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +58,9 @@ class Fail:
     """The run failed and was the last attempt: the row stays, FAILED, with its error."""
 
     error: str
+    exception: str = ""
     counts_as: ClassVar[str] = "failed"
+    detail: ClassVar[str | None] = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +70,8 @@ class Again:
     when: datetime
     counts_as: ClassVar[str] = "retried"
     error: ClassVar[str] = ""
+    exception: ClassVar[str] = ""
+    detail: ClassVar[str | None] = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +80,8 @@ class GiveBack:
 
     counts_as: ClassVar[str] = "given back"
     error: ClassVar[str] = ""
+    exception: ClassVar[str] = ""
+    detail: ClassVar[str | None] = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,14 +90,26 @@ class Died:
 
     error: str
     counts_as: ClassVar[str] = "rescued"
+    exception: ClassVar[str] = ""
+    detail: ClassVar[str | None] = None
 
 
 @dataclass(frozen=True, slots=True)
 class Settled:
     """An ``atomic`` run that wrote its own end in its own transaction: nothing is left to do."""
 
-    counts_as: ClassVar[str] = "done"
+    counts_as: str = "done"
+    exception: str = ""
     error: ClassVar[str] = ""
+    detail: ClassVar[str | None] = None
+
+
+SETTLED = Settled()
+
+
+def settled(outcome: "Outcome") -> Settled:
+    """The end of an ``atomic`` run that has written ``outcome``."""
+    return SETTLED if outcome is DONE else Settled(outcome.counts_as, outcome.exception)
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,6 +118,8 @@ class Lost:
 
     counts_as: ClassVar[str] = "lost"
     error: ClassVar[str] = ""
+    exception: ClassVar[str] = ""
+    detail: ClassVar[str | None] = None
 
 
 LOST = Lost()
@@ -109,6 +136,8 @@ class Unsettled:
     otherwise: Retry | Fail | Again
     counts_as: ClassVar[str] = "retried"
     error: ClassVar[str] = ""
+    exception: ClassVar[str] = ""
+    detail: ClassVar[str | None] = None
 
 
 Outcome = Done | Reschedule | Retry | Fail | Again | GiveBack | Settled | Lost | Unsettled

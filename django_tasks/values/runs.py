@@ -20,7 +20,8 @@ class Line(NamedTuple):
 
     ``when`` is the time at which it was due, ``scheduled_time`` the one of its schedule that it
     was meant for. ``missed`` is what was done about times that had passed, as in ``task_missed``;
-    ``worker`` is the worker's name, for its row goes when it stops.
+    ``worker`` is the worker's name, for its row goes when it stops. ``exception`` is the path of
+    the class that was raised, and ``detail`` JSON text that the run has left behind.
     """
 
     biz_code: str
@@ -34,6 +35,8 @@ class Line(NamedTuple):
     attempt: int
     worker: str
     error: str
+    exception: str = ""
+    detail: str | None = None
 
 
 def keeps(history: str, outcome: Told, missed: str) -> bool:
@@ -42,6 +45,8 @@ def keeps(history: str, outcome: Told, missed: str) -> bool:
         return history == "all"
     if history == "none" or type(outcome) in _UNTOLD:
         return False
+    if outcome.detail is not None:
+        return True
     return history == "all" or bool(missed) or outcome.counts_as not in _GOOD
 
 
@@ -53,8 +58,9 @@ def line_of(
     *,
     worker: str,
     missed: str = "",
+    note: str | None = None,
 ) -> Line:
-    """The line of a run."""
+    """The line of a run; ``note`` is its detail if its outcome has none."""
     return Line(
         claimed.biz_code,
         claimed.biz_num,
@@ -67,4 +73,6 @@ def line_of(
         claimed.attempt,
         worker,
         outcome.error,
+        outcome.exception,
+        note if outcome.detail is None else outcome.detail,
     )

@@ -27,6 +27,15 @@ class RunOutcome(models.TextChoices):
     FAILED = "failed", _("failed")
     LOST = "lost", _("lost")
     RESCUED = "rescued", _("rescued")
+    CANCELLED = "cancelled", _("cancelled")  # no run: its task was cancelled while it waited
+
+
+class WorkerWish(models.TextChoices):
+    """The wish of an operator that a worker reads with its heartbeat; empty: to work."""
+
+    NONE = "", _("work")
+    QUIET = "quiet", _("claim nothing")
+    STOP = "stop", _("stop")
 
 
 # A worker owns the row; claimed_by is set exactly then.

@@ -11,14 +11,14 @@ from typing import NamedTuple, Protocol
 
 from django_tasks import logs, signals
 from django_tasks.exceptions import ClaimLost
-from django_tasks.handlers.running_task import RunningTask
+from django_tasks.handlers.companions import COMPANIONS, accompanied
+from django_tasks.handlers.current import CURRENT, Batch
 from django_tasks.host.clocks import ticks
-from django_tasks.store import claimed_rows
 from django_tasks.store.connection import drop_connections
 from django_tasks.store.errors import is_refusal
 from django_tasks.store.finish import Ended, finish_inside
 from django_tasks.values.claimed import Claimed
-from django_tasks.values.outcomes import DONE, Again, GiveBack, Lost, Settled, Unsettled
+from django_tasks.values.outcomes import DONE, Again, GiveBack, Lost, Unsettled, settled
 from django_tasks.worker.atomic import NotBegun, Unanswered, atomically
 from django_tasks.worker.calls import Answer, Calls
 from django_tasks.worker.endings import Endings
@@ -38,7 +38,7 @@ class Singles(Protocol):
 
     def start_of(self, run: Run) -> Run | RunEnd: ...
 
-    def tried(self, run: Run) -> RunEnd: ...
+    def tried_alone(self, run: Run) -> RunEnd: ...
 
     def ended(self, end: RunEnd) -> Ended: ...
 
@@ -66,7 +66,12 @@ class Batches:
 
     def run(self, runs: Sequence[Run]) -> list[Ended]:
         """Run those that are to start, together; the ends of all of them."""
-        starts = [self._singles.start_of(run) for run in runs]
+        if not COMPANIONS:
+            return self._run(runs)
+        return accompanied([run.task for run in runs], partial(self._run, runs))
+
+    def _run(self, runs: Sequence[Run]) -> list[Ended]:
+        starts = [self._start_of(run) for run in runs]
         ends = [start for start in starts if not isinstance(start, Run)]
         begun = [start for start in starts if isinstance(start, Run)]
         for run in begun:
@@ -80,6 +85,13 @@ class Batches:
         ends += self._tried(together)
         return [self._singles.ended(end) for end in ends]
 
+    def _start_of(self, run: Run) -> Run | RunEnd:
+        token = CURRENT.set(run.task)
+        try:
+            return self._singles.start_of(run)
+        finally:
+            CURRENT.reset(token)
+
     def _tried(self, runs: Sequence[Run]) -> list[RunEnd]:
         """The ends of runs that have been told of."""
         if not runs:
@@ -87,7 +99,14 @@ class Batches:
         if not self._singles.may_start(runs[0].claimed):
             return [(run, GiveBack()) for run in runs]
         if len(runs) == 1:
-            return [self._singles.tried(runs[0])]
+            return [self._singles.tried_alone(runs[0])]
+        token = CURRENT.set(Batch(tuple(run.task for run in runs)))
+        try:
+            return self._tried_together(runs)
+        finally:
+            CURRENT.reset(token)
+
+    def _tried_together(self, runs: Sequence[Run]) -> list[RunEnd]:
         started = ticks()
         try:
             endings = self._performed(runs)
@@ -136,11 +155,11 @@ class Batches:
             self._endings.succeeded(end, duration)
         else:
             self._endings.tell_of_failure(end, error, duration)
-        run, _ = end
+        run, outcome = end
         if not run.handler.atomic:
             return end
         self._refusals.forget(run.claimed.id)
-        return run, Settled()
+        return run, settled(outcome)
 
     def _without(self, runs: Sequence[Run], lost: ClaimLost) -> list[RunEnd]:
         """The rest again, as all was rolled back; none if nothing was lost of these."""
@@ -183,7 +202,4 @@ def _as_claimed(runs: Sequence[Run]) -> Sequence[Run]:
     """
     if not runs or not runs[0].handler.atomic:
         return runs
-    return [
-        run._replace(task=RunningTask(run.claimed, run.using, run.started, claimed_rows))
-        for run in runs
-    ]
+    return [run._replace(task=run.task.made_again(run.claimed)) for run in runs]

@@ -6,9 +6,12 @@ from inspect import iscoroutine
 from typing import Any, NamedTuple
 
 from django_tasks.exceptions import TaskTypeError
-from django_tasks.handlers.base import Stop, is_async
+from django_tasks.handlers.base import Finished, Stop, is_async
+from django_tasks.handlers.current import CURRENT, Batch
 from django_tasks.handlers.running_task import RunningTask
-from django_tasks.values.outcomes import DONE, Reschedule
+from django_tasks.sentences import said
+from django_tasks.sentences import sentence as _
+from django_tasks.values.outcomes import DONE, Done, Reschedule
 from django_tasks.worker.coroutines import EventLoop
 from django_tasks.worker.endings import moment_of
 from django_tasks.worker.misfires import UnreadableSchedule, following
@@ -16,8 +19,8 @@ from django_tasks.worker.places import place_of
 from django_tasks.worker.run import Run, RunEnd, Standing
 from django_tasks.worker.timeouts import Timeouts
 
-ANSWERS = "must return None, a datetime, a timedelta or Stop"
-ANSWERS_OF_BATCH = "must return None, or a mapping of its tasks to their answers"
+ANSWERS = _("must return None, Finished, a datetime, a timedelta or Stop")
+ANSWERS_OF_BATCH = _("must return None, or a mapping of its tasks to their answers")
 
 
 class Answer(NamedTuple):
@@ -39,10 +42,7 @@ class Calls:
     def one(self, run: Run) -> RunEnd:
         """Call the handler with one task."""
         if run.handler.batch is not None:
-            ((_, end, error),) = self.all([run])
-            if end is None:
-                raise error or AssertionError("no end and no error")
-            return end
+            return self._batch_of_one(run)
         if run.timeout is None and run.handler.kill_after is None:
             answer = run.handler.handle(run.task)
         else:
@@ -50,6 +50,16 @@ class Calls:
         if iscoroutine(answer):  # not asked of the function: that is slower, and misses wrappers
             answer = self._awaited([run], "handle()", answer)
         return self._end_of(run, "handle()", answer)
+
+    def _batch_of_one(self, run: Run) -> RunEnd:
+        token = CURRENT.set(Batch((run.task,)))
+        try:
+            ((_, end, error),) = self.all([run])
+        finally:
+            CURRENT.reset(token)
+        if end is None:
+            raise error or AssertionError("no end and no error")
+        return end
 
     def all(self, runs: Sequence[Run]) -> list[Answer]:
         """Call the handler with the tasks of a batch."""
@@ -80,7 +90,7 @@ class Calls:
     def _awaited(self, runs: Sequence[Run], name: str, answer: Any) -> Any:
         if runs[0].handler.atomic:
             answer.close()  # its thread would not be in our transaction
-            raise TaskTypeError(name, answer, "must be no coroutine where atomic is set")
+            raise TaskTypeError(name, answer, _("must be no coroutine where atomic is set"))
         limit = _shortest(runs)
         wait = partial(self._loop.run, answer, limit)
         if limit is None and runs[0].handler.kill_after is None:
@@ -90,17 +100,22 @@ class Calls:
     def _end_of(self, run: Run, name: str, answer: Any) -> RunEnd:
         if (answer is None and run.recurrence is None) or _means_stop(answer):
             return run, DONE
+        detail: str | None = None
+        if isinstance(answer, Finished):
+            answer, detail = None, answer.detail
+            if run.recurrence is None:
+                return run, _done(detail)
         payload = run.task.changed_payload()
         if answer is None:
-            return self._next_after_success(run, payload)
+            return self._next_after_success(run, biz_ext=payload, detail=detail)
         return run, Reschedule(moment_of(name, answer, self._clock, ANSWERS), payload)
 
-    def _next_after_success(self, run: Run, payload: str | None) -> RunEnd:
+    def _next_after_success(self, run: Run, **facts: str | None) -> RunEnd:
         """The work is done: an error of the schedule must not have it done again."""
         try:
-            return following(run, self._clock, biz_ext=payload) or (run, DONE)
+            return following(run, self._clock, **facts) or (run, _done(facts["detail"]))
         except Exception as error:
-            raise UnreadableSchedule(str(error)) from error
+            raise UnreadableSchedule(said(error)) from error
 
 
 def _shortest(runs: Sequence[Run]) -> float | None:
@@ -115,6 +130,10 @@ def _by_task(name: str, answer: Any, runs: Sequence[Run]) -> Mapping[RunningTask
     if not isinstance(answer, Mapping) or not answer.keys() <= {run.task for run in runs}:
         raise TaskTypeError(name, answer, ANSWERS_OF_BATCH)
     return answer
+
+
+def _done(detail: str | None) -> Done:
+    return DONE if detail is None else Done(detail=detail)
 
 
 def _means_stop(answer: Any) -> bool:

@@ -44,7 +44,8 @@ class Claiming:
         self._lanes = Lanes(config, membership.clock, marks)
         self._lane_claims = LaneClaims(config, self._gates, self._suspects, marks, unsure)
         self._idling = Idling(config, membership, self._lane_claims.closed_for)
-        self._claimed = 0
+        # How many it has claimed, now and when it last read the limits that operators have set.
+        self._claimed = self._claimed_at_read = 0
         self.nothing_due = False
 
     def has_had_enough(self) -> bool:
@@ -58,6 +59,10 @@ class Claiming:
     def look_far_back(self) -> None:
         """Tasks that were due for a while already wait now: look for them before long."""
         self._lanes.look_far_back()
+
+    def limits_may_differ(self, *, hinted: bool = False) -> None:
+        """Read the limits of operators again before the next claim; after a mere hint, soon."""
+        self._gates.limits_may_differ(hinted=hinted)
 
     def note_ends(self, ended: list[Ended]) -> None:
         """Runs have ended here, and their ends have been written."""
@@ -79,7 +84,8 @@ class Claiming:
         now = max([now, *(lane.first for lane in foreseen)])
         lanes = foreseen or self._lanes.recent(now)
         due = [lane for lane in lanes if lane.first <= now]
-        self.nothing_due = not due
+        self.nothing_due = not due and not self._lanes.may_find_more()
+        self._read_limits(bool(due))
         due = self._open(due)
         if not due:
             # Lanes that we have known for a while are no reason to sleep.
@@ -92,6 +98,15 @@ class Claiming:
         if taken or foreseen or not due:
             return 0.0
         return self._idling.until_contested(lanes, due, now)
+
+    def _read_limits(self, is_due: bool) -> None:
+        """Read the limits of operators if it is time, and this worker claims, or is about to.
+
+        One that has claimed since the last time reads them as soon as it may, so that no task has
+        to wait for that; one that has not, for something to be due: idle, it would read in vain.
+        """
+        if (is_due or self._claimed > self._claimed_at_read) and self._gates.read_if_due():
+            self._claimed_at_read = self._claimed
 
     def _foreseen(self, now: datetime) -> list[Lane]:
         soon = now + timedelta(seconds=self._idling.lead)

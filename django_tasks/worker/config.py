@@ -5,9 +5,11 @@ import secrets
 from dataclasses import dataclass, field
 from typing import Any
 
-from django_tasks import conf
+from django_tasks import __version__, conf
 from django_tasks.conf import options
 from django_tasks.exceptions import TaskValueError
+from django_tasks.sentences import said
+from django_tasks.sentences import sentence as _
 from django_tasks.store.dialects import Bounds
 from django_tasks.store.workers import Registration
 
@@ -50,7 +52,15 @@ class WorkerConfig:
 
     def registration(self) -> Registration:
         name = f"{self.host}:{os.getpid()}:{secrets.token_hex(3)}"
-        return Registration(name[-200:], self.lease, self.threads, self.queues)
+        return Registration(
+            name[-200:],
+            self.lease,
+            self.threads,
+            self.queues,
+            host=self.host[:200],
+            pid=os.getpid(),
+            version=__version__[:50],
+        )
 
 
 _OPTIONS = ("threads", "batch_size", "poll_interval", "lease", "shutdown_timeout", "doorbell")
@@ -66,7 +76,13 @@ def worker_config(using: str, **wishes: Any) -> WorkerConfig:
     values = {name: getattr(options(), name) for name in _OPTIONS}
     for name, value in wishes.items():
         if name not in WorkerConfig.__dataclass_fields__:
-            raise TypeError(f"a worker has no {name!r}: it has {', '.join((*_OPTIONS, *_NAMES))}")
+            raise TypeError(
+                _(
+                    "a worker has no %(name)r: it has %(names)s",
+                    name=name,
+                    names=", ".join((*_OPTIONS, *_NAMES)),
+                )
+            )
         values[name] = _checked(name, value)
     return WorkerConfig(using=using, **values)
 
@@ -79,5 +95,5 @@ def _checked(name: str, value: Any) -> Any:
             # A lone string is one name, not as many as it has letters.
             return (value,) if isinstance(value, str) else tuple(value)
     except (TypeError, ValueError) as error:
-        raise TaskValueError(name, value, str(error)) from None
+        raise TaskValueError(name, value, said(error)) from None
     return value

@@ -85,7 +85,7 @@ class EventLoop:
         SyncToAsync.context_to_thread_executor[own] = thread
         SyncToAsync.thread_sensitive_context.set(own)  # for this asyncio task and those it makes
         try:
-            return await (coroutine if timeout is None else _limited(coroutine, timeout))
+            return await (coroutine if timeout is None else limited(coroutine, timeout))
         except BaseException as error:  # noqa: BLE001 - for the thread that waits
             return Raised(error)
         finally:
@@ -130,7 +130,8 @@ class Timeout:
             self._task.cancel()
 
 
-async def _limited(coroutine: Coroutine[Any, Any, Any], seconds: float) -> Any:
+async def limited(coroutine: Coroutine[Any, Any, Any], seconds: float) -> Any:
+    """Await ``coroutine`` for up to ``seconds``. Raises TimeoutError, which says where it was."""
     timeout = Timeout(coroutine, seconds)
     try:
         return await coroutine

@@ -5,10 +5,11 @@ from functools import cache
 from threading import Lock
 
 from django_tasks import logs, requirements
-from django_tasks.handlers import registry
+from django_tasks.handlers import finders, registry
 from django_tasks.host import forks
 from django_tasks.worker import surroundings
 from django_tasks.worker.apart import child
+from django_tasks.worker.condition import Condition
 from django_tasks.worker.config import WorkerConfig
 from django_tasks.worker.worker import Worker, stop_all
 
@@ -38,6 +39,7 @@ def start_worker(config: WorkerConfig) -> bool:
         return False
     if surroundings.is_before_fork():
         return _start_after_fork(config)
+    finders.discover()  # without the lock: a module of the project may call us
     with _lock:
         _drop_ended()
         if any(each.config.using == config.using and each.is_wanted() for each in _workers):
@@ -45,7 +47,7 @@ def start_worker(config: WorkerConfig) -> bool:
         if surroundings.shares_one_thread():
             logs.shares_one_thread(config.using)
         if problem := requirements.memory_problem(config.using):
-            logs.unfit_database(problem)
+            logs.unfit_database(config.using, problem)
         if codes := registry.killing(config.codes):
             logs.nothing_is_killed(codes)
         worker = Worker(config)
@@ -59,6 +61,12 @@ def databases() -> list[str]:
     """The aliases on which a worker of this process is at work, and not about to stop."""
     with _lock:
         return [each.config.using for each in _workers if each.is_wanted() and each.is_alive()]
+
+
+def conditions() -> dict[str, Condition]:
+    """The condition of the last worker of this process on each database."""
+    with _lock:
+        return {each.config.using: each.condition() for each in _workers}
 
 
 def stop_workers(timeout: float | None = None) -> bool:

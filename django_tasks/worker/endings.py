@@ -11,12 +11,15 @@ from django_tasks import logs, signals
 from django_tasks.backoff import Exponential, as_backoff, seconds
 from django_tasks.clock import Clock
 from django_tasks.exceptions import RetryLater, TaskTypeError, TaskValueError
+from django_tasks.handlers import companions
 from django_tasks.handlers.base import may_retry
+from django_tasks.handlers.current import CURRENT
+from django_tasks.sentences import sentence as _
 from django_tasks.store.connection import drop_connections
 from django_tasks.timezones import aware
 from django_tasks.values.outcomes import Done, Fail, Reschedule, Retry
 from django_tasks.worker.coroutines import EventLoop
-from django_tasks.worker.error_text import error_text
+from django_tasks.worker.error_text import class_path, error_text
 from django_tasks.worker.misfires import UnreadableSchedule, following
 from django_tasks.worker.run import Run, RunEnd, Standing
 
@@ -52,11 +55,20 @@ class Endings:
 
     def tell_of_failure(self, end: RunEnd, error: BaseException, duration: float) -> None:
         """Tell of a run that has failed with ``error`` after ``duration`` seconds."""
+        token = CURRENT.set(end[0].task)  # one of a batch, perhaps
+        try:
+            self._tell_of_failure(end, error, duration)
+        finally:
+            CURRENT.reset(token)
+
+    def _tell_of_failure(self, end: RunEnd, error: BaseException, duration: float) -> None:
         run, outcome = end
         match outcome:
             case Retry(when):
+                companions.tell_of_failure(run.task, error, is_final=False)
                 run.tell(signals.task_retried, seconds=duration, when=when, exception=error)
             case Fail() | Reschedule():
+                companions.tell_of_failure(run.task, error, is_final=True)
                 self._on_failure(run, error)
                 run.tell(signals.task_failed, seconds=duration, exception=error)
 
@@ -68,16 +80,24 @@ class Endings:
 
     def after_failure(self, run: Run, error: BaseException) -> RunEnd:
         """Try again, or was that the last attempt? A schedule goes on all the same."""
+        token = CURRENT.set(run.task)  # one of a batch, perhaps
+        try:
+            return self._after_failure(run, error)
+        finally:
+            CURRENT.reset(token)
+
+    def _after_failure(self, run: Run, error: BaseException) -> RunEnd:
         attempt = run.claimed.attempts + 1
         is_left = attempt < run.policy.max_attempts
-        text = error_text(error)
+        text, path = error_text(error), class_path(error)
         if is_left and not isinstance(error, UnreadableSchedule) and may_retry(run.handler, error):
-            return run, Retry(self._time_to_retry(run, error, attempt), text)
+            return run, Retry(self._time_to_retry(run, error, attempt), text, exception=path)
+        facts = {"error": text, "exception": path, "counts_as": "failed"}
         try:
-            end = following(run, self._standing.clock, error=text, counts_as="failed")
+            end = following(run, self._standing.clock, **facts)
         except Exception as defect:  # noqa: BLE001 - a user's trigger may raise anything
-            return run, Fail(error_text(defect))
-        return end or (run, Fail(text))
+            return run, Fail(error_text(defect), class_path(defect))
+        return end or (run, Fail(text, path))
 
     def _time_to_retry(self, run: Run, error: BaseException, attempt: int) -> datetime:
         if isinstance(error, RetryLater):
@@ -96,9 +116,10 @@ class Endings:
             logs.hook_failed("on_failure", run.task)
 
 
-def moment_of(
-    field: str, answer: Any, clock: Clock, rule: str = "must be a datetime or a timedelta"
-) -> datetime:
+MOMENTS = _("must be a datetime or a timedelta")
+
+
+def moment_of(field: str, answer: Any, clock: Clock, rule: str = MOMENTS) -> datetime:
     """A time that a handler gave, as aware UTC. Raises TaskTypeError and TaskValueError.
 
     ``rule`` is what the error says of another type.

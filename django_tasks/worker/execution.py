@@ -6,6 +6,7 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 from functools import partial
 from threading import Event
+from typing import TypeVar
 
 from django.db import Error
 
@@ -13,6 +14,8 @@ from django_tasks import logs, signals
 from django_tasks.clock import Tick
 from django_tasks.exceptions import ClaimLost, TaskException, TaskTimeout
 from django_tasks.handlers.base import TaskHandler, history_of
+from django_tasks.handlers.companions import COMPANIONS, accompanied
+from django_tasks.handlers.current import CURRENT
 from django_tasks.handlers.recurrence import UnknownTrigger, allowance_of
 from django_tasks.handlers.registry import handler_for
 from django_tasks.handlers.running_task import RunningTask
@@ -30,6 +33,7 @@ from django_tasks.values.outcomes import (
     Retry,
     Settled,
     Unsettled,
+    settled,
 )
 from django_tasks.values.runs import keeps, line_of
 from django_tasks.worker.apart.parent import NoProcess, NotRun, ProcessDied, run_apart
@@ -38,7 +42,7 @@ from django_tasks.worker.batches import Batches
 from django_tasks.worker.calls import Calls
 from django_tasks.worker.coroutines import EventLoop
 from django_tasks.worker.endings import Endings
-from django_tasks.worker.error_text import error_text
+from django_tasks.worker.error_text import class_path, error_text
 from django_tasks.worker.executor import Item
 from django_tasks.worker.history import line_since_claim
 from django_tasks.worker.misfires import UnreadableSchedule, in_time, parked, with_own_terms
@@ -50,6 +54,7 @@ from django_tasks.worker.timeouts import Timeouts
 AFTER_DEFECT = timedelta(minutes=1)
 # Claims are sent a few milliseconds ahead. More than this is a clock that was set back.
 LONGEST_WAIT = 0.05
+T = TypeVar("T")
 CRASHED = "The run ended its thread, by an exception that could not be handled."
 
 
@@ -63,13 +68,16 @@ class Runner:
         loop: EventLoop,
         timeouts: Timeouts,
         may_run: Callable[[Claimed], bool] = lambda claimed: True,
+        calls: Calls | None = None,
     ) -> None:
-        """``may_run`` tells if a claim may run in this worker, and not in another one alone."""
+        """``may_run`` tells if a claim may run in this worker, and not in another one alone.
+        ``calls`` call the handlers; None: in the way of a worker.
+        """
         self._may_run = may_run
         self._using = using
         self._standing = standing
         self._loop = loop
-        self._calls = Calls(standing, loop, timeouts)
+        self._calls = calls or Calls(standing, loop, timeouts)
         self._endings = Endings(standing, loop)
         self._refusals = Refusals()
         self._batches = Batches(
@@ -94,7 +102,7 @@ class Runner:
         if handler is None or not self._is_due(claimed) or not self.may_start(claimed):
             return Ended(claimed, GiveBack())
         if is_suspect(claimed):
-            if ended := self._run_apart(claimed, handler):
+            if ended := self.run_apart(claimed, handler):
                 return ended
             if not self.may_start(claimed):  # to find out that there is no process takes a while
                 return Ended(claimed, GiveBack())
@@ -103,12 +111,33 @@ class Runner:
     def run(self, claimed: Claimed, handler: TaskHandler) -> Ended:
         """Run a claim here."""
         run = self._begun(claimed, handler, self._standing.clock.tick())
+        if COMPANIONS:
+            return accompanied([run.task], partial(self._to_its_end, run))
+        return self._to_its_end(run)
+
+    def _to_its_end(self, run: Run) -> Ended:
+        token = CURRENT.set(run.task)
         try:
-            start = self.start_of(run)
-            end = self._run(start) if isinstance(start, Run) else start
-        except BaseException as error:  # noqa: BLE001 - a defect of ours must not end the thread
-            end = self._defect(run, error)
-        return self.ended(end)
+            try:
+                start = self.start_of(run)
+                end = self._run(start) if isinstance(start, Run) else start
+            except BaseException as error:  # noqa: BLE001 - our defect must not end the thread
+                end = self._defect(run, error)
+            return self.ended(end)
+        finally:
+            CURRENT.reset(token)
+
+    def tried_alone(self, run: Run) -> RunEnd:
+        """The end of a run of a batch that is called by itself."""
+        return self._in_company(run, self.tried)
+
+    def _in_company(self, run: Run, call: Callable[[Run], T]) -> T:
+        """The answer of ``call``, which is told what it is about, and so are companions."""
+        token = CURRENT.set(run.task)
+        try:
+            return accompanied([run.task], partial(call, run)) if COMPANIONS else call(run)
+        finally:
+            CURRENT.reset(token)
 
     def start_of(self, run: Run) -> Run | RunEnd:
         """The run that is to start, for the last time of its schedule; its end if it is not to."""
@@ -119,7 +148,7 @@ class Runner:
         except UnreadableSchedule as error:
             return parked(run, error)
         except UnknownTrigger:
-            logs.unknown_trigger(run.claimed)
+            logs.unknown_trigger(run.task)
             return run, Again(self._standing.clock.now() + AFTER_DEFECT)
         except Exception as error:  # noqa: BLE001 - one task's defect is not the batch's
             return self._defect(run, error)
@@ -146,18 +175,19 @@ class Runner:
             self._endings.tell_of_failure(end, error, duration)
 
     def _begun(self, claimed: Claimed, handler: TaskHandler, started: Tick) -> Run:
-        task = RunningTask(claimed, self._using, started, claimed_rows)
+        name = self._standing.name
+        task = RunningTask(claimed, self._using, started, claimed_rows, name)
         return Run(claimed, handler, task, started, self._using)
 
     def _defect(self, run: Run, error: BaseException) -> RunEnd:
         """The end of a run that something of ours has stopped."""
-        logs.run_failed(run.claimed)
-        return run, self._after_defect(run.claimed, error_text(error))
+        logs.run_failed(run.task)
+        return run, self._after_defect(run.claimed, error_text(error), class_path(error))
 
-    def _after_defect(self, claimed: Claimed, text: str) -> Retry | Fail:
+    def _after_defect(self, claimed: Claimed, text: str, path: str = "") -> Retry | Fail:
         if claimed.attempts + 1 >= allowance_of(claimed).max_attempts:
-            return Fail(text)
-        return Retry(self._standing.clock.now() + AFTER_DEFECT, text)
+            return Fail(text, path)
+        return Retry(self._standing.clock.now() + AFTER_DEFECT, text, exception=path)
 
     def _is_due(self, claimed: Claimed) -> bool:
         """Wait for the moment as of which a claim was made, if it was made a little ahead.
@@ -191,7 +221,7 @@ class Runner:
 
     # A process of its own
 
-    def _run_apart(self, claimed: Claimed, handler: TaskHandler) -> Ended | None:
+    def run_apart(self, claimed: Claimed, handler: TaskHandler) -> Ended | None:
         """Run a suspect in a process of its own; None where there can be none."""
         worker = self._standing
         run = self._begun(claimed, handler, worker.clock.tick())
@@ -199,22 +229,23 @@ class Runner:
         try:
             return run_apart(claimed, worker.worker_id, worker.name, may_start, using=self._using)
         except NoProcess as error:
-            logs.not_isolated(claimed, error)
+            logs.not_isolated(run.task, error)
             return None
         except NotRun:
             # Later, and not here: a server without a free connection is no reason to run it beside
             # others.
             return Ended(claimed, Again(worker.clock.now() + AFTER_DEFECT))
         except ProcessDied as error:
-            with suppress(TaskException):
-                run = with_own_terms(run)
-            return self.ended(self._after_death(run, error))
+            after = partial(self._after_death, death=error)
+            return self.ended(self._in_company(run, after))
 
     def _after_death(self, run: Run, death: ProcessDied) -> RunEnd:
         """The end of a run whose own process died: a failed attempt, or an end that is written.
 
         Race: it died between the commit of an ``atomic`` run and its answer.
         """
+        with suppress(TaskException):
+            run = with_own_terms(run)
         duration = ticks() - run.started.monotonic
         try:
             if run.handler.atomic and not is_ours(run.claimed, using=self._using):
@@ -248,12 +279,13 @@ class Runner:
             return self._unsettled(run, error.__cause__ or error, ticks() - started)
         except BaseException as error:  # noqa: BLE001 - whatever a handler raises is an outcome
             return self._endings.failed(run, error, ticks() - started)
-        self._endings.warn_if_slow(run, ticks() - started)
-        self._endings.succeeded(end, ticks() - started)
+        duration = ticks() - started
+        self._endings.warn_if_slow(run, duration)
+        self._endings.succeeded(end, duration)
         if not run.handler.atomic:
             return end
         self._refusals.forget(run.claimed.id)
-        return end[0], Settled()
+        return end[0], settled(end[1])
 
     def _atomically(self, run: Run) -> RunEnd:
         perform = partial(self._calls.one, run)
@@ -276,15 +308,22 @@ class Runner:
         self._refusals.forget(run.claimed.id)
         run, bad = self._endings.failed(run, error, duration)
         # A schedule that goes on all the same is no end that may be written twice.
-        return run, Unsettled(bad if isinstance(bad, Retry | Fail) else Fail(bad.error))
+        return run, Unsettled(
+            bad if isinstance(bad, Retry | Fail) else Fail(bad.error, bad.exception)
+        )
 
     def ended(self, end: RunEnd) -> Ended:
         """The end as the finisher takes it, with its line if the history is to keep one."""
         run, outcome = end
+        claimed, started = run.claimed, run.started
+        reading, begin = started
+        # No function for it: it is a fiftieth of the time of a run that does nothing.
+        late = (reading.utc - claimed.when).total_seconds() + (begin - reading.monotonic)
+        took = ticks() - begin
         missed = ", ".join(run.missed) if run.missed else ""
         if not keeps(history_of(run.handler), outcome, missed):
-            return Ended(run.claimed, outcome, missed)
+            return Ended(claimed, outcome, missed, None, late, took)
         now, worker = self._standing.clock.now(), self._standing.name
-        started = run.started.utc
-        line = line_of(run.claimed, outcome, started, now, worker=worker, missed=missed)
-        return Ended(run.claimed, outcome, missed, line)
+        note = run.handler._note(claimed.biz_ext)
+        line = line_of(claimed, outcome, started.utc, now, worker=worker, missed=missed, note=note)
+        return Ended(claimed, outcome, missed, line, late, took)

@@ -11,13 +11,14 @@ from datetime import datetime
 from typing import Literal, NamedTuple
 
 from django_tasks import logs, signals
-from django_tasks.host.clocks import ticks
+from django_tasks.host.clocks import ticks, utc_now
 from django_tasks.store import runs
 from django_tasks.store.batches import batches
 from django_tasks.store.errors import Kind, kind_of, was_cut_off
-from django_tasks.store.finish import Ended, finish
+from django_tasks.store.finish import Ended, FinishResult, finish
 from django_tasks.values.claimed import Claimed
 from django_tasks.values.outcomes import (
+    DONE,
     LOST,
     Again,
     Done,
@@ -33,6 +34,7 @@ from django_tasks.values.outcomes import (
 from django_tasks.values.runs import Line
 from django_tasks.wakeup import wake
 from django_tasks.worker.config import WorkerConfig
+from django_tasks.worker.counting import Counts
 from django_tasks.worker.history import line_since_claim
 from django_tasks.worker.marks import Marks
 
@@ -78,8 +80,10 @@ class Finisher:
         marks: Marks,
         worker: str = "",
         tell: Callable[..., None] = signals.tell,
+        counts: Counts | None = None,
     ) -> None:
         """``worker`` is the name of this worker, for the history; ``tell`` sends signals."""
+        self._counts = counts or Counts(utc_now)
         self._marks = marks
         self._worker = worker
         self._tell = tell
@@ -107,11 +111,12 @@ class Finisher:
 
     def add(self, ends: Iterable[Ended]) -> None:
         """Take over ends; those that wrote themselves only count."""
-        for end in ends:
-            if type(end.outcome) in WRITTEN:
-                self._drop(end, lost=isinstance(end.outcome, Lost))
-            else:
-                self._ends.append(end)
+        with self._counts:
+            for end in ends:
+                if type(end.outcome) in WRITTEN:
+                    self._drop(end, lost=isinstance(end.outcome, Lost))
+                else:
+                    self._ends.append(end)
 
     def give_back(self, claims: Iterable[Claimed]) -> None:
         """Have claims that were never started written back as they were, and offered to others."""
@@ -138,11 +143,7 @@ class Finisher:
             del self._ends[: len(batch)]
             self._note_success(len(batch))
             self._marks.note_written(batch, result.handed_over)
-            for end in batch:
-                if end.claimed.id in result.locked:
-                    self._ends.append(end)
-                else:
-                    self._drop(end, lost=end.claimed.id in result.lost)
+            self._part_with(batch, result)
             if result.locked:
                 return True
         if self._lost:
@@ -174,6 +175,19 @@ class Finisher:
     def held_ids(self, worker_id: int) -> set[int]:
         """Ids of the rows claimed under ``worker_id`` whose ends are not written."""
         return {held.id for held in self._held.values() if held.worker_id == worker_id}
+
+    def _part_with(self, batch: list[Ended], result: FinishResult) -> None:
+        """Drop what was written, and keep what was stepped over."""
+        left_out = result.locked | result.lost
+        with self._counts:
+            self._counts.count_done(
+                batch if not left_out else [e for e in batch if e.claimed.id not in left_out]
+            )
+            for end in batch:
+                if end.claimed.id in result.locked:
+                    self._ends.append(end)
+                else:
+                    self._drop(end, lost=end.claimed.id in result.lost)
 
     def _batch(self) -> list[Ended]:
         """The next ends to write, of each row only one.
@@ -261,11 +275,12 @@ class Finisher:
             logs.lines_not_written(self._using, error)
             self._ends[0] = end._replace(line=None)
         elif isinstance(end.outcome, Fail) and end.outcome.error.startswith(UNWRITABLE):
-            logs.end_not_written(end.claimed, error)
+            logs.end_not_written(end.claimed, error, self._using)
             self._ends.pop(0)
-            self._drop(end, lost=True)
+            with self._counts:
+                self._drop(end, lost=True)
         else:
-            logs.end_not_written(end.claimed, error)
+            logs.end_not_written(end.claimed, error, self._using)
             self._ends[0] = self._failed(end, Fail(UNWRITABLE + type(error).__name__), now)
 
     def _failed(self, end: Ended, outcome: Fail, now: datetime) -> Ended:
@@ -278,16 +293,21 @@ class Finisher:
         return self.counters.total() - self.counters["given back"] - self.counters["missed"]
 
     def _drop(self, end: Ended, *, lost: bool) -> None:
-        claimed, outcome, missed, _ = end
+        """Forget a claim whose end is written, and count it: call within ``self._counts``."""
+        claimed, outcome, missed, _, late, took = end
+        word = outcome.counts_as
         self._held.pop(claimed[:2], None)
         if self._strikes:
             self._strikes.pop(claimed[:2], None)
         if lost and self._is_news(claimed, outcome):
             self.counters["lost"] += 1
+            self._counts.count(claimed.biz_code, LOST, "lost", late, took)
             self._lost.append(end)
             self._tell(signals.task_lost, None, task=claimed, using=self._using)
         else:
-            self.counters[outcome.counts_as] += 1
+            self.counters[word] += 1
+            if outcome is not DONE or late is None:  # those have been counted together
+                self._counts.count(claimed.biz_code, outcome, word, late, took)
         if missed:
             self.counters["missed"] += 1
         if self._doubtful:
@@ -309,7 +329,7 @@ class Finisher:
 
     def _lines_of_lost(self, now: datetime) -> Iterator[Line]:
         """Of a run that went well there is no line yet."""
-        for claimed, _, _, line in self._lost:
+        for claimed, _, _, line, *_ in self._lost:
             if line is not None:
                 yield line._replace(outcome=LOST.counts_as)
             elif line := line_since_claim(claimed, LOST, now, worker=self._worker):

@@ -1,7 +1,8 @@
 """The thread that keeps a worker's lease, with a connection of its own.
 
-It runs two bounded statements at each heartbeat and owes nothing to anybody: neither a statement
-of the poller that waits, nor a receiver, nor a handler holds it up.
+It runs two bounded statements at each heartbeat, and one a minute that writes what was counted. It
+owes nothing to anybody: neither a statement of the poller that waits, nor a receiver, nor a handler
+holds it up.
 """
 
 from collections.abc import Callable, Mapping
@@ -21,12 +22,15 @@ from django_tasks.store.connection import (
 from django_tasks.store.dialects import Bounds, has_one_writer
 from django_tasks.store.transactions import is_contention
 from django_tasks.worker.config import WorkerConfig
+from django_tasks.worker.counting import Counts, Recorder
 from django_tasks.worker.membership import Membership
 from django_tasks.worker.outage import Outage
 from django_tasks.worker.threads import LastingThread
 
 # After an unknown error, a defect, seconds until the next try.
 AFTER_DEFECT = 1.0
+# Between two tries to write the last counts.
+FINISH_SECONDS = 0.1
 # The longest pause before another try of a heartbeat that failed, as a part of the lease.
 RETRY_SHARE = 1 / 12
 # Where there is one writer at a time, a heartbeat asks for its turn this often, in seconds. SQLite
@@ -37,10 +41,13 @@ TURN_SECONDS = 0.02
 
 
 class Report(NamedTuple):
-    """The worker's own words for its row: its state, and how many runs have ended in which way."""
+    """The worker's own words for its row: its state, how many runs have ended in which way, and how
+    many threads are busy.
+    """
 
     state: str
     counters: Mapping[str, int]
+    busy: int = 0
 
 
 class Guarded(Protocol):
@@ -54,6 +61,10 @@ class Guarded(Protocol):
 
     def relieve(self) -> int:
         """Give back what waits unstarted, in place of a poller that hangs; how many rows."""
+
+    @property
+    def counts(self) -> Counts:
+        """The counts of what has ended."""
 
 
 class Heartbeat:
@@ -74,6 +85,7 @@ class Heartbeat:
         self._guarded = guarded
         self._wake = wake
         self._outage = Outage(config.using)
+        self._recorder = Recorder(config.using, guarded.counts.take)
         self._has_one_writer = has_one_writer(config.using)
         # Since when others write, where there is one writer at a time.
         self._waiting_since: float | None = None
@@ -100,6 +112,10 @@ class Heartbeat:
         self._leaving = leave
         self._stopping = True
         self._stirred.set()
+
+    def is_without_database(self) -> bool:
+        """Tell if it cannot join, or if the lease has passed without one. For any thread."""
+        return self._outage.lasts() or (self.joined and not self._membership.is_valid())
 
     def join(self, timeout: float | None = None) -> bool:
         """Wait for the end; False if ``timeout`` seconds were not enough."""
@@ -156,11 +172,14 @@ class Heartbeat:
             self._beat()
             self._wake()
             self._watch_poller()
-        return max(0.0, min(membership.seconds_to_beat(), membership.seconds_to_judge()))
+        # After the heartbeat, which owes nothing to it.
+        self._recorder.write_if_due(membership.worker_id)
+        waits = (membership.seconds_to_beat(), membership.seconds_to_judge())
+        return max(0.0, min(*waits, self._recorder.seconds()))
 
     def _beat(self) -> None:
         report = self._guarded.report()
-        is_ours = self._membership.beat(report.state, report.counters)
+        is_ours = self._membership.beat(*report)
         self._has_said_late = False
         if not is_ours:
             # Others took us for dead: what was claimed is theirs, and we are somebody new.
@@ -169,6 +188,8 @@ class Heartbeat:
             logs.worker_replaced(self._config.using, old, new)
 
     def _leave(self) -> float:
+        if not self._recorder.finish(self._membership.worker_id):
+            return FINISH_SECONDS
         self._membership.leave()
         self.joined = False
         return 0.0

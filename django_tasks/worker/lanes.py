@@ -11,6 +11,7 @@ from django_tasks.store.pauses import Scope
 from django_tasks.values.hosts import is_of_a_host, queue_of
 from django_tasks.worker.config import WorkerConfig
 from django_tasks.worker.marks import Key, Marks, key_of
+from django_tasks.worker.unknown import UnknownCodes
 
 # As long as claims come back full, a more urgent task can wait for a moment: this long between two
 # looks for lanes; and where looks take long (PostgreSQL's walk over deleted rows, until it is
@@ -44,7 +45,7 @@ class Lanes:
         self._known: list[Lane] = []
         self._next_look = float("-inf")
         self._has_more = False
-        self._known_unknown: set[str] = set()
+        self._unknown = UnknownCodes(config.using)
         # Paused at the last look.
         self._pauses: frozenset[Scope] = frozenset()
 
@@ -83,6 +84,10 @@ class Lanes:
         self._has_more = False
         self._next_full = min(self._next_full, self._next_hinted)
 
+    def may_find_more(self) -> bool:
+        """Tell if due tasks may be for this worker whose handler is still looked for."""
+        return self._unknown.is_searching()
+
     def doubt(self) -> bool:
         """Look before the next claim; tell if lanes were relied on until now."""
         relied, self._has_more = self._has_more, False
@@ -98,7 +103,7 @@ class Lanes:
         handlers = get_task_handlers()
         own = [key for code in handlers for key in self._lanes_of(code)]
         keys = {key for key in [*own, *self._marks.keys()] if key[2] in handlers}
-        places = {key: self._marks.since(key) for key in keys if self._serves(key)}
+        places = {key: self._marks.since(key) for key in keys if is_served(key, self._config)}
         lanes, pauses = store.look_along(places, using=self._config.using)
         self._tell_pauses(pauses)
         return lanes
@@ -112,9 +117,12 @@ class Lanes:
         self._tell_pauses(pauses)
         handlers = get_task_handlers()
         for lane in lanes:
-            if lane.biz_code not in handlers and lane.first <= now:
-                self._warn_of_unknown(lane, now)
-        return [lane for lane in lanes if lane.biz_code in handlers and self._serves(key_of(lane))]
+            if lane.biz_code not in handlers and lane.first <= now and self._is_served(lane):
+                self._unknown.meet(lane, now)
+        return [lane for lane in lanes if lane.biz_code in handlers and self._is_served(lane)]
+
+    def _is_served(self, lane: Lane) -> bool:
+        return is_served(key_of(lane), self._config)
 
     def _note_cost(self, begun: float, ended: float) -> None:
         """One look that took long may have waited for something else: two in a row are dear."""
@@ -133,15 +141,6 @@ class Lanes:
         queues = [terms.queue, self._host_queue] if terms.each_host else [terms.queue]
         return [(queue, terms.priority, biz_code) for queue in queues]
 
-    def _serves(self, key: Key) -> bool:
-        queue, _, code = key
-        serves = self._config.serves
-        if not is_of_a_host(queue):
-            return serves(queue, code)
-        # A worker of some queues serves, on its host, the handlers of these.
-        is_ours = queue == self._host_queue
-        return is_ours and (serves(queue, code) or serves(terms_for(code).queue, code))
-
     def _tell_pauses(self, pauses: frozenset[Scope]) -> None:
         """Say what has begun and what has ended since the last look."""
         if pauses != self._pauses:
@@ -151,9 +150,12 @@ class Lanes:
                 logs.paused(self._config.using, *scope)
             self._pauses = pauses
 
-    def _warn_of_unknown(self, lane: Lane, now: datetime) -> None:
-        """Never claimed, never deleted: a newer worker will know the code. Said once."""
-        if lane.biz_code not in self._known_unknown:
-            self._known_unknown.add(lane.biz_code)
-            due = store.count_due(lane, now, using=self._config.using)
-            logs.unknown_code(self._config.using, lane.biz_code, due)
+
+def is_served(key: Key, config: WorkerConfig) -> bool:
+    """Tell if a worker is for the tasks of a lane."""
+    queue, _, code = key
+    if not is_of_a_host(queue):
+        return config.serves(queue, code)
+    # A worker of some queues serves, on its host, the handlers of these.
+    is_ours = queue == queue_of(config.host)
+    return is_ours and (config.serves(queue, code) or config.serves(terms_for(code).queue, code))

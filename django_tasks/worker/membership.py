@@ -8,10 +8,13 @@ from typing import NamedTuple
 
 from django_tasks.clock import Clock, ClockReading
 from django_tasks.host.clocks import ticks, utc_now
+from django_tasks.host.memory import resident_memory
 from django_tasks.store import workers
 from django_tasks.store.clock import read_clock, share_a_clock
+from django_tasks.store.workers import Registration, Signs
 from django_tasks.wakeup.doorbell import FEWEST_WOKEN
 from django_tasks.worker.config import WorkerConfig
+from django_tasks.worker.served import NOTHING, Served, served_by
 
 # Seconds to the second heartbeat. The next ones come at an age of four times as much each, until
 # that is a third of the lease.
@@ -43,7 +46,8 @@ class View(NamedTuple):
 
     ``seen``: of each peer, the count of its heartbeats and the time of the last one, by our clock.
     ``departures`` counts the looks at which somebody had gone. ``may_judge``: by this view others
-    may be taken for dead, see ``Membership.may_rescue``.
+    may be taken for dead, see ``Membership.may_rescue``. ``wish`` is what a person has asked this
+    worker for.
     """
 
     beats: int = 0
@@ -52,6 +56,7 @@ class View(NamedTuple):
     look: RollCall | None = None
     departures: int = 0
     may_judge: bool = False
+    wish: str = ""
 
 
 class Living(NamedTuple):
@@ -84,6 +89,9 @@ class Membership:
     def __init__(self, config: WorkerConfig, ticks: Callable[[], float] = ticks) -> None:
         self._config = config
         self._registration = config.registration()
+        # Codes as the worker's row has them, and if the last heartbeat has brought another wish.
+        self._served = NOTHING
+        self._wish_is_news = False
         self._beaten = self._unbroken_since = self._joined = float("-inf")
         self.worker_id = 0
         self.clock = Clock(ClockReading(utc_now(), ticks()), ticks)
@@ -100,30 +108,38 @@ class Membership:
         """To be known before it joins: where others can wake this worker."""
         self._registration = self._registration._replace(doorbell=doorbell)
 
+    def registration(self, served: Served) -> Registration:
+        """The facts for its row. A worker that joins again goes on with the wish that it knows."""
+        return self._registration._replace(codes=served.codes, wish=self.view.wish)
+
     def join(self) -> int:
         """Enter the table of workers, again if need be; returns the new worker id."""
         asked = self.clock.monotonic()
         self.clock.set(read_clock(using=self._config.using))
         # Before the lease is valid: claims of the life before must never look like ours.
+        served = served_by(self._config)
         self.worker_id = workers.register(
-            self._registration, self.clock.now(), using=self._config.using
+            self.registration(served), self.clock.now(), using=self._config.using
         )
+        self._served = served
         self._beaten = self._unbroken_since = self._joined = asked
         return self.worker_id
 
-    def beat(self, state: str, counters: Mapping[str, int]) -> bool:
+    def beat(self, state: str, counters: Mapping[str, int], busy: int = 0) -> bool:
         """Renew the lease and look at all workers; False when others have taken us for dead.
 
         Two statements. Database errors pass: then nothing was renewed.
         """
+        served = served_by(self._config, self._served)
+        news = None if served is self._served else served.codes
+        signs = Signs(state, counters, busy, resident_memory(), news)
         asked = self.clock.monotonic()
         reading, peers = workers.roll_call(using=self._config.using)
         self.clock.set(reading)
         look = RollCall(reading.utc, asked, self.clock.monotonic())
-        renewed = workers.beat(
-            self.worker_id, reading.utc, state, counters, using=self._config.using
-        )
+        renewed = workers.beat(self.worker_id, reading.utc, signs, using=self._config.using)
         if renewed:
+            self._served = served
             # Until it was answered: a database that hangs leaves a gap as well.
             answered = self.clock.monotonic()
             if answered - self._beaten > self._config.lease / 2:
@@ -132,7 +148,8 @@ class Membership:
         else:
             self._beaten = float("-inf")
         gapless = renewed and look.answered - self._unbroken_since >= self._config.lease
-        self.view = self._watched(tuple(peers), look, gapless)
+        before, self.view = self.view, self._watched(tuple(peers), look, gapless)
+        self._wish_is_news = self.view.wish != before.wish
         self._judge_at = self._next_judgement(self.view)
         return renewed
 
@@ -144,6 +161,8 @@ class Membership:
         # A young worker looks around more often: those that start together do not know each other
         # yet, and would claim as if each was alone.
         age = self._beaten - self._joined
+        if self._wish_is_news:  # the row is to tell soon that it was heeded
+            age = 0.0
         interval = min(self._config.heartbeat_interval, max(FIRST_INTERVAL, 3 * age))
         return self._beaten + interval - self.clock.monotonic()
 
@@ -169,7 +188,9 @@ class Membership:
         return self.view.may_judge
 
     def living(self) -> tuple[workers.Peer, ...]:
-        """The workers that seem to be at work, this one among them."""
+        """The workers that seem to be at work, this one among them. Others that were asked to claim
+        no more are not.
+        """
         return self._counted().peers
 
     def _counted(self) -> Living:
@@ -179,11 +200,16 @@ class Membership:
         view, worker_id, now = self.view, self.worker_id, self.clock.now()
         living = self._living
         if living is None or not living.are_for(view, worker_id, now):
-            peers = tuple(peer for peer in view.peers if peer.looks_alive(now))
+            peers = tuple(peer for peer in view.peers if self._seems_at_work(peer, now))
             until = min((peer.alive_until for peer in peers), default=LATEST)
             rank = sum(peer.id < worker_id for peer in peers)
             self._living = living = Living(view, worker_id, now, until, peers, rank)
         return living
+
+    def _seems_at_work(self, peer: workers.Peer, now: datetime) -> bool:
+        # One that was asked to claim no more takes no share of what is due, and no hint. Race: it
+        # has not read that yet, and others count one too few: only who comes first depends on it.
+        return peer.looks_alive(now) and (not peer.wish or peer.id == self.worker_id)
 
     def dead(self) -> list[workers.Peer]:
         """Peers that had not beaten for their whole lease, and ours, at the last look.
@@ -229,7 +255,10 @@ class Membership:
                 known = (peer.beats, self._last_beat(peer, look))
             seen[peer.id] = known
         gone = not before.seen.keys() <= seen.keys()
-        return View(before.beats + 1, peers, seen, look, before.departures + gone, may_judge)
+        departures = before.departures + gone
+        # Whose row is gone, or was not read yet, goes on as it was asked before.
+        wish = next((peer.wish for peer in peers if peer.id == self.worker_id), before.wish)
+        return View(before.beats + 1, peers, seen, look, departures, may_judge, wish)
 
     def _last_beat(self, peer: workers.Peer, now: RollCall) -> float:
         """The time of a peer's heartbeat whose count has moved, by our clock, or later.
@@ -249,7 +278,7 @@ class Membership:
         return now.answered - age if 0 < age < between else now.answered
 
     def rank(self) -> int:
-        """The number of living workers that are older than this one."""
+        """The number of workers at work that are older than this one."""
         return self._counted().rank
 
     def is_drawn(self, lot: float) -> bool:

@@ -7,6 +7,8 @@ from typing import Any, Literal
 from django_tasks import signals
 from django_tasks.clock import Clock
 from django_tasks.exceptions import Misfired, TaskException, TaskValueError
+from django_tasks.handlers import companions
+from django_tasks.handlers.current import CURRENT
 from django_tasks.handlers.recurrence import (
     Policy,
     Recurrence,
@@ -15,11 +17,10 @@ from django_tasks.handlers.recurrence import (
     policy_of,
     schedule_of,
 )
-from django_tasks.handlers.running_task import RunningTask
-from django_tasks.store import claimed_rows
+from django_tasks.sentences import said
 from django_tasks.values.options import options_of_text
 from django_tasks.values.outcomes import Done, Fail
-from django_tasks.worker.error_text import error_text
+from django_tasks.worker.error_text import class_path, error_text
 from django_tasks.worker.run import Run, RunEnd
 
 
@@ -38,7 +39,7 @@ def with_own_terms(run: Run) -> Run:
         policy = policy_of(handler, options_of_text(claimed.options))
         schedule = schedule_of(claimed, handler) if claimed.schedule is not None else None
     except TaskValueError as error:
-        raise UnreadableSchedule(str(error)) from error
+        raise UnreadableSchedule(said(error)) from error
     run = run._replace(own=policy)
     return run if schedule is None else _for_latest(run, Recurrence(schedule, policy))
 
@@ -47,7 +48,8 @@ def _for_latest(run: Run, recurrence: Recurrence) -> Run:
     now = run.started.utc
     claimed = for_latest(run.claimed, recurrence, now)
     if claimed is not run.claimed:
-        task = RunningTask(claimed, run.using, run.started, claimed_rows)
+        task = run.task.made_again(claimed)
+        CURRENT.set(task)  # until the end of the run: its start has set the other one
         run = run._replace(claimed=claimed, task=task).having_missed("coalesce", now)
     return run._replace(recurrence=recurrence)
 
@@ -90,8 +92,9 @@ def _expired(run: Run, policy: Policy, now: datetime) -> RunEnd:
 
 def parked(run: Run, error: TaskException) -> RunEnd:
     """The end of a run as FAILED without calling its handler."""
+    companions.tell_of_failure(run.task, error, is_final=True)
     run.tell(signals.task_failed, seconds=0.0, exception=error)
-    return run, Fail(error_text(error))
+    return run, Fail(error_text(error), class_path(error))
 
 
 def following(run: Run, clock: Clock, **facts: Any) -> RunEnd | None:

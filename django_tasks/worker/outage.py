@@ -61,6 +61,10 @@ class Outage:
         self._failures = min(self._failures + 1, 10)
         return uniform(0.5, 1.0) * delay
 
+    def lasts(self) -> bool:
+        """Tell if the last try has failed. For any thread."""
+        return self._since is not None
+
     def is_over(self) -> None:
         """The database has answered."""
         if self._since is not None:

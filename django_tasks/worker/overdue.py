@@ -2,16 +2,18 @@
 
 import asyncio
 from collections.abc import Callable, Collection, Sequence
+from contextvars import Context
+from functools import partial
 from inspect import iscoroutine
 from threading import Thread
 from typing import Any
 
 from django_tasks import logs, signals
 from django_tasks.handlers.base import TaskHandler, has_own
+from django_tasks.handlers.current import CURRENT
 from django_tasks.handlers.recurrence import allowance_of
 from django_tasks.handlers.running_task import RunningTask
 from django_tasks.host.clocks import ticks
-from django_tasks.store import claimed_rows
 from django_tasks.store.connection import close_connections
 from django_tasks.values.claimed import Claimed
 from django_tasks.worker.executor import Running
@@ -21,7 +23,8 @@ from django_tasks.worker.run import Run
 class Overdue:
     """The runs that the log has been told of: they go on. Used by the poller's thread alone."""
 
-    def __init__(self) -> None:
+    def __init__(self, using: str) -> None:
+        self._using = using
         self._told: set[tuple[int, int]] = set()
 
     def warn(self, running: Collection[Running]) -> None:
@@ -32,24 +35,26 @@ class Overdue:
             limit = allowance_of(first).timeout
             if limit is not None and seconds > limit and _key(first) not in self._told:
                 self._told.add(_key(first))
-                logs.still_running(first, seconds, limit, len(item))
+                logs.still_running(first, seconds, limit, len(item), self._using)
 
 
 def _key(claimed: Claimed) -> tuple[int, int]:
     return claimed.worker_id, claimed.id
 
 
-def report(runs: Sequence[Run], now: float) -> None:
+def report(runs: Sequence[Run], now: float, context: Context) -> None:
     """Call ``on_stuck`` and the receivers, for each run of a call, in a thread of their own: that
     of the limits must not wait for them.
 
-    They get a task of their own. The handler may be changing the payload of the other one.
+    They get a task of their own, for the handler may be changing the payload of the other one, and
+    ``context``, a copy of the run's.
     """
     handler = runs[0].handler
     if has_own(handler, "on_stuck") or signals.task_stuck.receivers:
-        tasks = [RunningTask(run.claimed, run.using, run.started, claimed_rows) for run in runs]
+        tasks = [run.task.made_again(run.claimed) for run in runs]
         arguments = (handler, tasks, now - runs[0].started.monotonic)
-        Thread(target=_tell, args=arguments, name="django_tasks-stuck", daemon=True).start()
+        call = partial(context.run, _tell, *arguments)
+        Thread(target=call, name="django_tasks-stuck", daemon=True).start()
 
 
 def _tell(handler: TaskHandler, tasks: Sequence[RunningTask], seconds: float) -> None:
@@ -59,6 +64,7 @@ def _tell(handler: TaskHandler, tasks: Sequence[RunningTask], seconds: float) ->
 
 
 def _tell_of(handler: TaskHandler, task: RunningTask, seconds: float) -> None:
+    CURRENT.set(task)  # in a copy of the run's context
     try:
         hook: Callable[..., Any] = handler.on_stuck  # it may be async
         if iscoroutine(answer := hook(task, seconds)):

@@ -34,8 +34,9 @@ LONGEST_SLEEP = 1.0
 class Times:
     """The times of one handler's schedule, counted on from its row as it was last seen."""
 
-    def __init__(self, code: str, clock: Clock) -> None:
+    def __init__(self, code: str, clock: Clock, using: str) -> None:
         self._code = code
+        self._using = using
         self._clock = clock
         self._told: datetime | None = None
         self._next: datetime | None = None
@@ -72,7 +73,7 @@ class Times:
         try:
             return as_schedule(handler.schedule).next_after(told, max(told, self._clock.now()))
         except Exception as error:  # noqa: BLE001 - a stranger's trigger may raise anything
-            logs.schedule_over(self._code, error)
+            logs.schedule_over(self._code, error, self._using)
             return None
 
 
@@ -131,7 +132,7 @@ class Passive:
             self._next_look = ticks() + self._config.heartbeat_interval
         codes = self._codes()
         for code in codes:
-            times = self._times.setdefault(code, Times(code, self._clock))
+            times = self._times.setdefault(code, Times(code, self._clock, self._config.using))
             try:
                 self._attend(code, times, is_look=is_look)
             except Error:

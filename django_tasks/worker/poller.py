@@ -17,6 +17,7 @@ from django_tasks.values.outcomes import GiveBack
 from django_tasks.worker.active import Active
 from django_tasks.worker.claiming import Claiming
 from django_tasks.worker.config import WorkerConfig
+from django_tasks.worker.counting import Counts
 from django_tasks.worker.executor import STALE_SECONDS, Executor
 from django_tasks.worker.finisher import Finisher
 from django_tasks.worker.heartbeat import Report
@@ -26,6 +27,7 @@ from django_tasks.worker.overdue import Overdue
 from django_tasks.worker.pruner import Pruner
 from django_tasks.worker.recurring import Recurring
 from django_tasks.worker.rescuer import Rescuer, give_back_strays
+from django_tasks.worker.wishes import Wishes
 
 # Strays and orphans are looked for at every sixth heartbeat, and sooner where there is a reason.
 TIDY_EVERY = 6
@@ -61,14 +63,17 @@ class Poller:
         self._membership = membership
         self._executor = executor
         self._marks = Marks()
-        self._finisher = Finisher(config, self._marks, membership.name, tell)
+        # Taken by the thread that sends the heartbeats, which writes them.
+        self.counts = Counts(membership.clock.now)
+        self._finisher = Finisher(config, self._marks, membership.name, tell, self.counts)
         active = active or Active(config, membership.name, membership.clock)
         self._claiming = Claiming(
             config, membership, executor, self._finisher, self._marks, active, self.unsure
         )
-        self._rescuer = Rescuer(membership, config.using, tell)
+        self._rescuer = Rescuer(membership, config.using, tell, self.counts)
         self._pruner = Pruner(config.using, membership)
         self._recurring = Recurring(config, membership.clock)
+        self._wishes = Wishes(config.using, membership)
         self._careful = False
         self._quiet = False
         # Written by any thread. Cleared before the look: a hint that comes meanwhile counts again.
@@ -83,7 +88,7 @@ class Poller:
         self._missing: set[tuple[int, ...]] = set()
         # Of the thread that sends the heartbeats: given back, and not written yet.
         self._relieved: list[Ended] = []
-        self._overdue = Overdue()
+        self._overdue = Overdue(config.using)
         self._tallied = (ticks(), self._finisher.counters.copy())
         self._report = Report("running", {})
         self._cycle_since: float | None = None
@@ -95,8 +100,7 @@ class Poller:
         try:
             return self._cycle()
         finally:
-            state = "stopping" if self._quiet else "running"
-            self._report = Report(state, dict(self._finisher.counters))
+            self._report = Report(self.state(), dict(self._finisher.counters))
             self._cycle_since = None
 
     def _cycle(self) -> float:
@@ -112,14 +116,20 @@ class Poller:
         self._careful = self._finisher.write(self._membership.clock.now(), careful=careful)
         self._claiming.note_ends(ended)
         self._attend_heartbeat()
+        self._wishes.heed()
+        if self._wishes.is_to_stop:
+            self.quieten()
         if self._quiet:
             return self._wind_down()
+        if self._wishes.is_to_rest:
+            return self._rest()
         if self._executor.is_stale():
             self._take_back()
             return 0.0
         if self._has_overdue:
             self._has_overdue = False
             self._claiming.look_far_back()
+            self._claiming.limits_may_differ(hinted=True)
         delay = self._claiming.claim(careful=careful)
         self._pruner.prune_if_due()
         if self._has_nothing_more():
@@ -127,9 +137,19 @@ class Poller:
             return 0.0
         return self._bounded(delay)
 
+    def state(self) -> str:
+        """The state for the worker's row. For any thread."""
+        if self._quiet:
+            return "stopping"
+        return "quiet" if self._wishes.is_to_rest else "running"
+
     def quieten(self) -> None:
         """Claim no more; ``finished`` turns true when everything that was claimed has ended."""
         self._quiet = True
+
+    def was_asked_to_stop(self) -> bool:
+        """Tell if somebody has written into its row that it is to stop. For any thread."""
+        return self._wishes.is_to_stop
 
     def contended(self) -> None:
         """Somebody else was in the way of the last cycle: step over locked rows in the next."""
@@ -142,7 +162,7 @@ class Poller:
     def claims_no_more(self) -> bool:
         """Tell if it claims no more, and what it has claimed has started."""
         has_had_enough = self._claiming.has_had_enough() and not self._executor.has_waiting()
-        return self._quiet or has_had_enough
+        return self._quiet or self._wishes.is_to_rest or has_had_enough
 
     def note_overdue(self) -> None:
         """Tasks that were due for a while already wait now. For any thread."""
@@ -181,7 +201,7 @@ class Poller:
 
     def report(self) -> Report:
         """The words for the worker's row."""
-        return self._report
+        return self._report._replace(busy=len(self._executor.running()))
 
     def seconds_in_cycle(self) -> float:
         """Seconds for which the present cycle has been going on; 0 between two cycles."""
@@ -212,6 +232,8 @@ class Poller:
         if self._worker_id != self._membership.worker_id:
             # Others took us for dead: what waits here was claimed in the life before.
             self._take_back()
+            # A worker that has just joined claims by the limits of operators from the start.
+            self._claiming.limits_may_differ()
             self._worker_id = self._membership.worker_id
         if beats != self._beats:
             thorough = self._unsure_beats > 0 or beats % TIDY_EVERY == 0
@@ -220,6 +242,7 @@ class Poller:
             if thorough:
                 self._give_back_strays()
             self._claiming.look_for_suspects()
+            self._claiming.limits_may_differ()
             self._overdue.warn(self._executor.running())
             self._tally()
             self._beats = beats
@@ -275,11 +298,27 @@ class Poller:
         )
         return idle and (emptied or self._claiming.has_had_enough())
 
-    def _wind_down(self) -> float:
-        """Quiet: unstarted claims go back, the rest ends, and only then the worker's row goes."""
+    def _rest(self) -> float:
+        """Quiet by a wish: unstarted claims go back, what runs ends, and the worker lives on."""
+        # What was due before says nothing about what is due later: a worker that was to stop once
+        # the queue is empty must look first. One that has run its ``max_tasks`` may end now.
+        self._claiming.nothing_due = False
         self._take_back()
         if not self._finisher.is_empty():
-            return LOCKED_SECONDS if self._careful else 0.0
+            return self._until_written()
+        if self._has_nothing_more():
+            self.quieten()
+            return 0.0
+        return self._bounded(self._config.poll_interval)
+
+    def _until_written(self) -> float:
+        return LOCKED_SECONDS if self._careful else 0.0
+
+    def _wind_down(self) -> float:
+        """Stopping: unstarted claims go back, the rest ends, and only then its row goes."""
+        self._take_back()
+        if not self._finisher.is_empty():
+            return self._until_written()
         if self._executor.is_idle() or (self._stuck and self._executor.runs_only(self._stuck)):
             self.finished = True
             return 0.0

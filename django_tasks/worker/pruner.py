@@ -1,14 +1,25 @@
-"""The history forgets: old lines go, some at a time, between two claims."""
+"""The history forgets: old lines go, counted minutes are merged, and failed tasks go if the project
+wants that, some at a time, between two claims.
+"""
 
+from collections.abc import Callable
 from datetime import timedelta
 
 from django_tasks.conf import options
-from django_tasks.store import runs
+from django_tasks.store import failed, minutes, runs
+from django_tasks.store.minutes import HOUR, minute_of
 from django_tasks.worker.membership import Membership
 
 # Seconds from one look to the next where nothing old was left, and where there was more.
 INTERVAL = 600.0
 PAUSE = 0.1
+# Minutes for which the counts are there by the minute.
+BY_THE_MINUTE = 2 * HOUR
+# Minutes after which those of all workers are merged: by then each has written its own.
+BY_THE_WORKER = 3
+# Minutes for which they are there at all, however short the history of runs is: the dashboard tells
+# of a week.
+SHORTEST_AGE = 8 * 24 * HOUR
 
 
 class Pruner:
@@ -17,18 +28,59 @@ class Pruner:
     def __init__(self, using: str, membership: Membership) -> None:
         self._using = using
         self._membership = membership
-        self._due = float("-inf")
+        merges = (self._merge_workers, self._merge_hours, self._merge_old)
+        self._chores = tuple(map(self._chore, (self._prune, *merges, self._prune_failed)))
 
     def prune_if_due(self) -> None:
-        """Delete one batch of old lines when it is time. Database errors pass.
+        """Delete or merge one batch of what is old when it is time. Database errors pass.
 
         They are no reason to try again soon: a cycle that fails is longer than one that prunes.
         """
-        clock = self._membership.clock
-        if clock.monotonic() < self._due:
-            return
-        self._due = clock.monotonic() + INTERVAL
-        if self._membership.rank() == 0:
-            before = clock.now() - timedelta(seconds=options().history_age)
-            if runs.prune(before, using=self._using):
-                self._due = clock.monotonic() + PAUSE
+        for chore in self._chores:
+            if chore():
+                return
+
+    def _chore(self, piece: Callable[[], bool]) -> Callable[[], bool]:
+        """A chore of its own pace: True if a piece of it was done in this cycle."""
+        due = float("-inf")
+
+        def do_if_due() -> bool:
+            nonlocal due
+            clock = self._membership.clock
+            if clock.monotonic() < due:
+                return False
+            due = clock.monotonic() + INTERVAL
+            if self._membership.rank() != 0:
+                return False
+            if piece():
+                due = clock.monotonic() + PAUSE
+            return True
+
+        return do_if_due
+
+    def _prune(self) -> bool:
+        before = self._membership.clock.now() - timedelta(seconds=options().history_age)
+        return runs.prune(before, using=self._using)
+
+    def _merge_workers(self) -> bool:
+        if len(self._membership.living()) < 2:
+            return False  # there is nothing to merge a single worker's rows with
+        before = minute_of(self._membership.clock.now()) - BY_THE_WORKER
+        return minutes.merge_workers(before, using=self._using)
+
+    def _merge_hours(self) -> bool:
+        before = minute_of(self._membership.clock.now()) - BY_THE_MINUTE
+        return minutes.merge_hours(before, using=self._using)
+
+    def _merge_old(self) -> bool:
+        age = max(SHORTEST_AGE, int(options().history_age / 60))
+        before = minute_of(self._membership.clock.now()) - age
+        return minutes.merge_old(before, using=self._using)
+
+    def _prune_failed(self) -> bool:
+        age = options().failed_age
+        if age is None:
+            return False
+        before = self._membership.clock.now() - timedelta(seconds=age)
+        # More follow where many were found; a few have grown old just now.
+        return failed.delete_old_failed(before, using=self._using) * 10 >= failed.AT_ONCE

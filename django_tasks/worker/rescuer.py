@@ -14,6 +14,7 @@ from django_tasks.store.errors import Kind, kind_of
 from django_tasks.store.rescue import Orphan
 from django_tasks.values.outcomes import Died, Fail
 from django_tasks.values.runs import Line, keeps
+from django_tasks.worker.counting import Counts
 from django_tasks.worker.membership import Membership
 
 # How many dead workers one piece fences, or frees the rows of. Each is a statement or more.
@@ -26,9 +27,14 @@ class Rescuer:
     """Used by the poller thread alone."""
 
     def __init__(
-        self, membership: Membership, using: str, tell: Callable[..., None] = signals.tell
+        self,
+        membership: Membership,
+        using: str,
+        tell: Callable[..., None] = signals.tell,
+        counts: Counts | None = None,
     ) -> None:
         """``tell`` sends signals."""
+        self._counts = counts or Counts(membership.clock.now)
         self._membership = membership
         self._using = using
         self._tell = tell
@@ -96,8 +102,17 @@ class Rescuer:
                 error=str(store.DIED_ALONE),
                 using=self._using,
             )
+        self._count(rescued)
         self._tell_of(rescued.freed)
         return len(rescued.freed)
+
+    def _count(self, rescued: store.Rescued) -> None:
+        failed = {row.id for row in rescued.failed}
+        with self._counts:
+            for row in rescued.freed:
+                self._counts.count_rescued(
+                    row.biz_code, "failed" if row.id in failed else "rescued"
+                )
 
     def _put_off(self, owners: Sequence[int], error: Exception) -> None:
         """Rows that the database refuses must not be tried for ever before all others.

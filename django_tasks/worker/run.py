@@ -6,6 +6,7 @@ from typing import Any, NamedTuple, Protocol
 from django_tasks import logs, signals
 from django_tasks.clock import Clock, Tick
 from django_tasks.handlers.base import TaskHandler, time_limit
+from django_tasks.handlers.current import CURRENT
 from django_tasks.handlers.recurrence import Policy, Recurrence, policy_of
 from django_tasks.handlers.running_task import RunningTask
 from django_tasks.values.claimed import Claimed
@@ -55,7 +56,11 @@ class Run(NamedTuple):
     def tell(self, signal: Any, **facts: Any) -> None:
         """Send a signal about this run."""
         if signal.receivers:  # quicker than has_listeners(), for there are two signals a run
-            signals.tell(signal, type(self.handler), task=self.task, using=self.using, **facts)
+            token = CURRENT.set(self.task)  # one of a batch, perhaps
+            try:
+                signals.tell(signal, type(self.handler), task=self.task, using=self.using, **facts)
+            finally:
+                CURRENT.reset(token)
 
     def having_missed(self, action: str, now: datetime) -> "Run":
         """This run, once ``action`` was taken about times that have passed by ``now``."""

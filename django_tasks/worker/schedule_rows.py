@@ -51,7 +51,7 @@ def keep(now: datetime, config: WorkerConfig) -> None:
         except (DatabaseError, InterfaceError):
             raise
         except Exception as error:  # noqa: BLE001 - a stranger's trigger may raise anything
-            logs.schedule_over(code, error)
+            logs.schedule_over(code, error, using)
 
 
 def _keep(

@@ -14,14 +14,15 @@ from types import FrameType
 from typing import Any
 
 from django_tasks.exceptions import CannotStart
+from django_tasks.sentences import sentence as _
 
-NO_THREADS = (
-    "start() needs threads, and this uWSGI runs none of Python's: say enable-threads = true in its"
-    " configuration, or --enable-threads."
+NO_THREADS = _(
+    "start() needs threads, and this uWSGI runs none of Python's: say "
+    "enable-threads = true in its configuration, or --enable-threads."
 )
-IN_ARBITER = (
-    "start() was called in gunicorn's master process (by preload_app, or in a hook), which forks:"
-    " call it in post_worker_init() in gunicorn.conf.py."
+IN_ARBITER = _(
+    "start() was called in gunicorn's master process (by preload_app, or in "
+    "a hook), which forks: call it in post_worker_init() in gunicorn.conf.py."
 )
 
 

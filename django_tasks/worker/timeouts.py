@@ -10,6 +10,7 @@ are atomic.
 
 import sys
 from collections.abc import Callable, Sequence
+from contextvars import copy_context
 from functools import partial
 from math import inf
 from queue import Empty, SimpleQueue
@@ -45,10 +46,12 @@ class TimeLimit:
     """The limits of one call: its runs, the moments at which they have passed, and its interrupt.
 
     ``timeout`` is seconds, or None. The moments and ``is_told`` belong to the thread of the limits.
-    ``place`` answers where the call is now. Known by its identity.
+    ``place`` answers where the call is now; ``context`` is that of its thread, for those who are
+    told of it in others. Known by its identity.
     """
 
     __slots__ = (
+        "context",
         "interrupt",
         "is_told",
         "kill_after",
@@ -69,6 +72,7 @@ class TimeLimit:
         place: Callable[[], str] | None = None,
     ) -> None:
         self.runs = runs
+        self.context = copy_context()
         self.started = ticks()
         self.timeout_at = inf if timeout is None else self.started + timeout
         self.kill_after = kill_limit(runs[0].handler)
@@ -232,8 +236,8 @@ class Timeouts:
             f"{limit.name} had not ended {limit.kill_after:g} s after its start, its kill_after,"
             f" and was killed with its process (at {limit.place()})"
         )
-        arguments = limit.runs, TaskTimeout(words)
-        thread = Thread(target=self._kill, args=arguments, name=KILL_NAME, daemon=True)
+        kill = partial(limit.context.copy().run, self._kill, limit.runs, TaskTimeout(words))
+        thread = Thread(target=kill, name=KILL_NAME, daemon=True)
         self._killing.append(thread)
         thread.start()
 
@@ -250,7 +254,7 @@ class Timeouts:
             limit.timeout_at = now + (LOOK_SECONDS if limit.interrupt.has_fired else AGAIN_SECONDS)
         if not limit.is_told:
             limit.is_told = True
-            report(limit.runs, now)
+            report(limit.runs, now, limit.context.copy())
 
 
 def _place_of_thread(ident: int) -> str:

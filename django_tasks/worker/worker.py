@@ -21,6 +21,7 @@ from django_tasks.store.rescue import forgive
 from django_tasks.wakeup import local
 from django_tasks.wakeup.listening import ListenerThread
 from django_tasks.worker.active import Active
+from django_tasks.worker.condition import Condition
 from django_tasks.worker.config import WorkerConfig
 from django_tasks.worker.coroutines import EventLoop
 from django_tasks.worker.execution import Runner
@@ -109,6 +110,33 @@ class Worker:
     def is_wanted(self) -> bool:
         """Tell if it runs and nobody has asked it to stop."""
         return self.is_alive() and not self._stopping.is_set()
+
+    def was_asked_to_stop(self) -> bool:
+        """Tell if a person has asked for its end, by its row: nobody is to take its place."""
+        return self._poller.was_asked_to_stop()
+
+    def condition(self) -> Condition:
+        """The present condition. For any thread; it waits for nothing."""
+        if not self._thread.is_alive():
+            return Condition.STARTING if self._thread.ident is None else Condition.ENDED
+        if self._hangs():
+            return Condition.HANGING
+        if self._stopping.is_set() or self._poller.state() == "stopping":
+            return Condition.STOPPING
+        if self._outage.lasts() or self._heartbeat.is_without_database():
+            return Condition.WITHOUT_DATABASE
+        if not self._heartbeat.joined:
+            return Condition.STARTING
+        return Condition.QUIET if self._poller.state() == "quiet" else Condition.WORKING
+
+    def _hangs(self) -> bool:
+        """Tell if the poller hangs over something else than its database.
+
+        Where that is what it waits for, no heartbeat succeeds either: by the end of a cycle of a
+        whole lease, the lease has passed.
+        """
+        seconds = self._poller.seconds_in_cycle()
+        return seconds > self.config.lease and self._membership.is_valid()
 
     def has_signed_off(self) -> bool:
         """Tell if the database knows that it has ended: only receivers are still being called."""
@@ -242,6 +270,8 @@ class Worker:
             self._timeouts.ensure()
             self._active.ensure()
             self._passive.ensure()
+            if self._poller.was_asked_to_stop():
+                self._stopping.set()
             if self._stopping.is_set():
                 self._poller.quieten()
             self._active.retire(self._poller.claims_no_more())

@@ -9,6 +9,7 @@ import pytest
 from django.db import connections
 
 from tests.coming.old import Old
+from tests.site.conftest import database as database
 from tests.vendor import ON_SQLITE, VENDOR
 
 FRESH = "fresh"

@@ -18,6 +18,7 @@ from django.db.utils import ConnectionHandler
 
 from django_tasks import checks, installation
 from django_tasks.fields import KeyField
+from django_tasks.handing import checks as handing_checks
 from django_tasks.handlers import registry
 from django_tasks.handlers.base import TaskHandler, task_handler
 from tests.vendor import MYSQL, only_on
@@ -85,7 +86,11 @@ def test_every_check_without_a_database_runs_without_a_connection(databases: Dat
 def test_every_id_stands_in_the_table_and_every_id_of_the_table_is_used() -> None:
     assert checks.__doc__ is not None
     documented = re.findall(r"^``django_tasks\.(\w\d{3})``", checks.__doc__, re.MULTILINE)
-    files = Path(checks.__file__).parent.glob("*.py")
+    files = [
+        *Path(checks.__file__).parent.glob("*.py"),
+        Path(checks.__file__).parent.parent / "backend.py",
+        Path(handing_checks.__file__),
+    ]
     source = "".join(file.read_text() for file in files)
     used = set(re.findall(r'"(?:django_tasks\.)?([EW]\d{3})"', source))
     used.add(installation.CHECK_ID[-4:])

@@ -183,7 +183,8 @@ class Play:
         effects = look("SELECT code, num, nonce, hop, task_id, version FROM faults_effect")
         lines = look(
             "SELECT biz_code, biz_num, COUNT(*) FROM t_task_run"
-            " WHERE outcome <> 'lost' AND worker NOT LIKE '#%' AND missed <> 'fail' GROUP BY 1, 2"
+            " WHERE outcome NOT IN ('lost', 'cancelled') AND worker NOT LIKE '#%'"
+            " AND missed <> 'fail' GROUP BY 1, 2"
         )
         rows = look(f"SELECT {columns} FROM t_task")  # noqa: S608 - names of ours
         workers = look("SELECT id FROM t_task_worker")

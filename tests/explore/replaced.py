@@ -94,7 +94,15 @@ def _replace_globals() -> None:
     from django_tasks.logs import lines
     from django_tasks.store import clock, ownership, workers
     from django_tasks.wakeup import doorbell, local, wake
-    from django_tasks.worker import config, execution, heartbeat, pruner, timeouts, worker
+    from django_tasks.worker import (
+        config,
+        execution,
+        heartbeat,
+        membership,
+        pruner,
+        timeouts,
+        worker,
+    )
     from tests.explore import doors, manners
 
     _set(connections, "_connections", threads.Local())
@@ -102,6 +110,8 @@ def _replace_globals() -> None:
     _set(clock, "_readings", hosts.PerHost("readings"))
     _set(wake, "_doors", hosts.PerHost("doors"))
     _set(local, "_listeners", hosts.PerHost("listeners"))
+    # In the digest of a play stands each value that a statement has.
+    _set(membership, "resident_memory", lambda: 50_000_000)
     process = SimpleNamespace(getpid=hosts.getpid)
     _set(config, "os", process)
     _set(workers, "os", process)

@@ -51,8 +51,8 @@ def test_the_last_line_says_what_was_explored():
     )
 
 
-# Some take minutes to be found: see docs/explore.rst. Which promise is broken first is the
-# schedule's, and each change of the product makes it another one.
+# Some take minutes to be found: see docs/understand/explore.rst. Which promise is broken first is
+# the schedule's, and each change of the product makes it another one.
 @pytest.mark.parametrize(
     "planted",
     [

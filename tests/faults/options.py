@@ -7,6 +7,8 @@ from typing import Any
 
 from tests.faults import databases, habits, thirds
 from tests.faults.acts import SCENARIOS
+from tests.faults.handing.acts import FAULTS
+from tests.faults.handing.stage import BROKER
 
 # In place of a number: the third that is this commit's turn.
 COMMIT = "commit"
@@ -33,7 +35,8 @@ def parsed(about: str | None, arguments: Sequence[str] | None = None) -> argpars
 def _add_choices(parser: argparse.ArgumentParser) -> None:
     """Sites, faults and habits."""
     add = parser.add_argument
-    sites, faults, known = list(databases.SITES), list(SCENARIOS), list(habits.KNOWN)
+    sites, known = [*databases.SITES, BROKER], list(habits.KNOWN)
+    faults = list({**SCENARIOS, **FAULTS})
     about = ", ".join(f"{name} ({habit.about})" for name, habit in habits.KNOWN.items())
     third = f"a third of them all: 0, 1, 2, or {COMMIT!r}: by the number of commits"
     add("--site", nargs="+", choices=sites, default=sites, metavar="SITE", help=", ".join(sites))

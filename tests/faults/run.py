@@ -24,6 +24,10 @@ from time import monotonic
 from tests.faults import databases, habits, thirds
 from tests.faults.acts import SCENARIOS, Scenario, why_not
 from tests.faults.databases import Site
+from tests.faults.handing import play as handing
+from tests.faults.handing import table as handed_table
+from tests.faults.handing.acts import FAULTS
+from tests.faults.handing.stage import BROKER
 from tests.faults.options import COMMIT, parsed
 from tests.faults.stage import Size, play
 from tests.faults.table import Row, Table
@@ -40,22 +44,24 @@ def main() -> int:
     if options.third == COMMIT:
         options.third, reason = thirds.of_commit()
         say(f"Third {options.third} of 0 to 2, by {reason}")
-    wanted = options.site
-    options.site = [site for site in wanted if not _left_out(site, databases.why_missing(site))]
+    wanted = [site for site in options.site if site != BROKER or with_broker(options)]
+    options.site = [site for site in wanted if not _left_out(site, _why_missing(site))]
     started = monotonic()
-    table = Table()
+    table, handed = Table(), handed_table.Rows()
     with _directory(options.keep) as directory:
         for turn in itertools.count():
-            _everywhere(options, directory / str(turn), seed + turn, table)
+            _everywhere(options, directory / str(turn), seed + turn, table, handed)
             if monotonic() - started >= options.hours * 3600:
                 break
-    say(f"\nSeed {seed}, {monotonic() - started:.0f} s, {table.versions()}\n\n{table.text()}")
+    say(f"\nSeed {seed}, {monotonic() - started:.0f} s, {table.versions()}\n")
+    say("\n\n".join(filter(None, (table.text(), handed.text()))))
     # A continuous integration shows the last lines of a log first.
-    for line in table.broken(options.show):
+    for line in [*table.broken(options.show), *handed.broken(options.show)]:
         say(line)
     if options.rst:
-        options.rst.write_text(table.page(seed, _size(options)), encoding="utf-8")
-    return int(table.is_broken or (options.demand and options.site != wanted))
+        page = table.page(seed, _size(options)) + handed.section()
+        options.rst.write_text(page, encoding="utf-8")
+    return int(table.is_broken or handed.is_broken or (options.demand and options.site != wanted))
 
 
 def say(text: str) -> None:
@@ -63,7 +69,13 @@ def say(text: str) -> None:
     sys.stdout.flush()
 
 
-def _everywhere(options: argparse.Namespace, directory: Path, seed: int, table: Table) -> None:
+def _everywhere(
+    options: argparse.Namespace,
+    directory: Path,
+    seed: int,
+    table: Table,
+    handed: handed_table.Rows,
+) -> None:
     """Play at several sites at once: much of a fault is waiting."""
     context = get_context("spawn")
     interrupted = context.Event()
@@ -73,15 +85,27 @@ def _everywhere(options: argparse.Namespace, directory: Path, seed: int, table: 
             for site in options.site
             if scenarios_at(site, options)
         ]
+        handing_over = None
+        if with_broker(options):
+            wishes = handing.Wishes(options.fault, _size(options), seed, options.keep)
+            handing_over = pool.submit(handing.play_all, wishes, directory / BROKER)
         try:
             for call in calls:
                 table.add(*call.result())
+            if handing_over is not None:
+                handed.add(handing_over.result())
         except BaseException:
             # Ctrl-C ends what is played now. The sites behind it must not begin: one of them is
             # with its process already, where it cannot be taken back.
             interrupted.set()
             pool.shutdown(cancel_futures=True)
             raise
+
+
+def with_broker(options: argparse.Namespace) -> bool:
+    """Tell if tasks are handed over, too: not in a third, which every machine can play."""
+    played = any(fault in FAULTS for fault in options.fault)
+    return BROKER in options.site and played and options.third is None
 
 
 _interrupted: Event
@@ -135,6 +159,10 @@ def _habits(scenario: Scenario, site: Site, forced: list[str] | None, seed: int)
     if forced is not None:
         return habits.possible(forced, site.vendor)
     return habits.chosen(seed, site.name, site.vendor, scenario.name)
+
+
+def _why_missing(site: str) -> str:
+    return handing.why_missing() if site == BROKER else databases.why_missing(site)
 
 
 def _left_out(name: str, reason: str) -> bool:

@@ -69,6 +69,35 @@ def workers() -> int:
     return WorkerRow.objects.count()
 
 
+def versions() -> list[str]:
+    """The release of each worker in the table."""
+    from django_tasks.models import WorkerRow
+
+    return sorted(WorkerRow.objects.values_list("version", flat=True))
+
+
+def migrate_to(target: str) -> None:
+    """Migrate the package's tables to a migration, as the release of this process has it."""
+    from django.core.management import call_command
+
+    call_command("migrate", "django_tasks", target, verbosity=0)
+
+
+def call_until(number: int, least: int, name: str) -> int:
+    """Make random calls of the API, as a client of that number, until a marker is there.
+
+    At least so many of them are answered: a busy SQLite may let a newcomer wait for seconds.
+    """
+    from tests.faults.client import Client, Options
+
+    client = Client(Options(client=number, seed=number, adds=0, seconds=0, batch=0))
+    calls = 0
+    while calls < least or not journal.marker(name).exists():
+        calls += client.step()
+        _never.wait(0.02)
+    return calls
+
+
 def remains() -> dict[str, Any]:
     """All that is in the tables."""
     from django.db.models import Count
@@ -77,7 +106,9 @@ def remains() -> dict[str, Any]:
     from tests.faults.effects.models import Effect
 
     # Lines of ends that counted: not of lost ones, nor those that a rescuer wrote for the dead.
-    lines = TaskRun.objects.exclude(outcome="lost").exclude(worker__startswith="#")
+    # Neither lost runs nor tasks that were cancelled before they ran have an end that counts.
+    counted = TaskRun.objects.exclude(outcome__in=("lost", "cancelled"))
+    lines = counted.exclude(worker__startswith="#")
     lines = lines.exclude(biz_code=OLD)
     columns = ("id", "biz_code", "biz_num", "status", "version", "claimed_by", "when", "biz_ext")
     effects = Effect.objects.values_list("code", "num", "nonce", "hop", "task_id", "version")
@@ -187,7 +218,7 @@ def lock_running(seconds: float) -> int:
     from django_tasks.models import Task
 
     for num in range(8):
-        _client().add("slow", f"locked-{num}", 0.5)
+        _client().add("slow", f"locked-{num}", 0.3)  # its time limit is 0.5
     running = Task.objects.filter(biz_num__startswith="locked-", claimed_by__isnull=False)
     deadline = monotonic() + seconds
     while monotonic() < deadline:
@@ -265,6 +296,9 @@ COMMANDS: dict[str, Callable[..., Answer]] = {
         clock,
         settle,
         workers,
+        versions,
+        migrate_to,
+        call_until,
         remains,
         close_idle,
         kill_connections,

@@ -149,7 +149,9 @@ def register(_: Any) -> int:
 
 
 def beat(worker: Any) -> bool:
-    return workers.beat(worker.pk, later(10), "stopping", {"done": 1}, using="default")
+    return workers.beat(
+        worker.pk, later(10), workers.Signs("stopping", {"done": 1}), using="default"
+    )
 
 
 def leave(worker: Any) -> bool:

@@ -10,7 +10,7 @@ from tests.faults import thirds
 from tests.faults.acts import SCENARIOS
 from tests.faults.databases import SITES
 from tests.faults.options import COMMIT, parsed
-from tests.faults.run import scenarios_at
+from tests.faults.run import scenarios_at, with_broker
 
 THIRDS = range(thirds.PARTS)
 EVERYTHING = {(site, scenario.name) for scenario in SCENARIOS.values() for site in scenario.sites}
@@ -29,6 +29,13 @@ def test_the_three_thirds_are_all_faults_at_all_sites_each_exactly_once():
 
 def test_without_a_third_everything_is_played():
     assert Counter(played()) == Counter(EVERYTHING)
+
+
+def test_a_third_needs_no_broker_and_everything_does():
+    assert with_broker(parsed("", []))
+    assert not with_broker(parsed("", ["--fault", "disk full"]))
+    assert not with_broker(parsed("", ["--site", "sqlite"]))
+    assert not any(with_broker(parsed("", ["--third", str(number)])) for number in THIRDS)
 
 
 def test_no_third_is_much_longer_than_another():

@@ -7,12 +7,10 @@ from typing import Any
 import pytest
 from django.db import connections
 
-from django_tasks.worker.worker import Worker, stop_all
 from tests.habits import pgbouncer as program
 from tests.habits.workers import Held, Start
 from tests.vendor import fail_for_want
-from tests.waiting import DEADLINE, eventually
-from tests.worker.parts import config
+from tests.worker.parts import starting
 
 
 @contextmanager
@@ -56,16 +54,8 @@ def bounced(transactional_db: None) -> Iterator[None]:
 @pytest.fixture
 def start_worker(transactional_db: None, handlers: Any) -> Iterator[Start]:
     """Start a worker in this process, and wait until it is there; it ends with the test."""
-    workers: list[Worker] = []
-
-    def start(**wishes: Any) -> Worker:
-        workers.append(Worker(config(**{"poll_interval": 0.1, "lease": 1.5} | wishes)))
-        workers[-1].start()
-        eventually(lambda: workers[-1]._heartbeat.joined, "the worker has joined")
-        return workers[-1]
-
-    yield start
-    assert not stop_all(workers, DEADLINE)
+    with starting(poll_interval=0.1, lease=1.5) as start:
+        yield start
 
 
 @pytest.fixture

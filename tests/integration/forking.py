@@ -82,7 +82,9 @@ class Interrupt(TaskHandler):
     biz_code = "interrupt"
 
     def handle(self, task: RunningTask) -> None:
-        command = [sys.executable, "-c", "import signal; print(flush=True); signal.pause()"]
+        # Not signal.pause(): a signal that comes just before its system call is not noticed.
+        program = "import time; print(flush=True); [time.sleep(0.01) for _ in range(6000)]"
+        command = [sys.executable, "-c", program]
         with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL) as other:
             assert other.stdout is not None
             other.stdout.readline()  # it runs, and has its own handlers

@@ -93,7 +93,9 @@ class Journal:
     def lines(self, event: str | None = None, key: str | None = None) -> list[dict[str, Any]]:
         if not self.path.exists():
             return []
-        lines = [json.loads(line) for line in self.path.read_text().splitlines()]
+        # A reader may meet the half of a write: a line counts once its end is there.
+        written = self.path.read_text().splitlines(keepends=True)
+        lines = [json.loads(line) for line in written if line.endswith("\n")]
         return [
             line for line in lines if event in (None, line["event"]) and key in (None, line["key"])
         ]

@@ -13,6 +13,7 @@ from django.contrib.auth.models import Group
 
 from django_tasks.models import Lock
 from tests.integration.conftest import Start, url_of
+from tests.integration.freezing import freeze
 from tests.integration.process import Journal, StartTask
 from tests.integration.tasks import add, payload_of, workers
 from tests.waiting import eventually
@@ -141,7 +142,7 @@ def test_a_worker_that_was_stopped_for_longer_than_its_lease_stands_by_when_it_w
     steady: Steady, journal: Journal
 ) -> None:
     first, others = active_and_others(steady, journal)
-    first.send(signal.SIGSTOP)
+    freeze(first)
     frozen = len(counts(journal))
     journal.wait("end", times=frozen + 5)
     first.send(signal.SIGCONT)
@@ -237,7 +238,7 @@ def test_a_leader_that_was_stopped_for_longer_than_its_lease_knows_it_when_it_wa
     lead: Lead, journal: Journal, gate: Path
 ) -> None:
     first, second = leader_and_other(lead, journal)
-    first.send(signal.SIGSTOP)
+    freeze(first)
     taken = wait_for_another(journal, first, second)
     first.send(signal.SIGCONT)
     lost = journal.wait("lost")

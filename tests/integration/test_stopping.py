@@ -6,8 +6,10 @@ from pathlib import Path
 
 import pytest
 
+from django_tasks.client.operating import ask_worker
 from django_tasks.models import WorkerRow
 from tests.integration.conftest import Start
+from tests.integration.freezing import freeze
 from tests.integration.process import Journal
 from tests.integration.tasks import add, count, row, rows, workers
 from tests.leader import is_alive
@@ -146,7 +148,7 @@ def test_a_worker_that_was_stopped_for_longer_than_its_lease_changes_nothing_it_
     gated(gate, "held")
     frozen = start(*LEASE)
     first = journal.wait("start", "gated/held")
-    frozen.send(signal.SIGSTOP)
+    freeze(frozen)
     other = start(*LEASE)
     second = journal.wait("start", "gated/held", times=2)
     assert (first["pid"], second["pid"]) == (frozen.pid, other.pid)
@@ -166,6 +168,48 @@ def test_a_worker_that_was_stopped_for_longer_than_its_lease_changes_nothing_it_
     assert other.stop() == 0
     assert "lost" not in other.log()
     assert workers() == 0
+
+
+# Wishes
+
+
+def ids() -> list[int]:
+    return sorted(WorkerRow.objects.values_list("id", flat=True))
+
+
+def test_a_worker_that_is_asked_to_stop_ends_its_process_with_0(
+    start: Start, journal: Journal, gate: Path
+) -> None:
+    gated(gate, 1)
+    worker = start(*LEASE, "--processes", "1", "--threads", "1")
+    journal.wait("start")
+    add("run", 1)
+    assert ask_worker(ids()[0], "stop")
+    worker.says("was asked to stop")
+    eventually(lambda: rows()["run/1"] == 0, "what has not started is given back", log=worker.log)
+    assert worker.is_running()
+    gate.touch()
+    assert worker.ended() == 0
+    assert (rows(), workers()) == ({"run/1": 0}, 0)
+    assert "Traceback" not in worker.log()
+
+
+def test_a_child_that_is_asked_to_stop_is_not_replaced_and_the_last_one_ends_it_all(
+    start: Start, journal: Journal
+) -> None:
+    worker = start("--processes", "2", *LEASE)
+    eventually(lambda: workers() == 2, "both have joined", log=worker.log)
+    first, second = ids()
+    assert ask_worker(first, "stop")
+    worker.says("has stopped as it was asked to: no other takes its place")
+    add("run", 1)
+    journal.wait("end", "run/1")
+    assert ids() == [second]
+    assert len(worker.children()) == 1
+    assert ask_worker(second, "stop")
+    assert worker.ended() == 0
+    assert workers() == 0
+    assert "starting another" not in worker.log()
 
 
 # Several processes

@@ -62,7 +62,7 @@ def local_fires(schedule, zone, day, days=1):
     return found
 
 
-# The table of docs/schedules.rst.
+# The table of docs/reference/schedules.rst.
 
 NEW_YORK = "America/New_York"  # gap 2026-03-08 2:00 to 3:00, fold 2026-11-01 1:00 to 2:00
 BERLIN = "Europe/Berlin"  # gap 2026-03-29 2:00 to 3:00, fold 2026-10-25 2:00 to 3:00

@@ -177,7 +177,7 @@ def test_reading_is_lenient_and_printing_is_not(text, canonical):
         ("every 1h from 2026-01-01Z from 2026-01-01Z", "says 'from' twice"),
         ("every 1h from soon", "needs a time like 2026-12-24T18:00:00+08:00 after 'from'"),
         ("every 1h from 2026-01-01", "needs an offset or a time zone behind 2026-01-01"),
-        ("every 1h until 2026-02-30Z", "has no time after 'until' (day is out of range"),
+        ("every 1h until 2026-02-30Z", "has no time after 'until' (day "),
         ("every 1h from 2026-01-02Z until 2026-01-01Z", "is impossible: end is before start"),
         ("every 1h please", "is impossible: tz is no known time zone"),
         ("every 1h from 2026-01-01Z please", "has 'please' where it should end; possible are"),
@@ -246,7 +246,9 @@ def test_any_text_is_a_schedule_or_refused(text):
 
 def written(place: str) -> list[str]:
     """The texts of schedules in a part of the documentation."""
-    page = (Path(__file__).parents[2] / "docs" / "schedules.rst").read_text(encoding="utf-8")
+    page = (Path(__file__).parents[2] / "docs" / "reference" / "schedules.rst").read_text(
+        encoding="utf-8"
+    )
     part = page.partition(f"\n{place}\n===")[2].partition("\n===")[0]
     return re.findall(r"``((?:every|cron|at|any of|all of) \S[^`]*)``", part, re.IGNORECASE)
 
@@ -261,7 +263,9 @@ def test_what_the_documentation_writes_can_be_read():
 
 
 def test_the_documentation_says_what_is_printed():
-    page = (Path(__file__).parents[2] / "docs" / "schedules.rst").read_text(encoding="utf-8")
+    page = (Path(__file__).parents[2] / "docs" / "reference" / "schedules.rst").read_text(
+        encoding="utf-8"
+    )
     table = page.partition("- read\n")[2].partition("\nA text has at most")[0]
     rows = re.findall(r"\* - ``(.+)``\n +- ``(.+)``", table)
 

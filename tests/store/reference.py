@@ -31,7 +31,7 @@ class Row:
     claim_second: float | None = None
     last_error: str = ""
     schedule: str | None = None
-    # Two times with one meaning each: of a schedule's run, and of a debounced task's patience.
+    # Two times with one meaning each: of the waiting run, and of a debounced task's patience.
     scheduled: float | None = None
     latest: float | None = None
 
@@ -63,7 +63,7 @@ class Claim:
     version: int
     owner: int
     second: float
-    # Of a task that has a schedule: for which time the run is.
+    # For which time the run is.
     intended: float | None = None
 
 
@@ -204,8 +204,7 @@ class Reference:
         assert row.status == PENDING
         row.status, row.claimed_by, row.claim_second = RUNNING, worker, second
         row.version += 1
-        intended = row.intended if row.schedule else None
-        return Claim(row.id, row.version, worker, second, intended)
+        return Claim(row.id, row.version, worker, second, row.intended)
 
     def finish(
         self, claim: Claim, outcome: str, *, when: float = 0, biz_ext=None, error="", scheduled=None

@@ -179,10 +179,12 @@ def test_a_run_that_counts_for_nothing_waits_again_as_it_was(status, careful):
     assert (row.attempts, row.rescues, row.last_error) == (2, 1, "oops")
 
 
-def test_the_run_of_a_schedule_that_counts_for_nothing_is_still_that_of_its_time():
-    claimed = a_claim(schedule="every 1h", when=later(-5))
+@pytest.mark.parametrize("schedule", ["every 1h", None])
+@pytest.mark.parametrize("outcome", [Again(later(60)), Retry(later(60), "oops")])
+def test_a_run_that_is_to_come_again_is_still_that_of_its_time(outcome, schedule):
+    claimed = a_claim(schedule=schedule, when=later(-5))
 
-    assert end(claimed, Again(later(60))) == AS_ASKED
+    assert end(claimed, outcome) == AS_ASKED
     assert in_utc(the_row().scheduled_time) == later(-5)
 
 

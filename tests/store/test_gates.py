@@ -13,7 +13,7 @@ from django_tasks.store import gates
 from django_tasks.store.claim import Claimer, claim, claim_alone
 from django_tasks.store.dialects import has_one_writer
 from django_tasks.store.finish import Ended, finish
-from django_tasks.store.gates import PASSING_SECONDS, refund
+from django_tasks.store.gates import PASSING_SECONDS, refund, set_limits
 from django_tasks.store.pauses import Scope, set_pause
 from django_tasks.store.rescue import rescue
 from django_tasks.values.claimed import Claimed
@@ -212,10 +212,10 @@ def test_a_refund_leaves_the_gate_as_if_the_unused_starts_had_never_been():
     after_eight = state_of_the_gate()
     Gate.objects.update(full_until=before.full_until)
     receipt = through(limit, 20)
-    left = refund(receipt, 12, limit, using="default")
+    left = refund(receipt, 12, using="default")
     assert left is not None
     assert (state_of_the_gate(), left.starts) == (after_eight, 8)
-    nothing = refund(left, 8, limit, using="default")
+    nothing = refund(left, 8, using="default")
     assert nothing is not None
     assert nothing.starts == 0
     assert state_of_the_gate() == before.full_until
@@ -226,7 +226,7 @@ def test_a_start_that_was_refunded_is_free_again():
     limit = a_limit(None, "1/d")
     receipt = through(limit)
     assert passing(limit).claims == []
-    assert refund(receipt, 1, limit, using="default")
+    assert refund(receipt, 1, using="default")
     assert len(passing(limit).claims) == 1
 
 
@@ -236,7 +236,7 @@ def test_nothing_is_refunded_once_somebody_else_has_passed():
     receipt = through(limit)
     through(limit)
     before = state_of_the_gate()
-    assert refund(receipt, 1, limit, using="default") is None
+    assert refund(receipt, 1, using="default") is None
     assert state_of_the_gate() == before
 
 
@@ -260,6 +260,158 @@ def test_both_limits_hold():
         0,
     ]
     assert passing(limit, now=later(30)).closed_for == inf
+
+
+# Limits of operators
+
+
+def operator(max_running, rate_limit=None, code=CODE):
+    return set_limits(code, (max_running, rate_limit), using="default")
+
+
+@pytest.mark.parametrize(("own", "set_", "may_run"), [(5, 2, 2), (2, 5, 5), (None, 3, 3)])
+def test_an_operators_limit_holds_in_place_of_the_handlers(own, set_, may_run):
+    rows(range(9))
+    assert operator(set_)
+    assert len(passing(as_limit(own, None)).claims) == may_run
+    assert passing(as_limit(own, None), worker=8) == ([], inf)
+    assert owned() == may_run
+
+
+def test_it_replaces_that_of_its_kind_and_leaves_the_other():
+    rows(range(9))
+    limit = a_limit(3, "60/m")
+    operator(None, "6/m")
+
+    claims, closed_for = passing(limit)
+    assert (len(claims), closed_for) == (1, 10.0)
+    assert passing(limit, now=later(9.9)).claims == []
+    assert [len(passing(limit, now=later(seconds)).claims) for seconds in (10, 20)] == [1, 1]
+    assert passing(limit, now=later(600)) == ([], inf)  # three run
+
+
+def test_a_limit_holds_from_its_commit_on_and_so_does_its_end():
+    rows(range(9))
+    own = a_limit(1, None)
+    assert len(passing(own).claims) == 1
+    operator(4)
+    assert len(passing(own).claims) == 3
+    operator(2)
+    assert passing(own) == ([], inf)
+    operator(None)
+    assert passing(own) == ([], inf)
+    operator(5)
+    assert len(passing(own).claims) == 1
+
+
+def test_without_any_limit_the_gate_is_open_for_all():
+    """A worker that has not heard yet of the end of the last one."""
+    rows(range(9))
+    operator(2)
+    operator(None)
+    claims, closed_for = passing(None)
+    assert (len(claims), closed_for) == (9, 0.0)
+
+
+def test_limits_are_read_with_the_row_and_not_at_the_look_before(monkeypatch):
+    rows(range(9))
+    own = a_limit(9, None)
+    passing(own, most=1)
+    looks: list[str] = []
+    look = gates._look
+
+    def slow(dialect, biz_code, lock=""):
+        state = look(dialect, biz_code, lock)
+        if not looks:
+            operator(3)  # after the look, before the row is taken
+        looks.append(lock)
+        return state
+
+    monkeypatch.setattr(gates, "_look", slow)
+    assert len(passing(own).claims) == 2
+    assert len(looks) == 2
+    assert owned() == 3
+
+
+def test_limits_are_set_once_changed_once_and_removed_once():
+    assert [operator(3, "5/m"), operator(3, "5/m")] == [True, False]
+    assert gates.limits(using="default") == {CODE: (3, "5/m")}
+    assert [operator(3), operator(None, "5/m"), operator(4, "5/m")] == [True] * 3
+    assert [operator(None), operator(None)] == [True, False]
+    assert gates.limits(using="default") == {}
+    assert not operator(None, code="unknown")
+    assert Gate.objects.count() == 1
+
+
+def test_limits_leave_what_a_rate_has_given_out_and_other_codes():
+    rows(range(9))
+    limit = a_limit(None, "1/d")
+    through(limit)
+    before = state_of_the_gate()
+    operator(7)
+    operator(1, code="other")
+    assert Gate.objects.get(biz_code=CODE).full_until == before
+    assert passing(limit).claims == []
+    assert gates.limits(using="default") == {CODE: (7, None), "other": (1, None)}
+
+
+def test_a_refund_after_limits_were_set_is_by_those_of_the_passage():
+    rows(range(9))
+    limit = a_limit(None, "1/d")
+    receipt = through(limit)
+    operator(None, "100/s")
+    assert refund(receipt, 1, using="default")
+    operator(None)
+    assert len(passing(limit).claims) == 1
+
+
+@pytest.mark.parametrize("by_operator", [True, False], ids=["operator", "deployment"])
+def test_a_rate_that_has_been_raised_holds_up_nobody(by_operator):
+    rows(range(9))
+    through(a_limit(None, "1/d"))
+    own = a_limit(None, "1/d" if by_operator else "100/s")
+    if by_operator:
+        operator(None, "100/s")
+    assert passing(own, now=later(1)).closed_for < 0.1
+    assert len(passing(own, now=later(2)).claims) == 5
+
+
+def test_the_limits_are_read_by_one_statement(queries):
+    operator(3)
+    with queries() as captured:
+        gates.limits(using="default")
+    assert len([query for query in captured if "t_task" in query["sql"]]) == 1
+
+
+@pytest.mark.django_db(transaction=True)
+def test_many_who_set_the_same_at_once_change_it_once(elsewhere):
+    for wanted in ((3, "5/m"), (4, None), (None, None)):
+        answers = [elsewhere(operator, *wanted) for _ in range(8)]
+        assert sorted(answer.result() for answer in answers) == [False] * 7 + [True]
+
+
+@pytest.mark.django_db(transaction=True)
+def test_of_different_limits_that_are_set_at_once_one_stands_whole(elsewhere):
+    wanted = [(number, f"{number}/s") for number in range(1, 9)]
+    for answer in [elsewhere(operator, *each) for each in wanted]:
+        assert answer.result()
+    assert gates.limits(using="default")[CODE] in wanted
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_limit_that_is_set_while_others_claim_holds_at_once(elsewhere):
+    """Passages before it are over, and those after it count by it."""
+    rows(range(200))
+    own = a_limit(40, None)
+    runs = [
+        elsewhere(lambda worker: [passing(own, most=1, worker=worker) for _ in range(9)], worker)
+        for worker in range(1, 5)
+    ]
+    operator(3)
+    before = owned()
+    for run in runs:
+        run.result()
+    assert owned() <= max(3, before)
 
 
 # Statements

@@ -15,16 +15,19 @@ from django.db import connection
 
 from django_tasks import api, store
 from django_tasks.locks import rows as lock_rows
-from django_tasks.models import Gate, Lock, Pause, Task, TaskRun, WorkerRow
+from django_tasks.models import Gate, Lock, Pause, Task, TaskMinute, TaskRun, WorkerRow
 from django_tasks.store import (
+    backlog,
     claim,
     claimed_rows,
     clock,
     control,
     debounce,
+    failed,
     finish,
     gates,
     lanes,
+    minutes,
     pauses,
     rescue,
     runs,
@@ -35,9 +38,11 @@ from django_tasks.store import (
 from django_tasks.store.claim import Claimer
 from django_tasks.store.finish import Ended
 from django_tasks.store.lanes import Place
+from django_tasks.store.minutes import Counted, minute_of
 from django_tasks.store.pauses import Scope
 from django_tasks.store.upsert import OnConflict
-from django_tasks.store.workers import Peer, Registration
+from django_tasks.store.workers import Peer, Registration, Signs
+from django_tasks.values.figures import COLUMNS
 from django_tasks.values.hosts import number_of
 from django_tasks.values.keys import SCHEDULE_NUM
 from django_tasks.values.limits import as_limit
@@ -214,6 +219,8 @@ def looking(do: Caller, texts: Texts) -> None:
     for at_start in (True, False):
         match = search.containing(texts.code, texts.number, at_start=at_start)
         assert Task.objects.filter(match).count() == 1
+    found = do(search.beginning, texts.number)
+    assert Task.objects.filter(found, biz_code=texts.code).count() == 1
     assert Task.objects.filter(search.key(texts.code, texts.number)).count() == 1
 
 
@@ -223,15 +230,26 @@ def claiming(do: Caller, texts: Texts) -> None:
     (lane,), paused = do(lanes.look)
     assert paused == frozenset()
     assert (lane.queue, lane.biz_code) == (texts.queue, texts.code)
+    assert do(lanes.every_lane) == [lane]
     place = Place(later(-3600), 5)
     searches = LaneMarks({claim.WHOLE: place}, place)
     assert do(lanes.look_along, {lane[:3]: place}) == ([lane], frozenset())
     assert do(lanes.has_suspects, lane, NOW, since=place)
     do(lanes.count_due, lane, NOW)
+    assert do(lanes.every_lane) == [lane]
+    assert do(backlog.count_each, [lane], Status.PENDING, 2) == [3]
+    assert do(backlog.due_each, [lane], NOW, later(-1), 9) == [(4, 0)]
+    assert do(backlog.times_each, [lane], later(-9), NOW, 9) == [[NOW] * 4]
+    assert do(backlog.failed_each, [lane], 9) == []
+    assert do(backlog.held, 9) == []
+    assert len(do(backlog.newest_each, [lane], Status.PENDING, 2)) == 2
     assert len(do(claim.claim_alone, ME, lane, NOW)) == 1
     assert len(do(claim.claim, ME, lane, NOW, 1)) == 1
     assert len(do(claim.claim, ME, lane, NOW, 1, careful=True, places=searches)) == 1
     assert len(do(claim.owned_ids, WORKER)) == 3
+    row(texts, "5")
+    key = texts.code, texts.number + "5"
+    assert do(claim.claim_row, ME, *key, NOW, failed=True).biz_num == key[1]
 
 
 def finishing(do: Caller, texts: Texts) -> None:
@@ -265,6 +283,17 @@ def telling(do: Caller, texts: Texts) -> None:
     do(runs.record, [line])
     do(runs.record, [line] * 9)
     assert not do(runs.prune, later(1))
+    assert do(runs.delete_old, later(1)) == 0
+    a_row(texts.number, biz_code=texts.code, queue=texts.queue, status=Status.FAILED)
+    assert do(failed.delete_old_failed, later(1)) == 1  # its time is NOW
+    one = Counted(minute_of(NOW), texts.code, texts.error, range(len(COLUMNS)))
+    do(minutes.add, WORKER, [one] * 9)
+    do(minutes.sums, one.minute, one.minute + 1, biz_code=texts.code, step=5, by_code=True)
+    assert do(minutes.mark, one.minute + 1) == do(minutes.marks, one.minute)[one.minute]
+    assert do(minutes.failures, one.minute)[0].exception == texts.error
+    assert do(minutes.merge_workers, one.minute + 1)
+    assert do(minutes.merge_hours, one.minute + 60)
+    assert do(minutes.merge_old, one.minute + 1)
     assert TaskRun.objects.count() == 0
 
 
@@ -295,9 +324,10 @@ def steering(do: Caller, texts: Texts) -> None:
 def pausing(do: Caller, texts: Texts) -> None:
     row(texts)
     scope = Scope(texts.queue, texts.code)
-    assert do(pauses.set_pause, scope, NOW)
+    assert do(pauses.set_pause, scope, NOW, texts.name)
     assert do(lanes.look) == ([], {scope})
-    assert [Scope(pause.queue, pause.biz_code) for pause in do(pauses.pauses)] == [scope]
+    (pause,) = do(pauses.pauses)
+    assert (Scope(pause.queue, pause.biz_code), pause.by) == (scope, texts.name)
     assert do(pauses.unset_pause, scope)
 
 
@@ -318,7 +348,13 @@ def limiting(do: Caller, texts: Texts) -> None:
     assert not do(gates.add_gate, texts.code)
     receipt = gates.pass_gate(texts.code, rate, later(60), take, using="default").receipt
     assert receipt
-    assert do(gates.refund, receipt, 1, rate)
+    assert do(gates.refund, receipt, 1)
+    limits = (1, "1/s")
+    Gate.objects.all().delete()
+    assert do(gates.set_limits, texts.code, limits)
+    assert not do(gates.set_limits, texts.code, limits)
+    assert do(gates.limits) == {texts.code: limits}
+    assert do(gates.set_limits, texts.code, (None, None))
     do(lanes.next_due, lane, NOW)
 
 
@@ -334,9 +370,22 @@ def rescuing(do: Caller, texts: Texts) -> None:
 
 
 def working(do: Caller, texts: Texts) -> None:
-    registration = Registration(texts.name, 30.0, 8, (texts.queue, texts.name))
+    codes = (texts.code,)
+    registration = Registration(
+        texts.name,
+        30.0,
+        8,
+        (texts.queue, texts.name),
+        host=texts.name,
+        version=texts.name[:50],
+        codes=codes,
+        wish=texts.name[:20],
+    )
     ids = [do(workers.register, registration, NOW) for _ in range(2)]
-    assert do(workers.beat, ids[0], NOW, texts.name[:20], {texts.name: 1})
+    signs = Signs(texts.name[:20], {texts.name: 1}, 1, 1)
+    assert do(workers.beat, ids[0], NOW, signs)
+    assert do(workers.beat, ids[0], NOW, signs._replace(codes=codes))
+    assert do(workers.set_wish, ids[0], texts.name[:20])
     do(clock.read_clock)
     _, peers = do(workers.roll_call)
     row(texts, status=Status.RUNNING, claimed_by=NOBODY)
@@ -380,8 +429,10 @@ def public() -> set[str]:
         "aliases.read_alias",
         "aliases.write_alias",
         "clock.now",
+        "clock.database_now",
         "bounds.bounded_transaction",
         "connection.take_connection",
+        "connection.separate_connection",
         "connection.keep_connection",
         "connection.drop_connection",
         "errors.is_refusal",
@@ -424,7 +475,7 @@ def test_each_mark_of_a_statement_has_its_value() -> None:
 
 
 def test_the_names_in_statements_are_those_of_the_models() -> None:
-    models = (Task, TaskRun, WorkerRow, Pause, Gate, Lock)
+    models = (Task, TaskRun, TaskMinute, WorkerRow, Pause, Gate, Lock)
     names = {model._meta.db_table for model in models} | {"savepoint"}
     names |= {str(field.column) for model in models for field in model._meta.concrete_fields}
     with recorded() as statements:

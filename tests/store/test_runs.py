@@ -72,7 +72,8 @@ def test_the_words_for_outcomes_are_those_of_the_model() -> None:
         *(DONE, Done("skipped"), Reschedule(later(9)), Retry(later(9), "oh"), Fail("oh"), again),
         *(Unsettled(again), LOST, Died("oh")),
     ]
-    assert {end.counts_as for end in ends} == set(RunOutcome.values)
+    # A task that is cancelled while it waits has a line without a run.
+    assert {end.counts_as for end in ends} == set(RunOutcome.values) - {RunOutcome.CANCELLED}
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ from django.db import connection
 
 from django_tasks.models import WorkerRow
 from django_tasks.store import clock, workers
-from django_tasks.store.workers import Peer, Registration
+from django_tasks.store.workers import Peer, Registration, Signs
 from django_tasks.values.status import OWNED, Status
 from tests.factories import NOW, UTC, a_row, a_worker, in_utc, later
 
@@ -39,7 +39,7 @@ def test_the_id_of_a_worker_is_never_used_again():
 def test_a_heartbeat_renews_the_lease_and_tells_the_counters():
     worker_id = register()
 
-    assert workers.beat(worker_id, later(10), "stopping", {"done": 3}, using="default")
+    assert workers.beat(worker_id, later(10), Signs("stopping", {"done": 3}), using="default")
     row = WorkerRow.objects.get()
     assert (in_utc(row.heartbeat), row.state, row.counters) == (later(10), "stopping", {"done": 3})
 
@@ -48,14 +48,14 @@ def test_a_heartbeat_that_changes_nothing_still_finds_its_row():
     worker_id = register()
 
     for _ in range(2):
-        assert workers.beat(worker_id, NOW, "running", {}, using="default")
+        assert workers.beat(worker_id, NOW, Signs("running", {}), using="default")
 
 
 def test_a_worker_that_was_removed_learns_it_from_its_heartbeat():
     worker_id = register()
     workers.remove(worker_id, using="default")
 
-    assert not workers.beat(worker_id, later(1), "running", {}, using="default")
+    assert not workers.beat(worker_id, later(1), Signs("running", {}), using="default")
     assert not workers.remove(worker_id, using="default")
 
 
@@ -75,7 +75,7 @@ def test_every_heartbeat_is_counted():
     worker_id = register()
 
     for _ in range(3):
-        workers.beat(worker_id, NOW, "running", {}, using="default")
+        workers.beat(worker_id, NOW, Signs("running", {}), using="default")
 
     _, (peer,) = workers.roll_call(using="default")
     assert peer.beats == 3
@@ -84,12 +84,12 @@ def test_every_heartbeat_is_counted():
 def test_a_worker_that_has_not_beaten_since_it_was_seen_is_fenced():
     worker_id = register()
     other = register("host-2")
-    workers.beat(worker_id, NOW, "running", {}, using="default")
+    workers.beat(worker_id, NOW, Signs("running", {}), using="default")
     _, (peer, _) = workers.roll_call(using="default")
 
     assert workers.fence(peer, using="default")
     assert not workers.fence(peer, using="default")
-    assert not workers.beat(worker_id, NOW, "running", {}, using="default")
+    assert not workers.beat(worker_id, NOW, Signs("running", {}), using="default")
     assert [row.pk for row in WorkerRow.objects.all()] == [other]
 
 
@@ -97,10 +97,10 @@ def test_a_worker_that_has_beaten_since_is_not_fenced():
     """Even if its clock shows what it showed before."""
     worker_id = register()
     _, (peer,) = workers.roll_call(using="default")
-    workers.beat(worker_id, NOW, "running", {}, using="default")
+    workers.beat(worker_id, NOW, Signs("running", {}), using="default")
 
     assert not workers.fence(peer, using="default")
-    assert workers.beat(worker_id, NOW, "running", {}, using="default")
+    assert workers.beat(worker_id, NOW, Signs("running", {}), using="default")
 
 
 def test_the_roll_call_lists_all_workers_by_age():

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from django_tasks.handlers import registry
+from django_tasks.handlers import finders, registry
 from django_tasks.handlers.base import TaskHandler
 from django_tasks.worker import embedded, poller
 from django_tasks.worker.coroutines import EventLoop
@@ -31,6 +31,12 @@ def register() -> Iterator[Register]:
     registry.forget()
     registry._handlers.update(known)
     registry._problems.extend(problems)
+
+
+@pytest.fixture(autouse=True)
+def _no_finders(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No search of another thread goes on beside a test that did not ask for one."""
+    monkeypatch.setattr(finders, "_finders", [])
 
 
 @pytest.fixture

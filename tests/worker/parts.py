@@ -26,7 +26,9 @@ from django_tasks.worker.execution import Runner
 from django_tasks.worker.executor import Executor, Item
 from django_tasks.worker.membership import Membership
 from django_tasks.worker.timeouts import Timeouts
+from django_tasks.worker.worker import Worker, stop_all
 from tests.factories import lanes
+from tests.waiting import DEADLINE, eventually
 
 USING = "default"
 CODE = "job"
@@ -46,6 +48,21 @@ def config(**wishes: Any) -> WorkerConfig:
         "shutdown_timeout": 5.0,
     }
     return WorkerConfig(**(values | wishes))
+
+
+@contextmanager
+def starting(**usual: Any) -> Iterator[Callable[..., Worker]]:
+    """Start workers in this process, and wait until each has joined; they end with the block."""
+    workers: list[Worker] = []
+
+    def start(**wishes: Any) -> Worker:
+        workers.append(Worker(config(**(usual | wishes))))
+        workers[-1].start()
+        eventually(lambda: workers[-1]._heartbeat.joined, "the worker has joined")
+        return workers[-1]
+
+    yield start
+    assert not stop_all(workers, DEADLINE)
 
 
 class Ticks:

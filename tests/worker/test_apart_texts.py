@@ -40,10 +40,12 @@ claims = st.builds(
     claim_time=times,
 )
 again = st.builds(outcomes.Again, times)
-retries = st.builds(outcomes.Retry, times, texts, st.booleans())
-fails = st.builds(outcomes.Fail, texts)
+retries = st.builds(outcomes.Retry, times, texts, st.booleans(), texts)
+fails = st.builds(outcomes.Fail, texts, texts)
 OUTCOMES: dict[type[Any], st.SearchStrategy[Any]] = {
-    outcomes.Done: st.builds(outcomes.Done, st.sampled_from(["done", "skipped"])),
+    outcomes.Done: st.builds(
+        outcomes.Done, st.sampled_from(["done", "skipped"]), st.none() | texts
+    ),
     outcomes.Reschedule: st.builds(
         outcomes.Reschedule,
         times,
@@ -51,6 +53,8 @@ OUTCOMES: dict[type[Any], st.SearchStrategy[Any]] = {
         st.none() | times,
         texts,
         st.sampled_from(["rescheduled", "skipped", "failed"]),
+        texts,
+        st.none() | texts,
     ),
     outcomes.Retry: retries,
     outcomes.Fail: fails,
@@ -73,12 +77,14 @@ lines = st.builds(
     attempt=small,
     worker=texts,
     error=texts,
+    exception=texts,
+    detail=st.none() | texts,
 )
 
 
 def test_every_outcome_and_every_fact_of_it_is_tried_here() -> None:
     assert set(OUTCOMES) == set(get_args(outcomes.Outcome))
-    assert [len(fields(kind)) for kind in (outcomes.Retry, outcomes.Reschedule)] == [3, 5]
+    assert [len(fields(kind)) for kind in (outcomes.Retry, outcomes.Reschedule)] == [4, 7]
 
 
 @given(claims)

@@ -84,7 +84,7 @@ def test_a_next_time_and_a_changed_payload_are_written_with_the_effects(
         task.biz_ext = {"page": 2}
         return datetime(2031, 1, 1, tzinfo=timezone.utc)
 
-    assert run(register, handle) == Settled()
+    assert run(register, handle) == Settled("rescheduled")
     assert effects() == 1
     assert (stored().status, stored().claimed_by, stored().biz_ext) == (0, None, {"page": 2})
     assert stored().when == datetime(2031, 1, 1, tzinfo=timezone.utc)
@@ -163,7 +163,7 @@ def test_cancelled_during_the_run_the_effects_stand_and_the_row_goes(
         elsewhere(cancel_task, "job", "1").result(DEADLINE)
         return timedelta(hours=1)
 
-    assert run(register, handle) == Settled()
+    assert run(register, handle) == Settled("rescheduled")
     assert effects() == 1
     assert row() is None
 
@@ -176,7 +176,7 @@ def test_paused_during_the_run_its_next_time_waits_paused(
         elsewhere(pause_task, "job", "1").result(DEADLINE)
         return timedelta(hours=1)
 
-    assert run(register, handle) == Settled()
+    assert run(register, handle) == Settled("rescheduled")
     assert stored().status == Status.PAUSED
 
 
@@ -300,7 +300,7 @@ def test_a_hook_of_the_commit_that_raises_does_not_undo_what_was_committed(
     assert effects() == 1
     assert stored().status == Status.PENDING
     assert stored().when > ahead(3000)
-    assert outcome == Settled()
+    assert outcome == Settled("rescheduled")
     assert len(rescheduled) == 1
     assert told == []
 
@@ -312,7 +312,7 @@ def test_a_late_end_does_not_touch_the_next_run_of_the_same_task(register: Regis
     membership = joined()
     added()
     (first,) = claimed(membership.worker_id)
-    assert written(first, membership) == Settled()
+    assert written(first, membership) == Settled("rescheduled")
     (second,) = claimed(membership.worker_id)
     late = Unsettled(Retry(ahead(), "the connection broke"))
     finish([Ended(first, late)], datetime.now(timezone.utc), using=USING)

@@ -438,3 +438,24 @@ def test_a_cancel_during_the_run_is_seen_and_the_task_goes(register: Register) -
     assert cancel_task(CODE, "1") == "cancelling"
     assert seen.wait(DEADLINE)
     eventually(lambda: row() is None, "the row is gone")
+
+
+# Health
+
+
+def test_the_health_of_the_workers_here(gate: Gate, register: Register) -> None:
+    register(gate)
+    nobody = api.health()
+    assert (nobody.live, nobody.ready, nobody.state.code) == (True, False, "ended")
+    assert nobody.reason == "No worker runs in this process."
+    assert api.start(**QUICK)
+    eventually(lambda: api.health().ready, "it is ready")
+    assert api.health().reason == "1 process works."
+    added()
+    assert gate.entered.wait(DEADLINE)
+    assert not api.shutdown(wait=False)
+    stopping = api.health()
+    assert (stopping.live, stopping.ready, stopping.state.code) == (True, False, "stopping")
+    gate.open.set()
+    assert api.shutdown(timeout=DEADLINE)
+    assert api.health() == nobody

@@ -108,7 +108,7 @@ def test_a_timedelta_counts_from_now(register: Register) -> None:
 def test_anything_else_is_a_failed_attempt_that_says_so(register: Register, answer: Any) -> None:
     outcome = outcome_of(register, lambda task: answer)
     assert isinstance(outcome, Retry)
-    assert "must return None, a datetime, a timedelta or Stop" in outcome.error
+    assert "must return None, Finished, a datetime, a timedelta or Stop" in outcome.error
 
 
 @pytest.mark.parametrize(
@@ -312,10 +312,15 @@ def test_an_error_that_cannot_be_shown_is_a_failed_attempt(register: Register) -
 
 
 def test_so_is_one_that_traceback_itself_fails_with(register: Register) -> None:
-    odd = SyntaxError("odd", ("page.html", 1, "nowhere", "{{ a b }}"))  # type: ignore[arg-type]
+    class Nameless:
+        def __str__(self) -> str:
+            raise RuntimeError("I do not say")
+
+    odd = SyntaxError("odd", (Nameless(), 1, 1, "{{ a b }}"))  # type: ignore[arg-type]
     outcome = outcome_of(register, raiser(odd))
     assert isinstance(outcome, Retry)
-    assert outcome == Retry(outcome.when, "SyntaxError (its traceback cannot be formatted)")
+    text = "SyntaxError (its traceback cannot be formatted)"
+    assert outcome == Retry(outcome.when, text, exception="builtins.SyntaxError")
 
 
 def test_the_last_attempt_that_fails_is_the_end(register: Register) -> None:

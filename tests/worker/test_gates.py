@@ -7,8 +7,10 @@ import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
-from django_tasks.models import Task
+from django_tasks.client.operating import set_limits
+from django_tasks.models import Gate, Task
 from django_tasks.values.status import OWNED, Status
+from django_tasks.worker.gates import HINTED_SECONDS
 from tests.factories import table
 from tests.worker.conftest import Register
 from tests.worker.parts import CODE, Ticks, added, ago, ahead, joined
@@ -251,3 +253,142 @@ def test_a_retry_uses_the_rate_as_every_start_does(register: Register, world: Ti
     claimer.finish()
     assert 58 < asleep(claimer) <= 60
     assert claimer.keys() == []
+
+
+# Limits of operators
+
+
+def test_a_worker_that_starts_claims_by_them_from_the_first_claim_on(
+    register: Register, world: Ticks
+) -> None:
+    register(lambda task: None)
+    backlog(5)
+    set_limits(CODE, max_running=2)
+    cycles = Cycles(world)
+    for _ in range(3):
+        cycles.run()
+    assert owned() == 2
+
+
+def test_one_that_is_set_later_is_heard_of_with_the_next_heartbeat(
+    register: Register, world: Ticks
+) -> None:
+    register(lambda task: None)
+    backlog(9)
+    cycles = Cycles(world, size=2)
+    cycles.run()
+    set_limits(CODE, max_running=1)
+    cycles.hands.work()
+    cycles.run()
+    assert owned() == 2  # as documented: it knew of none
+    cycles.beat()
+    cycles.hands.work()
+    for _ in range(4):
+        cycles.run()
+    assert owned() == 1
+
+
+def test_a_hint_tells_of_it_sooner_and_many_hints_cost_one_look_a_second(
+    register: Register, world: Ticks
+) -> None:
+    register(lambda task: None)
+    cycles = Cycles(world)
+    cycles.run()
+    world.ahead += HINTED_SECONDS
+    set_limits(CODE, max_running=1)
+    backlog(9)
+    looks = []
+    for _ in range(4):
+        with CaptureQueriesContext(connection) as asked:
+            cycles.poller.note_overdue()
+            cycles.run()
+        looks.append(sum("NOT NULL" in sql for sql in gate_statements(asked)))
+        assert owned() == 1
+    assert looks == [1, 0, 0, 0]
+
+
+def test_when_it_is_removed_claims_are_plain_again(register: Register, world: Ticks) -> None:
+    register(lambda task: None)
+    set_limits(CODE, max_running=1)
+    backlog(6)
+    cycles = Cycles(world)
+    cycles.run()
+    cycles.run()
+    assert owned() == 1
+    set_limits(CODE)
+    cycles.beat()
+    assert owned() == 4
+    cycles.hands.work()
+    with CaptureQueriesContext(connection) as asked:
+        cycles.run()
+    assert gate_statements(asked) == []
+    assert owned() == 2
+
+
+def test_a_gate_that_is_closed_for_a_day_opens_when_its_limit_is_widened(
+    register: Register, world: Ticks
+) -> None:
+    register(lambda task: None, rate_limit="1/d")
+    backlog(6)
+    cycles = Cycles(world)
+    for _ in range(3):
+        cycles.run()
+    assert owned() == 1
+    set_limits(CODE, rate_limit="100/s")
+    cycles.beat()
+    world.ahead += 1  # the wider rate forgets what the narrow one has given out, but for a moment
+    cycles.run()
+    assert owned() > 1
+
+
+def test_it_stands_in_place_of_the_handlers_at_once_where_there_is_one(
+    register: Register, world: Ticks
+) -> None:
+    register(lambda task: None, max_running=3)
+    cycles = Cycles(world)
+    cycles.run()
+    set_limits(CODE, max_running=1)
+    backlog(6)
+    cycles.run()
+    cycles.run()
+    assert owned() == 1
+
+
+def asks(cycles: Cycles) -> int:
+    """Statements about gates at a heartbeat and after it."""
+    with CaptureQueriesContext(connection) as asked:
+        cycles.beat()
+        for _ in range(3):
+            cycles.run()
+    return len(gate_statements(asked))
+
+
+def test_a_worker_asks_for_them_once_a_heartbeat_and_not_while_it_is_idle(
+    register: Register, world: Ticks
+) -> None:
+    register(lambda task: None)
+    added("future", when=ahead())
+    cycles = Cycles(world)
+    assert [asks(cycles) for _ in range(3)] == [0, 0, 0]
+    added("1")
+    assert asks(cycles) == 1
+    cycles.hands.work()
+    # It has claimed since then: before the next task comes, so that this has not to wait for it.
+    assert [asks(cycles) for _ in range(3)] == [1, 0, 0]
+
+
+def test_a_start_that_an_operators_rate_let_pass_is_given_back_unused(
+    register: Register, world: Ticks
+) -> None:
+    register(lambda task: None)
+    set_limits(CODE, rate_limit="1/d")
+    added()
+    cycles = Cycles(world)
+    cycles.run()
+    assert owned() == 1
+    cycles.hands.stale = True
+    cycles.run()
+    cycles.hands.stale = False
+    cycles.run()
+    assert len(cycles.hands.waiting) == 1
+    assert Gate.objects.get().passes == 3

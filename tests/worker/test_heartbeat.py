@@ -7,7 +7,9 @@ from typing import Any
 import pytest
 from django.db import Error, OperationalError
 
+from django_tasks.host.clocks import utc_now
 from django_tasks.worker import heartbeat as module
+from django_tasks.worker.counting import Counts
 from django_tasks.worker.heartbeat import (
     AFTER_DEFECT,
     RETRY_SHARE,
@@ -19,7 +21,7 @@ from tests.vendor import ON_SQLITE
 from tests.waiting import DEADLINE, eventually
 from tests.worker.parts import USING, config
 
-REPORT = Report("running", {"done": 3})
+REPORT = Report("running", {"done": 3}, 2)
 LEASE = 30.0
 
 
@@ -45,8 +47,8 @@ class Place:
         self.worker_id += 1
         return self.worker_id
 
-    def beat(self, state: str, counters: Any) -> bool:
-        self._do((state, dict(counters)))
+    def beat(self, state: str, counters: Any, busy: int) -> bool:
+        self._do((state, dict(counters), busy))
         return self.is_ours
 
     def leave(self) -> None:
@@ -68,6 +70,7 @@ class Guarded:
     def __init__(self) -> None:
         self.seconds = 0.0
         self.relieved = 0
+        self.counts = Counts(utc_now)
 
     def report(self) -> Report:
         return REPORT
@@ -121,7 +124,7 @@ def test_it_joins_first_and_then_sends_heartbeats_each_of_which_is_news(scene: S
     for turn in (1, 2, 3):
         assert scene.step() == 0.0
         assert scene.woken == turn
-    beat = ("running", {"done": 3})
+    beat = ("running", {"done": 3}, 2)
     assert scene.place.calls == ["join", beat, beat]
     assert scene.has_joined()
 

@@ -10,13 +10,17 @@ from django.test import override_settings
 
 from django_tasks import signals
 from django_tasks.client.queries import get_runs
-from django_tasks.models import Task, TaskRun
-from django_tasks.store import runs
+from django_tasks.models import Task, TaskMinute, TaskRun
+from django_tasks.store import minutes, runs
 from django_tasks.store.finish import finish
+from django_tasks.store.minutes import Counted, minute_of
+from django_tasks.values.figures import COLUMNS
 from django_tasks.values.status import RunOutcome
 from django_tasks.worker import finisher
+from django_tasks.worker.heartbeat import Report
+from django_tasks.worker.membership import Membership
 from django_tasks.worker.poller import Poller
-from django_tasks.worker.pruner import INTERVAL, Pruner
+from django_tasks.worker.pruner import INTERVAL, PAUSE, Pruner
 from tests.factories import a_run, table
 from tests.worker.conftest import Register
 from tests.worker.parts import (
@@ -281,13 +285,55 @@ def test_it_looks_every_ten_minutes(register: Register) -> None:
 def test_its_time_has_come_at_the_very_moment(monkeypatch: pytest.MonkeyPatch) -> None:
     looks: list[datetime] = []
     monkeypatch.setattr(runs, "prune", lambda before, using: looks.append(before))
-    moments = iter([0.0, 0.0, INTERVAL - 0.001, INTERVAL, INTERVAL])
-    membership = joined()
+    ticks, membership = [0.0], joined()
     pruner = Pruner(USING, membership)
-    monkeypatch.setattr(membership.clock, "monotonic", lambda: next(moments))
-    for expected in (1, 1, 2):
-        pruner.prune_if_due()
+    monkeypatch.setattr(membership.clock, "monotonic", lambda: ticks[0])
+    for moment, expected in ((0.0, 1), (INTERVAL - 0.001, 1), (INTERVAL, 2)):
+        ticks[0] = moment
+        for _ in range(4):  # one chore a cycle
+            pruner.prune_if_due()
         assert len(looks) == expected
+
+
+def test_minutes_of_several_workers_are_merged_by_the_oldest_and_those_of_one_are_left(
+    world: Ticks,
+) -> None:
+    oldest = joined(world)
+    then = minute_of(oldest.clock.now()) - 10
+    for worker in (1, 2):
+        minutes.add(worker, [Counted(then, CODE, "", [1] * len(COLUMNS))], using=USING)
+
+    def rows_after(member: Membership) -> int:
+        pruner = Pruner(USING, member)
+        for _ in range(4):
+            pruner.prune_if_due()
+        return TaskMinute.objects.count()
+
+    oldest.beat(*Report("running", {}))
+    assert rows_after(oldest) == 2
+    younger = joined(world)
+    for member in (oldest, younger):
+        member.beat(*Report("running", {}))
+    assert rows_after(younger) == 2
+    assert rows_after(oldest) == 1
+
+
+def test_minutes_are_merged_and_those_of_a_week_are_kept_however_short_the_history_is(
+    settings: Any, world: Ticks
+) -> None:
+    settings.DJANGO_TASKS = {"HISTORY_AGE": 60}
+    membership = joined(world)
+    now = minute_of(membership.clock.now())
+    hours = [now - now % 60 - 60 * ago for ago in (1, 4, 100, 24 * 9)]
+    values = [1] * len(COLUMNS)
+    minutes.add(1, [Counted(hour, CODE, "", values) for hour in hours], using=USING)
+    pruner = Pruner(USING, membership)
+    for _ in range(20):
+        pruner.prune_if_due()
+        world.ahead += PAUSE
+    spans = TaskMinute.objects.order_by("-minute").values_list("minute", "span")
+    # That of four days ago was left by the minute when no worker was there.
+    assert list(spans) == [(hours[0], 1), (hours[1], 60), (hours[2], 1), (0, 0)]
 
 
 def test_a_failure_to_forget_fails_one_cycle_and_not_all_that_follow(

@@ -8,10 +8,12 @@ import pytest
 from django.db import OperationalError
 
 from django_tasks import signals
+from django_tasks.host.clocks import utc_now
 from django_tasks.models import Task
 from django_tasks.store.finish import Ended
 from django_tasks.values.claimed import Claimed
 from django_tasks.values.status import Status
+from django_tasks.worker.counting import Counts
 from django_tasks.worker.executor import Executor, Item
 from django_tasks.worker.heartbeat import Heartbeat, Report
 from django_tasks.worker.poller import Poller
@@ -190,6 +192,7 @@ class Guarded:
     def __init__(self) -> None:
         self.seconds = 0.0
         self.relieved = 0
+        self.counts = Counts(utc_now)
 
     def report(self) -> Report:
         return Report("running", {})

@@ -1,6 +1,7 @@
 """A handler is told that a run of it takes longer than its timeout."""
 
 import threading
+from contextvars import copy_context
 from queue import SimpleQueue
 from types import SimpleNamespace
 from typing import Any
@@ -10,6 +11,7 @@ import pytest
 from django_tasks import signals
 from django_tasks.clock import ClockReading, Tick
 from django_tasks.handlers.base import TaskHandler, task_handler
+from django_tasks.handlers.running_task import RunningTask
 from django_tasks.worker import overdue
 from django_tasks.worker.executor import Running
 from tests.factories import NOW, a_claim_of
@@ -22,9 +24,12 @@ NOW_TICK = 107.0
 def runs_of(handler: TaskHandler, count: int = 1) -> list[Any]:
     """Runs of one call, which began seven seconds before NOW_TICK."""
     started = Tick(ClockReading(NOW, 100.0), 100.0)
+    row: Any = None  # nobody asks it anything
+    claims = [a_claim_of(number) for number in range(count)]
+    tasks = [RunningTask(claim, "other", started, row) for claim in claims]
     return [
-        SimpleNamespace(claimed=a_claim_of(number), handler=handler, started=started, using="other")
-        for number in range(count)
+        SimpleNamespace(claimed=claim, handler=handler, started=started, task=task)
+        for claim, task in zip(claims, tasks, strict=True)
     ]
 
 
@@ -43,7 +48,7 @@ def test_the_hook_of_a_class_is_called_in_a_thread_of_its_own() -> None:
         def on_stuck(self, task: Any, seconds: float) -> None:
             told.put((task, seconds, threading.current_thread()))
 
-    overdue.report(runs_of(Slow()), NOW_TICK)
+    overdue.report(runs_of(Slow()), NOW_TICK, copy_context())
     task, seconds, thread = told.get(timeout=DEADLINE)
     assert (str(task), task.using, seconds) == ("job/0", "other", 7.0)
     assert thread is not threading.current_thread()
@@ -57,7 +62,7 @@ def test_so_is_the_hook_of_a_function() -> None:
     @task_handler("slow", on_stuck=lambda task, seconds: told.put((str(task), seconds)))
     def slow(task: Any) -> None: ...
 
-    overdue.report(runs_of(slow, 2), NOW_TICK)
+    overdue.report(runs_of(slow, 2), NOW_TICK, copy_context())
     assert [told.get(timeout=DEADLINE) for _ in range(2)] == [("job/0", 7.0), ("job/1", 7.0)]
     over()
 
@@ -68,7 +73,7 @@ def test_where_nobody_listens_no_thread_is_started(monkeypatch: pytest.MonkeyPat
 
     monkeypatch.setattr(overdue, "Thread", None)
     for handler in (slow, TaskHandler()):
-        overdue.report(runs_of(handler), NOW_TICK)
+        overdue.report(runs_of(handler), NOW_TICK, copy_context())
 
 
 def test_a_run_that_takes_just_its_timeout_is_not_overdue(
@@ -77,7 +82,7 @@ def test_a_run_that_takes_just_its_timeout_is_not_overdue(
     clock = StillTicks()
     monkeypatch.setattr(overdue, "ticks", clock)
     monkeypatch.setattr(overdue, "allowance_of", lambda claimed: SimpleNamespace(timeout=7.0))
-    watch = overdue.Overdue()
+    watch = overdue.Overdue("default")
     claimed: Any = SimpleNamespace(worker_id=1, id=2, biz_code="nobody's")
     running = [Running((claimed,), clock())]
     clock.now += 7
@@ -96,7 +101,7 @@ def test_receivers_are_told_with_the_database() -> None:
 
     signals.task_stuck.connect(receive)
     try:
-        overdue.report(runs_of(TaskHandler()), NOW_TICK)
+        overdue.report(runs_of(TaskHandler()), NOW_TICK, copy_context())
         sender, facts = told.get(timeout=DEADLINE)
         assert (sender, str(facts.pop("task"))) == (TaskHandler, "job/0")
         assert facts == {"seconds": 7.0, "using": "other"}

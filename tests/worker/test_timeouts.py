@@ -420,7 +420,7 @@ def test_it_never_comes_into_what_follows_a_run(
     timeouts: Timeouts, hasty: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Thousands of runs, in many threads, that end at the very moment."""
-    monkeypatch.setattr(module, "report", lambda runs, now: None)
+    monkeypatch.setattr(module, "report", lambda runs, now, context: None)
     answers: list[Any] = []
     escaped: list[BaseException] = []
 

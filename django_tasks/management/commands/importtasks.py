@@ -4,7 +4,8 @@ from collections.abc import Iterable, Sequence
 from itertools import accumulate
 from typing import Any
 
-from django.core.management.base import BaseCommand, CommandError, CommandParser
+from django.core.management.base import CommandError, CommandParser
+from django.utils.translation import gettext
 
 from django_tasks.coming import apscheduler, celery_beat
 from django_tasks.coming.codes import Codes
@@ -12,7 +13,9 @@ from django_tasks.coming.found import Found, Left, StoreError
 from django_tasks.coming.handlers import without_handler
 from django_tasks.coming.importing import Coming, add, tasks_for
 from django_tasks.coming.places import database
+from django_tasks.management.base import TranslatedCommand
 from django_tasks.schedules.policies import clauses
+from django_tasks.sentences import sentence as _
 from django_tasks.store import clock
 from django_tasks.values.payload import dump
 
@@ -21,30 +24,45 @@ STORES = ("apscheduler", "django-apscheduler", "celery-beat")
 LONGEST_PAYLOAD = 1000
 
 
-class Command(BaseCommand):
-    help = (
-        "Read the jobs of another scheduler and add a task for each: its code is the function's"
-        " name, its number the job's id or name. What is there already stays as it is, so a second"
-        " run changes nothing. The store itself is never changed. Stop the other scheduler before"
-        " a worker starts, or both will run them."
+class Command(TranslatedCommand):
+    help = _(
+        "Read the jobs of another scheduler and add a task for each: its code is "
+        "the function's name, its number the job's id or name. What is there "
+        "already stays as it is, so a second run changes nothing. The store "
+        "itself is never changed. Stop the other scheduler before a worker "
+        "starts, or both will run them."
     )
 
     def add_arguments(self, parser: CommandParser) -> None:
         add = parser.add_argument
-        add("store", choices=STORES, help="where the jobs are")
-        add("--url", help="apscheduler: the database, as SQLAlchemyJobStore takes it")
-        add("--table", default="apscheduler_jobs", help="apscheduler: its table (%(default)s)")
-        add("--from-database", metavar="ALIAS", help="the other two: where their tables are")
-        add("--database", metavar="ALIAS", help="where the tasks go; default: as the router says")
+        add("store", choices=STORES, help=gettext("where the jobs are"))
+        add("--url", help=gettext("apscheduler: the database, as SQLAlchemyJobStore takes it"))
+        add(
+            "--table",
+            default="apscheduler_jobs",
+            help=gettext("apscheduler: its table (%(default)s)"),
+        )
+        add(
+            "--from-database",
+            metavar="ALIAS",
+            help=gettext("the other two: where their tables are"),
+        )
+        add(
+            "--database",
+            metavar="ALIAS",
+            help=gettext("where the tasks go; default: as the router says"),
+        )
         add(
             "--code",
             action="append",
             default=[],
             metavar="FUNCTION=CODE",
-            help="the biz_code of a function (module:function, or a task of Celery); repeatable",
+            help=gettext(
+                "the biz_code of a function (module:function, or a task of Celery); repeatable"
+            ),
         )
-        add("--trust-pickles", action="store_true", help="read APScheduler's pickles")
-        add("--dry-run", action="store_true", help="show what would be added; add nothing")
+        add("--trust-pickles", action="store_true", help=gettext("read APScheduler's pickles"))
+        add("--dry-run", action="store_true", help=gettext("show what would be added; add nothing"))
 
     def handle(self, *args: Any, **options: Any) -> None:
         using = database(options["database"])
@@ -52,10 +70,12 @@ class Command(BaseCommand):
         try:
             jobs = list(_jobs(options, using))
         except StoreError as error:
-            raise CommandError(f"{error}.") from None
+            raise CommandError(gettext("%(error)s.") % {"error": error}) from None
         functions = {job.function for job in jobs if isinstance(job, Found)}
         for name in sorted(said.keys() - functions):
-            self.stdout.write(f"--code {name}: no job that can come over calls it.")
+            self.stdout.write(
+                gettext("--code %(name)s: no job that can come over calls it.") % {"name": name}
+            )
         codes = Codes(said, functions)
         found = list(tasks_for(jobs, codes, using=using))
         for each in found:
@@ -66,16 +86,20 @@ class Command(BaseCommand):
 
     def _tell(self, each: Coming | Left) -> None:
         if isinstance(each, Left):
-            self.stdout.write(f"Cannot come over: {each.name}: {each.reason}.")
+            self.stdout.write(
+                gettext("Cannot come over: %(name)s: %(reason)s.")
+                % {"name": each.name, "reason": each.reason}
+            )
             return
         key = f"{each.task.biz_code}/{each.task.biz_num}"
         if each.is_there:
-            self.stdout.write(f"Is there already: {key}.")
+            self.stdout.write(gettext("Is there already: %(key)s.") % {"key": key})
             return
         job = each.job
-        plan = " | ".join([job.text or "once", *clauses(job.options)])
-        first = f"first at {job.when}" if job.text else f"at {job.when}"
-        notes = "".join(f"; {note}" for note in ("paused",) * job.is_paused + job.notes)
+        plan = " | ".join([job.text or gettext("once"), *clauses(job.options)])
+        text = gettext("first at %(when)s") if job.text else gettext("at %(when)s")
+        first = text % {"when": job.when}
+        notes = "".join(f"; {note}" for note in (gettext("paused"),) * job.is_paused + job.notes)
         payload = dump(job.payload, len(repr(job.payload)) * 4)
         self.stdout.write(
             f"{job.name} ({job.function}) → {key}: {plan}, {first},"
@@ -86,7 +110,10 @@ class Command(BaseCommand):
         done = 0
         for total in accumulate(add(new, using=using)):
             if total // PROGRESS > done // PROGRESS:
-                self.stdout.write(f"{total:,} of {len(new):,} added")
+                self.stdout.write(
+                    gettext("%(done)s of %(total)s added")
+                    % {"done": f"{total:,}", "total": f"{len(new):,}"}
+                )
             done = total
         return done
 
@@ -94,18 +121,29 @@ class Command(BaseCommand):
         coming = [each for each in found if isinstance(each, Coming)]
         left = sum(isinstance(each, Left) for each in found)
         there = sum(each.is_there for each in coming)
-        verb = "would be added" if is_dry else "added"
+        text = (
+            gettext(
+                "%(count)s would be added, %(there)s were there already, %(left)s cannot come over."
+            )
+            if is_dry
+            else gettext(
+                "%(count)s added, %(there)s were there already, %(left)s cannot come over."
+            )
+        )
         self.stdout.write(
-            f"{count:,} {verb}, {there:,} were there already, {left:,} cannot come over."
+            text % {"count": f"{count:,}", "there": f"{there:,}", "left": f"{left:,}"}
         )
         if missing := without_handler(each.task.biz_code for each in coming):
-            self.stdout.write(f"No handler of this project takes {', '.join(missing)} yet.")
+            self.stdout.write(
+                gettext("No handler of this project takes %(codes)s yet.")
+                % {"codes": ", ".join(missing)}
+            )
 
 
 def _jobs(options: dict[str, Any], using: str) -> Iterable[Found | Left]:
     store, source = options["store"], options["from_database"]
     if (store == "apscheduler") != bool(options["url"]):
-        raise StoreError("--url goes with the store apscheduler, which needs it")
+        raise StoreError(gettext("--url goes with the store apscheduler, which needs it"))
     if store == "celery-beat":
         return celery_beat.jobs(source, clock.now(using))
     if not options["trust_pickles"]:
@@ -119,5 +157,5 @@ def _jobs(options: dict[str, Any], using: str) -> Iterable[Found | Left]:
 def _pair(text: str) -> tuple[str, str]:
     function, _, code = text.rpartition("=")
     if not function or not code:
-        raise CommandError(f"--code must be FUNCTION=CODE, not {text!r}.")
+        raise CommandError(gettext("--code must be FUNCTION=CODE, not %(text)r.") % {"text": text})
     return function, code

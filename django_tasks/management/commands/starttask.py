@@ -5,19 +5,29 @@ import logging
 import os
 import sys
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 from django.apps import apps
-from django.core.management.base import BaseCommand, CommandError, CommandParser
+from django.core.management.base import CommandError, CommandParser
 from django.db import Error, connections, router
 from django.db.backends.base.base import BaseDatabaseWrapper
 from django.utils import autoreload
+from django.utils.translation import gettext, ngettext, override
 
 import django_tasks
 from django_tasks import conf, installation, logs, requirements
-from django_tasks.handlers import registry
+from django_tasks.handlers import finders, registry
+from django_tasks.management.base import TranslatedCommand
 from django_tasks.models import Task
+from django_tasks.probes.answers import Page
+from django_tasks.probes.ports import Address
+from django_tasks.sentences import said
+from django_tasks.sentences import sentence as _
+from django_tasks.store.connection import drop_connection, take_connection
+from django_tasks.supervisor.probing import CannotProbe, Probes, Wishes
 from django_tasks.supervisor.processes import fitting_processes, run_process, run_processes
 from django_tasks.supervisor.recycling import Recycling
 from django_tasks.worker.config import WorkerConfig, worker_config
@@ -26,12 +36,13 @@ from django_tasks.worker.embedded import start_worker, wait_for_workers
 LEVELS = {0: logging.WARNING, 1: logging.INFO}
 # How many names of queues or codes the introduction lists.
 MOST_NAMES = 20
+PROBES = ("health_file", "health_port", "metrics_port")
 
 
-class Command(BaseCommand):
-    help = (
-        "Run due tasks until stopped. SIGTERM or Ctrl-C: claim no more, let what runs end, exit."
-        " A second one, after a second or later, ends at once."
+class Command(TranslatedCommand):
+    help = _(
+        "Run due tasks until stopped. SIGTERM or Ctrl-C: claim no more, let what "
+        "runs end, exit. A second one, after a second or later, ends at once."
     )
     # The checks that matter here are made below, each with one sentence.
     requires_system_checks: list[str] = []
@@ -41,44 +52,46 @@ class Command(BaseCommand):
         return super().create_parser(prog_name, subcommand, **{"allow_abbrev": False, **kwargs})
 
     def add_arguments(self, parser: CommandParser) -> None:
-        add = parser.add_argument
-        add("--threads", type=_option("THREADS"), metavar="N", help="handlers that run at once")
-        add("--processes", type=_option("PROCESSES"), metavar="N", help="child processes")
-        add("--queues", type=_names, metavar="A,B", help="only tasks in these queues")
-        add("--codes", type=_names, metavar="X,Y", help="only tasks of these biz_codes")
-        add("--batch-size", type=_option("BATCH_SIZE"), metavar="N", help="most rows a statement")
-        add("--poll-interval", type=_option("POLL_INTERVAL"), metavar="SECONDS")
-        add("--lease", type=_option("LEASE"), metavar="SECONDS", help="believed alive so long")
-        add("--database", type=_names, metavar="ALIAS", help="where the tasks are; may be A,B")
-        add("--until-empty", action="store_true", help="end when nothing is due and nothing runs")
-        add("--max-tasks", type=_count, metavar="N", help="end after N tasks a process")
-        add("--max-tasks-per-child", type=_count, metavar="N", help="replace a child after N tasks")
-        add("--max-memory-per-child", type=_count, metavar="MB", help="replace one that holds more")
-        add("--shutdown-timeout", type=_option("SHUTDOWN_TIMEOUT"), metavar="SECONDS")
-        add("--reload", action="store_true", help="start again when code changes; to develop with")
+        for name, facts in (*_work(), *_ends(), *_probing()):
+            parser.add_argument(name, **facts)
+        words = gettext("start again when code changes; to develop with")
+        parser.add_argument("--reload", action="store_true", help=words)
 
     def handle(self, *args: Any, **options: Any) -> None:
         _refuse_clash()
         _refuse_place()
         configs, processes = _configs(options)
         recycling = Recycling(options["max_tasks_per_child"], options["max_memory_per_child"])
+        wishes = _probes(options, configs)
         _refuse_missing_handlers(configs[0])
+        with _opened(wishes) as probes:
+            self._run(configs, processes, recycling, probes, options)
+
+    def _run(
+        self,
+        configs: list[WorkerConfig],
+        processes: int,
+        recycling: Recycling,
+        probes: Probes,
+        options: dict[str, Any],
+    ) -> None:
         _refuse_unfit_databases(configs)
         _refuse_missing_tables(configs)
         if not _is_watching(options["reload"]):
             self._introduce(configs, processes, options["verbosity"])
         if options["reload"]:
             autoreload.run_with_reloader(_run_reloading, configs)
-        elif code := _run(configs, processes, recycling):
+        elif code := _run(configs, processes, recycling, probes):
             sys.exit(code)
 
     def _introduce(self, configs: list[WorkerConfig], processes: int, verbosity: int) -> None:
         """Say what is served: where the log goes, or in plain text before a log for people."""
-        sentence = _introduction(configs, processes)
         if not _show_log(verbosity):
-            logs.introduced(sentence)
+            with override("en"):  # as the other lines of the log
+                sentence = _introduction(configs, processes)
+            logs.introduced(sentence, **_introduced_fields(configs, processes))
         elif verbosity and sys.stdout is not None:  # None where it was closed
-            self.stdout.write(sentence)
+            self.stdout.write(_introduction(configs, processes))
             self.stdout.flush()
         known = {handler.queue for handler in registry.get_task_handlers().values()}
         for queue in configs[0].queues:
@@ -86,11 +99,14 @@ class Command(BaseCommand):
                 logs.strange_queue(queue)
 
 
-def _run(configs: list[WorkerConfig], processes: int, recycling: Recycling) -> int:
+def _run(configs: list[WorkerConfig], processes: int, recycling: Recycling, probes: Probes) -> int:
+    is_alone = processes == 1 and not recycling and not probes.wishes.are_for_http
     # A run without end can cost a process only where another one takes its place.
-    if processes == 1 and not recycling and not registry.killing(configs[0].codes):
-        return run_process(configs)
-    return run_processes(configs, processes, recycling)
+    if is_alone and not registry.killing(configs[0].codes):
+        return run_process(configs, pulse=probes.own_pulse(configs))
+    if places := probes.places():
+        logs.probes_answered(places)
+    return run_processes(configs, processes, recycling, probes)
 
 
 def _run_reloading(configs: list[WorkerConfig]) -> None:
@@ -104,6 +120,43 @@ def _run_reloading(configs: list[WorkerConfig]) -> None:
 # Arguments
 
 
+Flags = Iterator[tuple[str, dict[str, Any]]]
+
+
+def _flag(name: str, kind: Callable[[str], Any], metavar: str, words: str = "") -> Any:
+    return name, {"type": kind, "metavar": metavar, "help": words or None}
+
+
+def _work() -> Flags:
+    """Flags that say which tasks are run, and how many at once."""
+    at_once = gettext("handlers that run at once")
+    yield _flag("--threads", _option("THREADS"), "N", at_once)
+    yield _flag("--processes", _option("PROCESSES"), "N", gettext("child processes"))
+    yield _flag("--queues", _names, "A,B", gettext("only tasks in these queues"))
+    yield _flag("--codes", _names, "X,Y", gettext("only tasks of these biz_codes"))
+    yield _flag("--batch-size", _option("BATCH_SIZE"), "N", gettext("most rows a statement"))
+    yield _flag("--poll-interval", _option("POLL_INTERVAL"), "SECONDS")
+    yield _flag("--lease", _option("LEASE"), "SECONDS", gettext("believed alive so long"))
+    yield _flag("--database", _names, "ALIAS", gettext("where the tasks are; may be A,B"))
+
+
+def _ends() -> Flags:
+    """Flags that say when it ends, or a child of it."""
+    words = gettext("end when nothing is due and nothing runs")
+    yield "--until-empty", {"action": "store_true", "help": words}
+    yield _flag("--max-tasks", _count, "N", gettext("end after N tasks a process"))
+    yield _flag("--max-tasks-per-child", _count, "N", gettext("replace a child after N tasks"))
+    yield _flag("--max-memory-per-child", _count, "MB", gettext("replace one that holds more"))
+    yield _flag("--shutdown-timeout", _option("SHUTDOWN_TIMEOUT"), "SECONDS")
+
+
+def _probing() -> Flags:
+    """Flags that say where it tells of itself."""
+    yield _flag("--health-file", Path, "PATH", gettext("tell there if it is live and ready"))
+    yield _flag("--health-port", _address, "[HOST:]PORT", gettext("answer /live and /ready"))
+    yield _flag("--metrics-port", _address, "[HOST:]PORT", gettext("answer /metrics"))
+
+
 def _option(name: str) -> Callable[[str], Any]:
     """Convert a flag as the setting of that name would be."""
 
@@ -112,22 +165,39 @@ def _option(name: str) -> Callable[[str], Any]:
             number: float = int(text) if text.lstrip("+-").isdigit() else float(text)
             return conf.convert(name, number)
         except (TypeError, ValueError) as error:
-            reason = str(error) if str(error).startswith("must") else "must be a number"
-            raise argparse.ArgumentTypeError(f"{reason}, not {text!r}") from None
+            words = said(error)
+            reason = words if words.startswith("must") else gettext("must be a number")
+            raise argparse.ArgumentTypeError(
+                gettext("%(reason)s, not %(text)r") % {"reason": reason, "text": text}
+            ) from None
 
     return parse
 
 
 def _count(text: str) -> int:
     if not text.isdigit() or int(text) == 0:
-        raise argparse.ArgumentTypeError(f"must be a whole number from 1, not {text!r}")
+        raise argparse.ArgumentTypeError(
+            gettext("must be a whole number from 1, not %(text)r") % {"text": text}
+        )
     return int(text)
+
+
+def _address(text: str) -> Address:
+    try:
+        return Address.parse(text)
+    except ValueError:
+        raise argparse.ArgumentTypeError(
+            gettext("must be PORT or HOST:PORT with a port from 1 to 65535, not %(text)r")
+            % {"text": text}
+        ) from None
 
 
 def _names(text: str) -> tuple[str, ...]:
     names = tuple(name.strip() for name in text.split(","))
     if not all(names):
-        raise argparse.ArgumentTypeError(f"must be names with commas between, not {text!r}")
+        raise argparse.ArgumentTypeError(
+            gettext("must be names with commas between, not %(text)r") % {"text": text}
+        )
     return names
 
 
@@ -140,11 +210,16 @@ def _configs(options: dict[str, Any]) -> tuple[list[WorkerConfig], int]:
     aliases = options["database"] or (router.db_for_write(Task),)
     for alias in aliases:
         if alias not in connections:
-            raise _usage(f"--database {alias}: there is only {', '.join(connections)}")
+            raise _usage(
+                gettext("--database %(alias)s: there is only %(connections)s")
+                % {"alias": alias, "connections": ", ".join(connections)}
+            )
     processes = _processes(options, wishes.processes, aliases)
     children = processes > 1 or options["max_tasks_per_child"] or options["max_memory_per_child"]
     if options["reload"] and children:
-        raise _usage("--reload works with one process only")
+        raise _usage(gettext("--reload works with one process only"))
+    if options["reload"] and any(options[name] is not None for name in PROBES):
+        raise _usage(gettext("--reload is for development: it answers no probes"))
     given = {
         name: options[name]
         for name in (
@@ -171,6 +246,38 @@ def _processes(options: dict[str, Any], wish: int | None, aliases: tuple[str, ..
     return 1 if is_one else fitting_processes(aliases)
 
 
+def _probes(options: dict[str, Any], configs: list[WorkerConfig]) -> Wishes:
+    page = None
+    if options["metrics_port"] is not None:
+        page = _page([config.using for config in configs])
+    return Wishes(**{name: options[name] for name in PROBES}, page=page)
+
+
+def _page(aliases: Sequence[str]) -> Page:
+    """The figures of these databases, if the extra is there that makes them."""
+    try:
+        from django_tasks.metrics import metrics_page
+    except conf.ConfigurationError as error:
+        raise _usage(str(error)) from None
+
+    def page(accept: str) -> tuple[bytes, str]:
+        try:
+            made = metrics_page(accept, using=aliases, keep_connections=True)
+            return made.body, made.content_type
+        finally:
+            connections.close_all()  # those of this thread, which ends
+
+    return page
+
+
+def _opened(wishes: Wishes) -> Probes:
+    try:
+        return Probes.opened(wishes)
+    except CannotProbe as refused:
+        reason = refused.error.strerror or str(refused.error)
+        raise _usage(_("%(flag)s: %(reason)s", flag=refused.flag, reason=reason)) from None
+
+
 def _usage(sentence: str) -> CommandError:
     return CommandError(sentence, returncode=2)
 
@@ -180,7 +287,10 @@ def _usage(sentence: str) -> CommandError:
 
 def _refuse_clash() -> None:
     if clash := installation.clash():
-        raise CommandError(f"({installation.CHECK_ID}) {clash} {installation.CURE}")
+        raise CommandError(
+            gettext("(%(check_id)s) %(clash)s %(cure)s")
+            % {"check_id": installation.CHECK_ID, "clash": clash, "cure": installation.CURE}
+        )
 
 
 def _refuse_place() -> None:
@@ -188,28 +298,50 @@ def _refuse_place() -> None:
     for connection in connections.all(initialized_only=True):
         if connection.in_atomic_block:
             raise CommandError(
-                f"starttask cannot run inside a transaction (there is one on {connection.alias}):"
-                " its workers have connections of their own and see nothing of it; call it outside"
-                " of atomic(), in tests from a TransactionTestCase."
+                gettext(
+                    "starttask cannot run inside a transaction (there is one on %(alias)s): "
+                    "its workers have connections of their own and see nothing of it; call "
+                    "it outside of atomic(), in tests from a TransactionTestCase."
+                )
+                % {"alias": connection.alias}
             )
     if threading.current_thread() is not threading.main_thread():
         raise CommandError(
-            "starttask runs in the main thread only, for it listens to signals; use"
-            " django_tasks.api.start() to run a worker inside another program."
+            gettext(
+                "starttask runs in the main thread only, for it listens to signals; use "
+                "django_tasks.api.start() to run a worker inside another program."
+            )
         )
 
 
 def _refuse_missing_handlers(config: WorkerConfig) -> None:
-    if problems := registry.problems():
-        raise CommandError("\n".join(["Handlers that cannot be registered:", *problems]))
-    known = sorted(registry.get_task_handlers())
-    if not known:
-        raise _usage(
-            "There is no handler: name some in settings.TASK_HANDLERS, or define them in a"
-            " task_handlers.py of an installed app."
+    finders.discover()
+    if problems := [*registry.problems(), *finders.problems()]:
+        raise CommandError(
+            "\n".join([gettext("Handlers that cannot be registered:"), *map(str, problems)])
         )
-    if missing := sorted(set(config.codes) - set(known)):
-        raise _usage(f"--codes {', '.join(missing)}: there is only {', '.join(known)}")
+    known = sorted(registry.get_task_handlers())
+    if not known and not finders.are_there():
+        raise _usage(
+            gettext(
+                "There is no handler: name some in settings.TASK_HANDLERS, or define "
+                "them in a task_handlers.py of an installed app."
+            )
+        )
+    if missing := [code for code in config.codes if not _is_known(code, config.using)]:
+        raise _usage(
+            gettext("--codes %(missing)s: there is only %(known)s")
+            % {"missing": ", ".join(missing), "known": ", ".join(known)}
+        )
+
+
+def _is_known(biz_code: str, using: str) -> bool:
+    try:
+        return finders.find(biz_code, using=using)
+    except Error:  # the database is down: the worker asks again
+        return True
+    except Exception:  # noqa: BLE001 - its module cannot be imported: there is no such handler
+        return False
 
 
 def _refuse_unfit_databases(configs: list[WorkerConfig]) -> None:
@@ -217,23 +349,42 @@ def _refuse_unfit_databases(configs: list[WorkerConfig]) -> None:
         if problem := requirements.refusal(config.using):
             raise CommandError(problem)
         if problem := requirements.memory_problem(config.using):
-            logs.unfit_database(problem)
+            logs.unfit_database(config.using, problem)
 
 
 def _refuse_missing_tables(configs: list[WorkerConfig]) -> None:
     for config in configs:
         try:
-            missing = _missing_columns(connections[config.using])
+            with _bounded(config) as connection:
+                missing = _missing_columns(connection)
         except Error:
             continue  # the database is down: the worker says so, and starts when it is back
-        finally:
-            connections[config.using].close()
         if missing:
             raise CommandError(
-                f"The tables of django_tasks in database {config.using} are not those of this"
-                f" version ({', '.join(missing)} missing): run manage.py migrate --database"
-                f" {config.using}"
+                gettext(
+                    "The tables of django_tasks in database %(using)s are not those of this "
+                    "version (%(missing)s missing): run manage.py migrate --database "
+                    "%(using)s"
+                )
+                % {"using": config.using, "missing": ", ".join(missing)}
             )
+
+
+@contextmanager
+def _bounded(config: WorkerConfig) -> Iterator[BaseDatabaseWrapper]:
+    """A connection with bounded waits.
+
+    A server that is gone without a word would hold up the start for minutes, while no probe is
+    answered: a restart would follow, and another one.
+    """
+    before = connections[config.using]
+    take_connection(config.using, config.poller_bounds)
+    try:
+        yield connections[config.using]
+    finally:
+        drop_connection(config.using)
+        connections[config.using] = before
+        before.close()
 
 
 def _missing_columns(connection: BaseDatabaseWrapper) -> list[str]:
@@ -287,15 +438,47 @@ def _introduction(configs: list[WorkerConfig], processes: int) -> str:
     places = ", ".join(f"{config.using} ({connections[config.using].vendor})" for config in configs)
     codes = configs[0].codes or sorted(registry.get_task_handlers())
     queues = configs[0].queues
-    return (
-        f"django_tasks {django_tasks.__version__}: {processes} x {configs[0].threads} threads on"
-        f" {places}, {_list('queue', queues) if queues else 'all queues'},"
-        f" {_list('handler', codes)}. Ctrl-C stops."
-    )
+    return gettext(
+        "django_tasks %(version)s: %(processes)s x %(threads)s threads on %(places)s, %(queues)s,"
+        " %(handlers)s. Ctrl-C stops."
+    ) % {
+        "version": django_tasks.__version__,
+        "processes": processes,
+        "threads": configs[0].threads,
+        "places": places,
+        "queues": _queues(queues) if queues else gettext("all queues"),
+        "handlers": _handlers(codes),
+    }
 
 
-def _list(noun: str, names: Sequence[str]) -> str:
+def _introduced_fields(configs: list[WorkerConfig], processes: int) -> dict[str, Any]:
+    return {
+        "version": django_tasks.__version__,
+        "databases": [config.using for config in configs],
+        "processes": processes,
+        "threads": configs[0].threads,
+        "queues": list(configs[0].queues),
+        "biz_codes": list(configs[0].codes or sorted(registry.get_task_handlers())),
+    }
+
+
+def _queues(names: Sequence[str]) -> str:
     """Such as "2 queues (mail, push)"."""
-    named = ", ".join(names[:MOST_NAMES])
-    more = f" and {len(names) - MOST_NAMES} more" if len(names) > MOST_NAMES else ""
-    return f"{len(names)} {noun}{'s' if len(names) != 1 else ''} ({named}{more})"
+    text = ngettext("%(count)d queue (%(names)s)", "%(count)d queues (%(names)s)", len(names))
+    return text % {"count": len(names), "names": _few(names)}
+
+
+def _handlers(codes: Sequence[str]) -> str:
+    text = ngettext("%(count)d handler (%(names)s)", "%(count)d handlers (%(names)s)", len(codes))
+    return text % {"count": len(codes), "names": _few(codes)}
+
+
+def _few(names: Sequence[str]) -> str:
+    """Not too many names, and the number of the others."""
+    shown = ", ".join(names[:MOST_NAMES])
+    if len(names) <= MOST_NAMES:
+        return shown
+    return gettext("%(shown)s and %(count)s more") % {
+        "shown": shown,
+        "count": len(names) - MOST_NAMES,
+    }

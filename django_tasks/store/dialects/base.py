@@ -11,7 +11,7 @@ from django.utils import timezone as django_timezone
 
 from django_tasks.clock import ClockReading
 from django_tasks.host.clocks import EPOCH, ticks
-from django_tasks.models import Gate, Lock, Pause, Task, TaskRun, WorkerRow
+from django_tasks.models import Gate, Lock, Pause, Task, TaskMinute, TaskRun, WorkerRow
 from django_tasks.timezones import for_django, storable
 
 Params = Sequence[Any]
@@ -41,6 +41,8 @@ class Dialect:
     is_galera = False
     # MIN over GROUP BY hops along an index instead of reading all of it
     groups_along_index = False
+    # A subquery of FROM that sees the rows of those before it
+    has_lateral = False
     # What makes a pattern ignore case where the column's collation compares bytes
     any_case = ""
     # NOTIFY and LISTEN
@@ -256,8 +258,10 @@ def _quoted(template: str, quoted_x: str) -> str:
         pause=f"{quote}{Pause._meta.db_table}{quote}",
         lock=f"{quote}{Lock._meta.db_table}{quote}",
         gate=f"{quote}{Gate._meta.db_table}{quote}",
+        minute=f"{quote}{TaskMinute._meta.db_table}{quote}",
         run=f"{quote}{TaskRun._meta.db_table}{quote}",
         when=f"{quote}when{quote}",
+        by=f"{quote}by{quote}",
     )
 
 

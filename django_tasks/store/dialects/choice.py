@@ -3,6 +3,7 @@
 from django.db import connections
 from django.db.backends.base.base import BaseDatabaseWrapper
 
+from django_tasks.sentences import sentence as _
 from django_tasks.store.dialects.base import Dialect
 from django_tasks.store.dialects.mysql import MariaDB, MySQL
 from django_tasks.store.dialects.postgresql import PostgreSQL
@@ -44,7 +45,9 @@ def _family(connection: BaseDatabaseWrapper) -> type[Dialect]:
         return PostgreSQL
     if connection.vendor == "sqlite":
         return SQLite
-    raise NotImplementedError(f"django_tasks does not run on {connection.vendor}")
+    raise NotImplementedError(
+        _("django_tasks does not run on %(vendor)s", vendor=connection.vendor)
+    )
 
 
 def has_one_writer(using: str) -> bool:

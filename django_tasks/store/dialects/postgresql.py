@@ -3,7 +3,6 @@
 import json
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
-from string import ascii_lowercase
 from typing import Any
 
 from django.db import transaction
@@ -17,6 +16,7 @@ FEW = 5
 class PostgreSQL(Dialect):
     # Without a zone of its own, so that neither the session's nor Django's can get at it.
     clock_sql = "clock_timestamp() AT TIME ZONE 'UTC'"
+    has_lateral = True
     notifies = True
     _local_bounds: Bounds | None = None
 
@@ -34,7 +34,7 @@ class PostgreSQL(Dialect):
         if len(rows) < FEW:
             return super().source(types, rows, constants)
         # One parameter for all: with one for each value, psycopg took as long as the server.
-        names = ascii_lowercase[: len(types)]
+        names = [f"c{place}" for place in range(len(types))]
         records = [dict(zip(names, row, strict=True)) for row in rows]
         casts = ", ".join(f"n.{name}::{kind}" for name, kind in zip(names, types, strict=True))
         columns = ", ".join(f"{name} text" for name in names)

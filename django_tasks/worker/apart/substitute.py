@@ -11,7 +11,9 @@ from django.db import connections
 from django_tasks import logs
 from django_tasks.clock import Clock
 from django_tasks.exceptions import TaskTimeout
+from django_tasks.handlers import finders
 from django_tasks.handlers.base import TaskHandler
+from django_tasks.handlers.companions import take_leave
 from django_tasks.handlers.registry import handler_for
 from django_tasks.store.clock import read_clock
 from django_tasks.store.connection import close_connections
@@ -50,6 +52,8 @@ def taken(seat: Seat, say: Callable[[str], None]) -> Callable[[str], str]:
     for alias, name in seat.databases.items():
         connections.settings[alias]["NAME"] = name
     handler = handler_for(seat.biz_code)
+    if handler is None and finders.find(seat.biz_code, using=seat.using):
+        handler = handler_for(seat.biz_code)
     if handler is None:
         raise LookupError(f"no handler of {seat.biz_code!r} is known in this process")
     return partial(_run, Substitute(seat), handler, seat.using, say)
@@ -87,4 +91,5 @@ def _give_up(
     try:
         runner.give_up(runs, error, write)
     finally:
+        take_leave()
         os._exit(1)

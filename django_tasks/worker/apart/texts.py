@@ -45,18 +45,21 @@ def end_to_text(ended: Ended) -> str:
     """The end of a run as JSON."""
     line = ended.line and [_plain(value) for value in ended.line]
     claim = [_plain(value) for value in ended.claimed]
-    return json.dumps([claim, _plain(ended.outcome), ended.missed, line])
+    facts = [ended.missed, line, ended.late, ended.took]
+    return json.dumps([claim, _plain(ended.outcome), *facts])
 
 
 def end_of_text(text: str) -> Ended:
     """The end that ``end_to_text`` has written. Raises ValueError for any other text."""
     try:
-        claim, outcome, missed, line = json.loads(text)
+        claim, outcome, missed, line, late, took = json.loads(text)
         return Ended(
             Claimed._make(map(_value, claim)),
             _value(outcome),
             missed,
             line and Line._make(map(_value, line)),
+            late,
+            took,
         )
     except (TypeError, KeyError) as error:
         raise ValueError(str(error)) from error

@@ -5,6 +5,7 @@ order of the imports below is that of the table.
 """
 
 from tests.faults.acts import processes  # noqa: I001
+from tests.faults.acts import upgrades
 from tests.faults.acts import servers
 from tests.faults.acts import locks
 from tests.faults.acts import clusters
@@ -23,5 +24,6 @@ __all__ = [
     "network",
     "processes",
     "servers",
+    "upgrades",
     "why_not",
 ]

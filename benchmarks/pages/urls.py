@@ -1,0 +1,9 @@
+"""The admin, and the metrics."""
+
+from django.contrib import admin
+from django.urls import include, path
+
+urlpatterns = [
+    path("", include("django_tasks.metrics.urls")),
+    path("admin/", admin.site.urls),
+]

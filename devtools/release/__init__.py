@@ -1,0 +1,1 @@
+"""Distributions for an index, and what must hold before they are published."""

@@ -1,0 +1,305 @@
+"""The pages of what repeats: every schedule, and one schedule with its next times."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from django.contrib import admin, messages
+from django.contrib.admin.models import CHANGE, LogEntry
+from django.core.exceptions import PermissionDenied
+from django.db.models import OuterRef, Subquery
+from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
+from django.template.response import TemplateResponse
+from django.urls import path, reverse
+from django.utils.translation import gettext
+from django.utils.translation import gettext_lazy as _
+
+from django_tasks import api
+from django_tasks.admin.display import distance
+from django_tasks.admin.forms import ScheduleForm
+from django_tasks.admin.lists import alias, may
+from django_tasks.admin.moments import told, told_with_day, zone_name
+from django_tasks.admin.task_steps import MOVED, PAUSE, RESUME, Step, guarded, seen_of
+from django_tasks.admin.task_views import no_task
+from django_tasks.client.arguments import check_code
+from django_tasks.exceptions import TaskException, TaskValueError
+from django_tasks.models import Pause, Task, TaskRun
+from django_tasks.monitoring import recurring
+from django_tasks.monitoring.words import as_sentence
+from django_tasks.schedules.base import LONGEST
+from django_tasks.schedules.policies import Plan, clauses
+from django_tasks.store import clock
+from django_tasks.store.pauses import Scope
+from django_tasks.timezones import aware
+from django_tasks.values.hosts import is_schedule_num
+from django_tasks.values.keys import check_number
+from django_tasks.values.status import OWNED, Status
+
+if TYPE_CHECKING:
+    TaskModelAdmin = admin.ModelAdmin[Task]
+else:
+    TaskModelAdmin = admin.ModelAdmin
+
+MOST_TIMES = 10
+
+_SAVING = {
+    Status.PENDING: _("Saving moves the task to the first of these times."),
+    Status.RUNNING: _("It is running. This run goes on, and then the first of these times counts."),
+    Status.FAILED: _("It has failed. Saving lets it wait again, for the first of these times."),
+    Status.PAUSED: _("It is paused, and stays paused. The first of these times counts afterwards."),
+    Status.CANCELLING: _(
+        "It is being cancelled while it runs. Saving takes that back: this run goes on, and then "
+        "the first of these times counts."
+    ),
+    Status.PAUSING: _(
+        "It is running its last time before a pause. It is paused afterwards, and the first of "
+        "these times counts when it is resumed."
+    ),
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Row:
+    """One schedule in the list."""
+
+    task: Task
+    status: Status
+    options: str
+    is_own: bool
+    hint: str
+    last: TaskRun | None
+    last_started: str
+    next: str
+    away: str
+    step: Step | None
+    address: str
+    seen: str
+
+
+class RecurringPages(TaskModelAdmin):
+    """The list of schedules, and the page on which one is tried and saved."""
+
+    def get_urls(self) -> list[Any]:
+        view = self.admin_site.admin_view
+        return [
+            path("recurring/", view(self.recurring_view), name="django_tasks_recurring"),
+            path(
+                "recurring/schedule/",
+                view(self.schedule_view),
+                name="django_tasks_recurring_schedule",
+            ),
+            *super().get_urls(),
+        ]
+
+    # Every schedule
+
+    def recurring_view(self, request: HttpRequest) -> HttpResponse:
+        if not self.has_view_permission(request):
+            raise PermissionDenied
+        using = alias()
+        context: dict[str, Any] = {"title": _("Recurring tasks"), "zone": zone_name()}
+        try:
+            code, after = _place(request.GET)
+        except TaskValueError as error:
+            self.message_user(request, as_sentence(error.problem), messages.ERROR)
+            return HttpResponseRedirect(request.path)
+        if code:
+            look = recurring.look(code, after, using=using)
+            looks: Sequence[recurring.CodeLook] = (look,)
+            context |= {"code": code, "look": look, "more": look.further}
+        else:
+            page = recurring.page_of_codes(after, using=using)
+            looks = page.looks
+            context |= {"more": page.further, "partly": [each for each in looks if each.further]}
+        # Rows of handlers stand on the first page, and are left out where they are met again.
+        own = recurring.own_rows(using=using)
+        first = [] if after else [row for row in own.rows if code in ("", row.biz_code)]
+        met = {row.pk for row in own.rows}
+        ids = [pk for each in looks for pk in each.ids if pk not in met]
+        tasks = recurring.rows_of(ids, using=using) if ids else []
+        context |= {
+            "rows": self._recurring_rows(request, [*first, *tasks]),
+            "missing": own.missing if not code and not after else (),
+            "back": request.get_full_path(),
+            "sees_runs": request.user.has_perm("django_tasks.view_taskrun"),
+            "changes": self.has_change_permission(request),
+        }
+        return self._recurring_page(request, "recurring", context)
+
+    def _recurring_rows(self, request: HttpRequest, tasks: Sequence[Task]) -> list[Row]:
+        using = alias()
+        now = clock.now(using)
+        pauses = api.paused(using=using)
+        runs = _last_runs(tasks, using)
+        pausing = may(request, PAUSE.permission)
+        return [
+            self._recurring_row(task, runs.get(task.pk), pauses, pausing, now) for task in tasks
+        ]
+
+    def _recurring_row(
+        self,
+        task: Task,
+        last: TaskRun | None,
+        pauses: Iterable[Pause],
+        pausing: bool,
+        now: datetime,
+    ) -> Row:
+        status = Status(task.status)
+        step = next((each for each in (PAUSE, RESUME) if pausing and status in each.means), None)
+        due = aware("when", task.when)
+        return Row(
+            task=task,
+            status=status,
+            options=", ".join(clauses(task.options)),
+            is_own=is_schedule_num(task.biz_num),
+            hint=_hint(task, pauses),
+            last=last,
+            last_started=told(last.started) if last else "",
+            next=told(due),
+            away=distance(due, now),
+            step=step,
+            address=self._recurring_step_address(task, step) if step else "",
+            seen=seen_of(task),
+        )
+
+    def _recurring_step_address(self, task: Task, step: Step) -> str:
+        name = f"{self.admin_site.name}:django_tasks_task_{step.address}"
+        return reverse(name, args=[task.pk])
+
+    # One schedule
+
+    def schedule_view(self, request: HttpRequest) -> HttpResponse:
+        if not self.has_view_permission(request):
+            raise PermissionDenied
+        is_post = request.method == "POST"
+        data = request.POST if is_post else request.GET
+        task = self.get_object(request, data["task"]) if data.get("task") else None
+        if data.get("task") and task is None:
+            return no_task(self, request)
+        can_save = task is not None and not is_schedule_num(task.biz_num)
+        can_save = can_save and self.has_change_permission(request, task)
+        if is_post and not can_save:
+            raise PermissionDenied
+        text = data.get("schedule")
+        form = ScheduleForm(None if text is None else {"schedule": text}, initial=_initial(task))
+        plan = form.plan if form.is_bound and form.is_valid() else None
+        if is_post and task is not None and plan is not None:
+            return self._save_schedule(request, task, plan)
+        context = {
+            "title": _("A schedule and its next times"),
+            "form": form,
+            "task": task,
+            "is_own": task is not None and is_schedule_num(task.biz_num),
+            "can_save": can_save,
+            "seen": data.get("seen") or (seen_of(task) if task else ""),
+            "saving": _SAVING[Status(task.status)] if task else "",
+            "zone": zone_name(),
+            **(_preview_of(task) if text is None else _preview(plan)),
+        }
+        return self._recurring_page(request, "schedule", context)
+
+    def _save_schedule(self, request: HttpRequest, task: Task, plan: Plan) -> HttpResponse:
+        using = alias()
+        address = reverse(f"{self.admin_site.name}:django_tasks_task_change", args=[task.pk])
+        change = partial(
+            api.update_task, task.biz_code, task.biz_num, using=using, schedule=str(plan)
+        )
+        try:
+            done = guarded(task.pk, request.POST.get("seen", ""), change, using=using)
+        except TaskException as error:
+            self.message_user(request, as_sentence(str(error)), messages.ERROR)
+            return HttpResponseRedirect(address)
+        if not done:
+            self.message_user(request, MOVED % {"task": task}, messages.WARNING)
+            return HttpResponseRedirect(address)
+        facts = {"before": task.schedule or "-", "schedule": str(plan), "task": task}
+        words = gettext("Schedule changed from “%(before)s” to “%(schedule)s”.") % facts
+        LogEntry.objects.log_actions(str(request.user.pk), [task], CHANGE, words)
+        said = gettext("Task %(task)s repeats now: %(schedule)s.") % facts
+        self.message_user(request, said, messages.SUCCESS)
+        return HttpResponseRedirect(address)
+
+    def _recurring_page(
+        self, request: HttpRequest, name: str, context: dict[str, Any]
+    ) -> HttpResponse:
+        request.current_app = self.admin_site.name
+        whole = {
+            **self.admin_site.each_context(request),
+            "opts": self.opts,
+            "media": self.media,
+            **context,
+        }
+        return TemplateResponse(request, f"admin/django_tasks/task/{name}.html", whole)
+
+
+def _place(asked: Any) -> tuple[str, str]:
+    """The code that is looked through, and the place behind which: of it, or of all codes."""
+    code, after = asked.get("code", "").strip(), asked.get("after", "")
+    if code:
+        return check_code(code), check_number(after) if after else ""
+    return "", check_code(after) if after else ""
+
+
+def _initial(task: Task | None) -> dict[str, str]:
+    if task is None or not task.schedule:
+        return {}
+    return {"schedule": task.schedule[: LONGEST + 1]}
+
+
+def _preview(plan: Plan | None) -> dict[str, Any]:
+    """The next times of a plan, as a new one begins."""
+    if plan is None:
+        return {}
+    now = clock.now(alias())
+    return {"plan": plan, **_told(recurring.coming(plan.schedule, None, now, MOST_TIMES), now)}
+
+
+def _preview_of(task: Task | None) -> dict[str, Any]:
+    """The times that follow the one for which a task waits."""
+    if task is None or not task.schedule:
+        return {}
+    now = clock.now(alias())
+    return _told(recurring.coming_of(task, now, MOST_TIMES), now)
+
+
+def _told(coming: recurring.Coming, now: datetime) -> dict[str, Any]:
+    times = [(told_with_day(each), distance(each, now)) for each in coming.times]
+    return {"times": times, "times_error": coming.error}
+
+
+def _last_runs(tasks: Sequence[Task], using: str) -> dict[int, TaskRun]:
+    """The last run of each task, without its error: two statements, however many tasks."""
+    if not tasks:
+        return {}
+    runs = TaskRun._base_manager.using(using)
+    of_task = runs.filter(biz_code=OuterRef("biz_code"), biz_num=OuterRef("biz_num"))
+    last = Subquery(of_task.order_by("-id").values("pk")[:1])
+    rows = Task._base_manager.using(using).filter(pk__in=[task.pk for task in tasks])
+    found = dict(rows.annotate(last_run=last).values_list("pk", "last_run"))
+    there = runs.defer("error", "detail").in_bulk([pk for pk in found.values() if pk is not None])
+    return {task: there[run] for task, run in found.items() if run in there}
+
+
+def _hint(task: Task, pauses: Iterable[Pause]) -> str:
+    """The reason why a schedule stands still, if it does."""
+    if task.status == Status.FAILED:
+        return gettext("stands still until it is requeued")
+    if task.status in (Status.PAUSED, Status.PAUSING):
+        return gettext("stands still until it is resumed")
+    if task.status == Status.CANCELLING:
+        return gettext("ends with this run")
+    if any(Scope(each.queue, each.biz_code).covers(task.queue, task.biz_code) for each in pauses):
+        return gettext("its code or queue is paused")
+    if not _is_readable(task):
+        return gettext("its schedule cannot be read here")
+    return gettext("runs now") if task.status in OWNED else ""
+
+
+def _is_readable(task: Task) -> bool:
+    try:
+        recurring.schedule_of(task)
+    except Exception:  # noqa: BLE001 - a handler's own trigger may raise anything
+        return False
+    return True

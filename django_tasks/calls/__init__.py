@@ -1,0 +1,23 @@
+"""Calls of ``@task`` functions as tasks: see ``django_tasks.backend``. Needs Django 6.0."""
+
+from typing import Any
+
+from django.core.signals import setting_changed
+
+
+def connect() -> None:
+    """Have workers find functions, and Django's receivers hear of failures. Called at ready."""
+    from django_tasks.calls import failures
+    from django_tasks.calls.finding import FunctionFinder
+    from django_tasks.handlers.finders import add_finder
+
+    add_finder(FunctionFinder())
+    failures.connect()
+    setting_changed.connect(_forget, dispatch_uid="django_tasks.calls")
+
+
+def _forget(*, setting: str, **facts: Any) -> None:
+    if setting == "TASKS":
+        from django_tasks.calls import declared
+
+        declared.forget()

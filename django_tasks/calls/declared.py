@@ -1,0 +1,136 @@
+"""The functions that this process knows as tasks of ours, and their handlers."""
+
+import sys
+from collections.abc import Callable
+from typing import Any
+
+from django.tasks.base import Task
+from django.tasks.exceptions import InvalidTask
+
+from django_tasks.calls.backends import backend_of
+from django_tasks.calls.handler import CallHandler
+from django_tasks.calls.options import Wishes, options_of
+from django_tasks.calls.tasks import AnyTask
+from django_tasks.exceptions import HandlerError
+from django_tasks.handlers.registry import describe, handler_for, register_task_handler
+from django_tasks.sentences import said
+from django_tasks.sentences import sentence as _
+from django_tasks.values.calls import CODE_LENGTH, code_of
+from django_tasks.values.keys import check_key
+
+# By function: a handler serves all tasks of it, whatever ``using()`` has made of them.
+_handlers: dict[Callable[..., Any], CallHandler] = {}
+_by_path: dict[str, CallHandler] = {}
+# By path: why a function has no handler.
+_problems: dict[str, str] = {}
+
+
+def note(task: AnyTask, wishes: Wishes) -> None:
+    """Register the handler of a task's function, unless it is. Raises InvalidTask.
+
+    When ``@task`` stands above it, and at each ``using()`` and ``enqueue()``: so it must be quick.
+    A function whose code is taken is no error here, where a project is being imported: it is a
+    problem for a check to report.
+    """
+    handler = _handlers.get(task.func)
+    if handler is not None and handler_for(handler.code) is handler:
+        return
+    if handler is None:
+        declared = _as_declared(task)
+        backend = backend_of(declared.backend)
+        handler = _made(declared, wishes if backend is None else backend.wishes)
+    path = task.module_path
+    known = handler_for(handler.code)
+    if known is not None and not (isinstance(known, CallHandler) and known.path == path):
+        _problems[path] = _(
+            "%(path)s has the code %(code)r, as has %(known)s",
+            path=path,
+            code=handler.code,
+            known=describe(known),
+        )
+        return
+    _problems.pop(path, None)
+    try:
+        register_task_handler(handler)
+    except HandlerError as error:
+        raise InvalidTask(said(error)) from error
+    _handlers[task.func] = _by_path[path] = handler
+
+
+def _as_declared(task: AnyTask) -> AnyTask:
+    """The task that stands at its path, in place of one that ``using()`` has made of it.
+
+    There is none yet while ``@task`` stands above a function that is just being defined.
+    """
+    found = _at_path(task)
+    return found if isinstance(found, Task) and found.func is task.func else task
+
+
+def _at_path(task: AnyTask) -> Any:
+    """The object to which a task's path leads, without importing anything."""
+    return getattr(sys.modules.get(task.func.__module__), task.func.__qualname__, None)
+
+
+def _made(task: AnyTask, wishes: Wishes) -> CallHandler:
+    own = options_of(task.func)
+    code = own.get("biz_code", code_of(task.module_path))
+    try:
+        check_key("biz_code", code, CODE_LENGTH)
+    except ValueError as error:
+        raise InvalidTask(said(error)) from error
+    if ":" in code:
+        raise InvalidTask(_("biz_code must not contain a colon: %(code)r", code=code))
+    return CallHandler(code, task, wishes, own)
+
+
+def handler_of(task: AnyTask) -> CallHandler:
+    """The handler of a task that is about to be enqueued. Raises InvalidTask if there can be none.
+
+    A worker in another process finds the function by its path, so that must lead back to it.
+    """
+    path, function = task.module_path, task.func
+    found = getattr(_at_path(task), "func", None)
+    if found is not function or function.__module__ == "__main__":
+        raise InvalidTask(
+            _(
+                "No worker could import %(path)s: @task must be the outermost decorator "
+                "of a function that stands in a module under its own name.",
+                path=path,
+            )
+        )
+    handler = _handlers.get(function)
+    if handler is None or path in _problems:
+        raise InvalidTask(_problems.get(path, _("%(path)s is no task of this backend.", path=path)))
+    return handler
+
+
+def code_for(function: Callable[..., Any]) -> str:
+    """The code of a function's calls."""
+    handler = _handlers.get(function)
+    if handler is not None:
+        return handler.code
+    path = f"{function.__module__}.{function.__qualname__}"
+    return str(options_of(function).get("biz_code", code_of(path)))
+
+
+def task_known(path: str) -> AnyTask | None:
+    """The task of a function of this path that this process knows."""
+    handler = _by_path.get(path)
+    return None if handler is None else handler.task
+
+
+def task_with(code: str) -> AnyTask | None:
+    """The task of the function that has a code in this process."""
+    handler = handler_for(code)
+    return handler.task if isinstance(handler, CallHandler) else None
+
+
+def forget() -> None:
+    """Have each handler made again when it is asked for: the settings have changed."""
+    _handlers.clear()
+    _by_path.clear()
+
+
+def problems() -> list[str]:
+    """One sentence for each function whose code is taken."""
+    return sorted(_problems.values())

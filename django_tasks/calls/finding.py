@@ -1,0 +1,142 @@
+"""The function of a code or of a path. Only modules that the project has named are imported."""
+
+from collections.abc import Iterator
+from importlib import import_module
+
+from django.apps import apps
+from django.db.models import TextField
+from django.db.models.functions import Cast
+from django.tasks.base import Task
+from django.tasks.exceptions import TaskResultDoesNotExist
+from django.utils.module_loading import module_has_submodule
+
+from django_tasks import logs
+from django_tasks.calls import declared
+from django_tasks.calls.backends import backend_of, ours
+from django_tasks.calls.tasks import AnyTask
+from django_tasks.handlers.registry import handler_for
+from django_tasks.sentences import sentence as _
+from django_tasks.values.calls import key_of, told_of_text
+
+MODULE = "tasks"
+
+
+class UnknownFunction(TaskResultDoesNotExist, ImportError):
+    """There is a result, and this release of the project does not have its function."""
+
+
+class FunctionFinder:
+    """Finds the handlers of functions for workers: see ``handlers.finders``."""
+
+    def is_wanted(self) -> bool:
+        return any(ours())
+
+    def discover(self) -> None:
+        """Import the ``tasks.py`` of installed apps, and the modules of MODULES.
+
+        A function with a schedule has to be known before it is called. One that cannot be imported
+        is said, and no reason not to run the others.
+        """
+        for app in apps.get_app_configs():
+            if app.module is not None and module_has_submodule(app.module, MODULE):
+                _try_to_import(f"{app.name}.{MODULE}")
+        for module in _modules():
+            _try_to_import(module)
+
+    def problems(self) -> list[str]:
+        """One sentence for each function whose code is taken."""
+        return declared.problems()
+
+    def find(self, biz_code: str, *, using: str) -> None:
+        """Import the module of the code's function, if that is allowed.
+
+        Its path stands in the payload of its tasks, and the backend of the call besides; without
+        one, the code is the path. A function may have moved: the newest task is asked first.
+        """
+        for path, alias in _places(biz_code, using):
+            task = _task_at(path)
+            if task is None:
+                continue
+            if (backend := backend_of(alias or task.backend)) is not None:
+                declared.note(task, backend.wishes)
+            if handler_for(biz_code) is not None:
+                return
+
+
+def task_of(path: str, result_id: str) -> AnyTask:
+    """The Task of a result: of its path, or that of its code if it has moved.
+
+    Raises UnknownFunction.
+    """
+    try:
+        task = _task_at(path)
+    except Exception as error:
+        raise UnknownFunction(
+            _(
+                "%(result_id)s: %(path)s cannot be imported (%(error)s)",
+                result_id=result_id,
+                path=path,
+                error=error,
+            )
+        ) from error
+    if task is None:
+        code, _number = key_of(result_id) or ("", "")
+        task = declared.task_with(code)
+    if task is None:
+        raise UnknownFunction(
+            _("%(result_id)s: there is no @task at %(path)s", result_id=result_id, path=path)
+        )
+    return task
+
+
+def is_there(path: str) -> bool:
+    """Tell if there is a function at this path, in this release."""
+    return _task_at(path) is not None
+
+
+def is_allowed(module: str) -> bool:
+    """Tell if a module lies in an installed app, or is named by MODULES."""
+    if apps.get_containing_app_config(module) is not None:
+        return True
+    return any(module == each or module.startswith(f"{each}.") for each in _modules())
+
+
+def _task_at(path: str) -> AnyTask | None:
+    """The Task of a path, if there is one that may be imported.
+
+    Not by Django's import_string, which will prefer a module of that name to the function.
+    """
+    if (known := declared.task_known(path)) is not None:
+        return known
+    module, _, name = path.rpartition(".")
+    if not module or not is_allowed(module):
+        return None
+    try:
+        found = getattr(import_module(module), name, None)
+    except ModuleNotFoundError as error:
+        if error.name is None or not f"{module}.".startswith(f"{error.name}."):
+            raise
+        return None  # this release does not have it
+    return found if isinstance(found, Task) else None
+
+
+def _places(biz_code: str, using: str) -> Iterator[tuple[str, str | None]]:
+    """Paths at which the function of a code may stand, and aliases of the backends of its calls."""
+    from django_tasks.models import Task as Row
+
+    rows = Row._base_manager.using(using).filter(biz_code=biz_code)
+    texts = rows.values_list(Cast("biz_ext", TextField()), flat=True)
+    for order in ("-id", "id"):
+        told = told_of_text(texts.order_by(order).first())
+        yield (told.call.path, told.call.backend) if told else (biz_code, None)
+
+
+def _modules() -> list[str]:
+    return [module for backend in ours() for module in backend.wishes.modules]
+
+
+def _try_to_import(module: str) -> None:
+    try:
+        import_module(module)
+    except (Exception, SystemExit) as error:  # noqa: BLE001 - a stranger's module may raise anything
+        logs.not_imported(module, error)

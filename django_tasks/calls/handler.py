@@ -1,0 +1,88 @@
+"""The handler of the calls of one function."""
+
+from collections.abc import Mapping
+from inspect import iscoroutinefunction, signature
+from typing import Any
+
+from asgiref.sync import sync_to_async
+from django.tasks.exceptions import InvalidTask
+
+from django_tasks.calls.options import Wishes
+from django_tasks.calls.tasks import AnyTask, KeyedTask
+from django_tasks.handlers.base import TaskHandler
+from django_tasks.handlers.running_task import RunningTask
+from django_tasks.sentences import sentence as _
+from django_tasks.values.calls import told_of_text
+
+
+class CallHandler(TaskHandler):
+    """Runs the calls of the function of a ``@task``. Made where that stands above the function."""
+
+    def __init__(self, code: str, task: AnyTask, wishes: Wishes, own: Mapping[str, Any]) -> None:
+        """``wishes`` are those of the task's backend, ``own`` the attributes of the function."""
+        self.code = code
+        self.path = task.module_path
+        self.task = task
+        self.own = own
+        attributes: dict[str, Any] = {
+            "max_attempts": wishes.max_attempts,
+            "history": wishes.results,
+            "queue": task.queue_name,
+            "priority": task.priority,
+            "atomic": wishes.atomic,
+        }
+        if wishes.backoff is not None:
+            attributes["backoff"] = wishes.backoff
+        if isinstance(task, KeyedTask):
+            attributes |= task.given()
+        attributes |= own
+        if wishes.to is not None:
+            # The function's own attempts are those of the backend that runs it.
+            attributes["max_attempts"] = wishes.max_attempts
+            attributes["backoff"] = wishes.backoff or TaskHandler.backoff
+        if iscoroutinefunction(task.func) and wishes.to is None:
+            attributes["handle"] = self._handle_async
+        self.__dict__.update(attributes, biz_code=code)
+        if self.schedule is not None:
+            _check_scheduled(task)
+
+    def handle(self, task: RunningTask) -> Any:
+        """Call the function; the history keeps what it returns."""
+        attempt = _attempt(self, task)
+        if attempt.target is not None:
+            return attempt.handed_over()
+        attempt.begin()
+        call = self.task.call if iscoroutinefunction(self.task.func) else self.task.func
+        return attempt.finished(call(*attempt.args, **attempt.kwargs))
+
+    async def _handle_async(self, task: RunningTask) -> Any:
+        attempt = await sync_to_async(_attempt)(self, task)
+        if attempt.target is not None:
+            return await sync_to_async(attempt.handed_over)()
+        await sync_to_async(attempt.begin)()
+        value = await self.task.func(*attempt.args, **attempt.kwargs)
+        return await sync_to_async(attempt.finished)(value)
+
+    def _note(self, payload: str | None) -> str | None:
+        """The call: its result is found by any of its runs."""
+        return payload if told_of_text(payload) else None
+
+
+def _attempt(handler: CallHandler, task: RunningTask) -> Any:
+    from django_tasks.calls.attempts import Attempt  # it needs the models; functions come before
+
+    return Attempt(handler, task)
+
+
+def _check_scheduled(task: AnyTask) -> None:
+    """Raise InvalidTask if nobody could call the function at the times of its schedule."""
+    try:
+        signature(task.func).bind(*(["context"] if task.takes_context else []))
+    except TypeError as error:
+        raise InvalidTask(
+            _(
+                "%(module_path)s has a schedule, so it must need no arguments: %(error)s",
+                module_path=task.module_path,
+                error=error,
+            )
+        ) from None

@@ -1,0 +1,26 @@
+"""The memory of this process."""
+
+import os
+import resource
+import sys
+from pathlib import Path
+
+
+def resident_memory() -> int:
+    """Bytes of memory that this process holds; where no /proc is, the most it ever held.
+
+    0 where nothing can be asked.
+    """
+    try:
+        pages = int(Path("/proc/self/statm").read_text(encoding="ascii").split()[1])
+        return pages * os.sysconf("SC_PAGE_SIZE")
+    except (OSError, IndexError, ValueError):
+        return _peak()
+
+
+def _peak() -> int:
+    try:
+        peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    except (OSError, ValueError):
+        return 0
+    return peak if sys.platform == "darwin" else peak * 1024

@@ -1,0 +1,106 @@
+"""The manners that the commands for people share: arguments, answers, exit codes."""
+
+import getpass
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import nullcontext
+from datetime import datetime
+from typing import Any
+
+from django.core.management.base import BaseCommand, CommandError, CommandParser
+from django.db import Error
+from django.utils.translation import gettext, override
+
+from django_tasks.coming.places import database
+from django_tasks.exceptions import TaskException
+from django_tasks.management import output
+from django_tasks.redaction import without_secrets
+from django_tasks.store import clock
+
+# Exit codes: something is wrong with the tasks, or with the way in which the command was called.
+TROUBLE, USAGE = 1, 2
+
+
+class TranslatedCommand(BaseCommand):
+    """A command whose ``help`` is lazy: argparse takes nothing but text."""
+
+    def create_parser(self, prog_name: str, subcommand: str, **kwargs: Any) -> CommandParser:
+        self.help = str(self.help)
+        return super().create_parser(prog_name, subcommand, **kwargs)
+
+
+class TaskCommand(TranslatedCommand):
+    """``answer`` does the work. What the package refuses is one sentence and exit code 2."""
+
+    # It must work on a night when the checks of some other app do not pass.
+    requires_system_checks: list[str] = []
+
+    using: str
+    is_json: bool
+
+    def create_parser(self, prog_name: str, subcommand: str, **kwargs: Any) -> CommandParser:
+        # A flag that is nearly another one is not to be taken for it.
+        return super().create_parser(prog_name, subcommand, **{"allow_abbrev": False, **kwargs})
+
+    def add_arguments(self, parser: CommandParser) -> None:
+        add = parser.add_argument
+        add(
+            "--database",
+            metavar="ALIAS",
+            help=gettext("where the tasks are; default: as the router says"),
+        )
+        add(
+            "--format",
+            choices=(output.TEXT, output.JSON),
+            default=output.TEXT,
+            help=gettext("for people, or for programs (%(default)s)"),
+        )
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        self.is_json = options["format"] == output.JSON
+        try:
+            self.using = database(options["database"])
+        except CommandError as error:
+            raise usage(str(error)) from None
+        try:
+            # Programs read it, which know one language.
+            with override("en") if self.is_json else nullcontext():
+                self.answer(options)
+        except TaskException as error:
+            raise usage(gettext("%(error)s.") % {"error": error}) from None
+        except Error as error:
+            text = without_secrets(str(error).strip())
+            raise CommandError(
+                gettext("The database %(using)s does not answer: %(text)s")
+                % {"using": self.using, "text": text}
+            ) from None
+
+    def answer(self, options: dict[str, Any]) -> None:
+        raise NotImplementedError
+
+    @property
+    def now(self) -> datetime:
+        """The clock of the database."""
+        return clock.now(self.using)
+
+    def say(self, *lines: str) -> None:
+        """Write lines, without anything in them that would move the cursor."""
+        for line in lines:
+            self.stdout.write(output.plain(line))
+
+    def say_json(self, value: Mapping[str, Any]) -> None:
+        self.stdout.write(output.as_json(value))
+
+    def say_table(self, heads: Sequence[Any], rows: Iterable[list[Any]]) -> None:
+        self.say(*output.table([str(head) for head in heads], rows, output.width()))
+
+
+def usage(sentence: str) -> CommandError:
+    return CommandError(sentence, returncode=USAGE)
+
+
+def person() -> str:
+    """The user of the operating system, for a note of who did it; empty if it has no name."""
+    try:
+        return getpass.getuser()
+    except (OSError, KeyError, ImportError):  # a container may run as a bare number
+        return ""

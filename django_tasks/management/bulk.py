@@ -1,0 +1,189 @@
+"""One step for all tasks that match filters: what the commands that do so have in common."""
+
+import sys
+from collections.abc import Generator, Iterator
+from typing import Any, ClassVar
+
+from django.core.management.base import CommandError, CommandParser
+from django.utils.translation import gettext, ngettext
+
+from django_tasks.management.base import TROUBLE, TaskCommand, usage
+from django_tasks.management.choosing import add_filters, filter_of
+from django_tasks.management.progress import Progress
+from django_tasks.monitoring.filters import TaskFilter
+from django_tasks.monitoring.many import Batch, Step, meant, steps
+from django_tasks.values.status import Status
+
+# More tasks than this are not changed without a word of somebody.
+MOST_UNASKED = 100
+# A count that is shown before something is done goes no further.
+MOST_COUNTED = 100_000
+
+
+class BulkCommand(TaskCommand):
+    """``step`` is taken with what the filters find; ``--all`` with every task."""
+
+    step: ClassVar[Step]
+    # Lazy plurals by "number", of "%(count)s" and "%(words)s".
+    would: ClassVar[Any]
+    done: ClassVar[Any]
+    asks: ClassVar[str]
+
+    def add_arguments(self, parser: CommandParser) -> None:
+        super().add_arguments(parser)
+        add_filters(parser)
+        add_manners(parser)
+
+    def answer(self, options: dict[str, Any]) -> None:
+        which = filter_of(options, self.using)
+        refuse_everything(which, options)
+        self.take(which, options)
+
+    def take(self, which: TaskFilter, options: dict[str, Any]) -> None:
+        """Take the step with the tasks of ``which``; of an empty one, with all."""
+        count = sum(self._count(each) for each in self.parts(which))
+        if options["dry_run"]:
+            self._tell_would(which, count)
+            return
+        if count > MOST_UNASKED and not options["yes"]:
+            self._ask(which, count)
+        changed, left, going = self._take(which, count, options)
+        if self.is_json:
+            self.say_json(
+                {
+                    "filter": which.params(),
+                    "changed": changed,
+                    "left": left,
+                    "running": going,
+                }
+            )
+            return
+        self.say(counted(self.done, changed, which))
+        self._tell_rest(left, going)
+
+    def parts(self, which: TaskFilter) -> list[TaskFilter]:
+        """The filters to go through: every task is those of each status.
+
+        What is being cancelled comes before what runs, which is being cancelled after that.
+        """
+        if which:
+            return [which]
+        statuses = [Status.CANCELLING, *(each for each in Status if each != Status.CANCELLING)]
+        return [TaskFilter(status=status) for status in statuses]
+
+    def batches(self, part: TaskFilter, options: dict[str, Any]) -> Generator[Batch, None, None]:
+        return steps(part, self.step, using=self.using)
+
+    def _count(self, part: TaskFilter) -> int:
+        rows = meant(part, self.step, using=self.using, now=self.now)
+        return rows.values("pk")[: MOST_COUNTED + 1].count()
+
+    def _take(self, which: TaskFilter, count: int, options: dict[str, Any]) -> tuple[int, int, int]:
+        changed = left = going = 0
+        total = count if count <= MOST_COUNTED else None
+        shown = Progress(
+            total, self.stderr.write, is_wanted=options["progress"], is_quiet=self.is_json
+        )
+        try:
+            with shown:
+                for batch in self._all_batches(which, options):
+                    changed, left = changed + batch.changed, left + batch.left
+                    going += batch.going
+                    shown.advance(batch.seen)
+        except KeyboardInterrupt:
+            sentence = gettext("Stopped before the end. %(sentence)s") % {
+                "sentence": counted(self.done, changed, which)
+            }
+            raise CommandError(sentence, returncode=TROUBLE) from None
+        return changed, left, going
+
+    def _all_batches(self, which: TaskFilter, options: dict[str, Any]) -> Iterator[Batch]:
+        for part in self.parts(which):
+            batches = self.batches(part, options)
+            try:
+                yield from batches
+            finally:
+                batches.close()  # now, and not when it is collected: it tells of what was done
+
+    def _tell_would(self, which: TaskFilter, count: int) -> None:
+        is_more, count = count > MOST_COUNTED, min(count, MOST_COUNTED)
+        if self.is_json:
+            self.say_json(
+                {"filter": which.params(), "dry_run": True, "count": count, "is_more": is_more}
+            )
+            return
+        self.say(counted(self.would, count, which, is_more=is_more))
+
+    def _tell_rest(self, left: int, going: int) -> None:
+        if left:
+            self.say(
+                ngettext(
+                    "%(count)s did not match any more when its turn came.",
+                    "%(count)s did not match any more when their turn came.",
+                    left,
+                )
+                % {"count": f"{left:,}"}
+            )
+        if going:
+            self.say(
+                ngettext(
+                    "%(count)s of them runs, and is gone when its run ends.",
+                    "%(count)s of them run, and are gone when their runs end.",
+                    going,
+                )
+                % {"count": f"{going:,}"}
+            )
+
+    def _ask(self, which: TaskFilter, count: int) -> None:
+        is_more = count > MOST_COUNTED
+        sentence = counted(self.would, min(count, MOST_COUNTED), which, is_more=is_more)
+        if sys.stdin is None or not sys.stdin.isatty():
+            raise usage(
+                gettext("%(sentence)s So many are changed with --yes only.")
+                % {"sentence": sentence}
+            )
+        if input(_question(sentence, self.asks)).strip().lower() not in ("y", "yes"):
+            raise CommandError(gettext("Nothing was changed."), returncode=TROUBLE)
+
+
+def _question(sentence: str, asks: Any) -> str:
+    # The answers stay: scripts give them.
+    return gettext("%(sentence)s %(question)s [y/N] ") % {"sentence": sentence, "question": asks}
+
+
+def add_manners(parser: CommandParser) -> None:
+    add = parser.add_argument
+    add("--all", action="store_true", help=gettext("every task there is"))
+    add(
+        "--dry-run",
+        action="store_true",
+        help=gettext("count what would be changed; change nothing"),
+    )
+    add(
+        *("--yes", "-y", "--no-input", "--noinput"),
+        dest="yes",
+        action="store_true",
+        help=gettext("do not ask, also for more than %(most)s tasks") % {"most": MOST_UNASKED},
+    )
+    add(
+        "--progress",
+        action="store_true",
+        help=gettext("show a progress bar also in a file or a pipe"),
+    )
+
+
+def refuse_everything(which: TaskFilter, options: dict[str, Any]) -> None:
+    if not which and not options["all"]:
+        raise usage(
+            gettext("Say which tasks are meant, by --code, --failed or another filter, or --all.")
+        )
+    if which and options["all"]:
+        raise usage(gettext("--all means every task: say it without a filter."))
+
+
+def counted(plural: Any, count: int, which: TaskFilter, *, is_more: bool = False) -> str:
+    """A lazy plural with its number, and the words for which tasks are meant."""
+    number = f"{count:,}"
+    if is_more:
+        number = gettext("More than %(count)s") % {"count": number}
+    return str(plural % {"number": count, "count": number, "words": which.words()})

@@ -1,0 +1,80 @@
+"""``manage.py listtasks``: the tasks that match filters."""
+
+from typing import Any
+
+from django.core.management.base import CommandParser
+from django.db.models import QuerySet
+from django.utils.translation import gettext, ngettext
+
+from django_tasks.management.base import TaskCommand, usage
+from django_tasks.management.choosing import add_filters, filter_of
+from django_tasks.management.rows import COLUMNS, HEADS, row_of, task_as_json, worker_names
+from django_tasks.models import Task
+from django_tasks.sentences import sentence as _
+
+# As many are put in order of time; of more some are shown as the index has them.
+MOST_SORTED = 10_000
+MOST_SHOWN = 10_000
+
+
+class Command(TaskCommand):
+    help = _("List tasks, the earliest first. All filters that are given must match.")
+
+    def add_arguments(self, parser: CommandParser) -> None:
+        super().add_arguments(parser)
+        add_filters(parser)
+        parser.add_argument(
+            "--limit",
+            type=int,
+            default=50,
+            metavar="N",
+            help=gettext("show at most N (%(default)s)"),
+        )
+
+    def answer(self, options: dict[str, Any]) -> None:
+        limit = options["limit"]
+        if not 1 <= limit <= MOST_SHOWN:
+            raise usage(
+                gettext("--limit must be from 1 to %(most)s, not %(limit)s.")
+                % {"most": f"{MOST_SHOWN:,}", "limit": limit}
+            )
+        which = filter_of(options, self.using)
+        rows = which.rows(using=self.using, now=self.now)
+        count = rows.values("pk")[: MOST_SORTED + 1].count()
+        found = _first(rows, limit, is_sorted=count <= MOST_SORTED)
+        workers = worker_names(self.using)
+        if self.is_json:
+            self.say_json(
+                {
+                    "filter": which.params(),
+                    "count": min(count, MOST_SORTED),
+                    "is_more": count > MOST_SORTED,
+                    "tasks": [task_as_json(task, workers) for task in found],
+                }
+            )
+            return
+        if found:
+            now = self.now
+            self.say_table(HEADS, [row_of(task, now, workers) for task in found])
+        self.say(_sum(which.words(), count, len(found)))
+
+
+def _first(rows: QuerySet[Task], limit: int, *, is_sorted: bool) -> list[Task]:
+    few = rows.only(*COLUMNS)
+    if is_sorted:
+        return list(few.order_by("when", "id")[:limit])
+    return sorted(few[:limit], key=lambda task: (task.when, task.pk))
+
+
+def _sum(words: str, count: int, shown: int) -> str:
+    facts = {"words": words, "count": f"{count:,}", "shown": f"{shown:,}"}
+    if count > MOST_SORTED:
+        facts["count"] = f"{MOST_SORTED:,}"
+        return (
+            gettext("More than %(count)s tasks (%(words)s); %(shown)s of them are shown.") % facts
+        )
+    if not count:
+        return gettext("No tasks (%(words)s).") % facts
+    if shown < count:
+        return gettext("%(count)s tasks (%(words)s); the %(shown)s earliest are shown.") % facts
+    return ngettext("%(count)s task (%(words)s).", "%(count)s tasks (%(words)s).", count) % facts

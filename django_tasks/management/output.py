@@ -1,0 +1,111 @@
+"""Answers of commands: tables that fit the terminal, or JSON for programs."""
+
+import json
+import shutil
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from datetime import datetime
+from typing import Any
+from unicodedata import combining, east_asian_width
+
+from django_tasks.conf import options
+
+GAP = "  "
+# No column is made narrower than this, nor than the other while a wider one can give way: it is
+# that of a time with its zone.
+NARROWEST, ENOUGH = 6, 24
+# Where the output goes to no terminal, and nothing says how wide it may be.
+WITHOUT_TERMINAL = (160, 24)
+TEXT, JSON = "table", "json"
+
+
+def width() -> int:
+    return max(20, shutil.get_terminal_size(WITHOUT_TERMINAL).columns)
+
+
+def table(heads: Sequence[str], rows: Iterable[Sequence[Any]], most: int) -> Iterator[str]:
+    """The lines of a table that is at most ``most`` columns wide: long cells end with "…".
+
+    The widest columns give way first. A column that is empty in all rows is left out.
+    """
+    cells = [[plain(cell) for cell in row] for row in rows]
+    shown = [place for place in range(len(heads)) if any(row[place] for row in cells)]
+    widths = _fitting([max(_width(row[place]) for row in [heads, *cells]) for place in shown], most)
+    for row in [heads, *cells]:
+        line = GAP.join(_cell(row[place], size) for place, size in zip(shown, widths, strict=True))
+        yield line.rstrip()
+
+
+def plain(value: Any) -> str:
+    """A value as one line: what would move the cursor is written out."""
+    text = "" if value is None else str(value)
+    return "".join(
+        each if each.isprintable() else repr(each)[1:-1] for each in " ".join(text.split("\n"))
+    )
+
+
+def facts(pairs: Iterable[tuple[str, Any]]) -> Iterator[str]:
+    """Lines of names and values; what is empty is left out."""
+    said = [(name, str(value)) for name, value in pairs if value not in ("", None)]
+    widest = max((_width(name) for name, _ in said), default=0)
+    for name, value in said:
+        yield f"{_cell(name, widest)}{GAP}{plain(value)}"
+
+
+def block(text: str) -> Iterator[str]:
+    """The lines of a long text, set in a little."""
+    for line in text.rstrip().split("\n"):
+        yield f"    {plain(line)}".rstrip()
+
+
+def as_json(value: Any) -> str:
+    """A value as JSON, by the project's encoder; times are in UTC."""
+    return json.dumps(_in_utc(value), cls=options().payload_encoder, indent=2, ensure_ascii=False)
+
+
+def cut(text: str, size: int) -> str:
+    """``text``, at most ``size`` columns wide."""
+    if _width(text) <= size:
+        return text
+    kept, used = [], 1
+    for each in text:
+        used += _width(each)
+        if used > size:
+            break
+        kept.append(each)
+    return "".join(kept) + "…"
+
+
+def _in_utc(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return {str(name): _in_utc(each) for name, each in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_in_utc(each) for each in value]
+    return value.isoformat() if isinstance(value, datetime) else value
+
+
+def _fitting(widths: list[int], most: int) -> list[int]:
+    """Widths of columns that fit; the widest give way first."""
+    room = most - len(GAP) * (len(widths) - 1)
+    for least in (ENOUGH, NARROWEST):
+        while sum(widths) > room and max(widths) > least:
+            widest = widths.index(max(widths))
+            others = max((each for each in widths if each < widths[widest]), default=least)
+            excess = sum(widths) - room
+            widths[widest] = max(
+                least, min(widths[widest] - 1, max(others, widths[widest] - excess))
+            )
+    return widths
+
+
+def _cell(text: str, size: int) -> str:
+    text = cut(text, size)
+    return text + " " * (size - _width(text))
+
+
+def _width(text: str) -> int:
+    """Columns of a terminal: Chinese characters take two, accents that follow a letter none."""
+    if text.isascii():
+        return len(text)
+    return sum(
+        0 if combining(each) else 2 if east_asian_width(each) in "WF" else 1 for each in text
+    )

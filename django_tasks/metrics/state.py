@@ -1,0 +1,61 @@
+"""The state of one database at a moment, by a bounded number of rows of each kind."""
+
+from dataclasses import dataclass
+from datetime import datetime
+
+from django_tasks.handlers.registry import get_task_handlers
+from django_tasks.monitoring import backlog
+from django_tasks.monitoring.backlog import Waiting
+from django_tasks.monitoring.words import Amount
+from django_tasks.monitoring.workers import Worker, held, workers
+from django_tasks.store import clock, pauses
+from django_tasks.store.backlog import Held
+
+# Rows that are counted in all lanes together, of those that are due and of those that failed. The
+# dashboard counts more, and is not asked every few seconds.
+MOST_COUNTED = 500
+
+
+@dataclass(frozen=True, kw_only=True)
+class State:
+    """All that gauges tell; ``now`` is the database's clock."""
+
+    now: datetime
+    waiting: tuple[Waiting, ...]
+    held: tuple[Held, ...]
+    holds_more: bool
+    failed: dict[str, Amount]
+    workers: tuple[Worker, ...]
+    pauses: int
+
+    def codes(self) -> set[str]:
+        """Each code that anything names: rows, workers, the handlers of this process."""
+        return {
+            *get_task_handlers(),
+            *(each.lane.biz_code for each in self.waiting),
+            *(each.biz_code for each in self.held),
+            *self.failed,
+            *(code for worker in self.workers for code in worker.codes or ()),
+        }
+
+    def queues(self) -> set[str]:
+        """Each queue that a waiting task or a worker names."""
+        served = {queue for worker in self.workers for queue in worker.queues}
+        return served | {each.lane.queue for each in self.waiting}
+
+
+def look(*, using: str) -> State:
+    """Look at everything once: the number of statements does not depend on what there is."""
+    now = clock.now(using)
+    found = pauses.pauses(using=using)
+    groups, more = held(using=using)
+    return State(
+        now=now,
+        waiting=tuple(backlog.waiting(found, now, using=using, most_counted=MOST_COUNTED)),
+        held=tuple(groups),
+        holds_more=more,
+        failed=backlog.failed_by_code(using=using, most_counted=MOST_COUNTED),
+        # After the claims: a worker that has come since cannot be missed as the owner of one.
+        workers=tuple(workers(using=using, now=now)),
+        pauses=len(found),
+    )

@@ -1,0 +1,165 @@
+"""The codes: those that this process has handlers for, and those that rows or workers name."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import NamedTuple
+
+from django_tasks.exceptions import TaskException
+from django_tasks.handlers.registry import get_task_handlers, terms_for
+from django_tasks.host.clocks import EPOCH
+from django_tasks.models import Gate, Pause
+from django_tasks.monitoring.backlog import Failures, Waiting
+from django_tasks.monitoring.words import Amount, together
+from django_tasks.monitoring.workers import Claims, Worker, running_by_code
+from django_tasks.store.lanes import Lane, every_lane
+from django_tasks.values.figures import NO_FIGURES, Figures
+from django_tasks.values.limits import PERIODS, Limit, Rate, as_limit
+from django_tasks.values.status import Status
+
+MOST_GATES = 10_000
+
+
+class Limits(NamedTuple):
+    """The limits of one code in the whole cluster; None: no such limit.
+
+    ``own_…`` are those of its handler as this process knows it, ``set_…`` those that an operator
+    has set in their place. ``is_full``: a task that is due has to wait for them now.
+    """
+
+    own_max_running: int | None = None
+    own_rate_limit: str | None = None
+    set_max_running: int | None = None
+    set_rate_limit: str | None = None
+    is_full: bool = False
+
+    @property
+    def max_running(self) -> int | None:
+        return self.own_max_running if self.set_max_running is None else self.set_max_running
+
+    @property
+    def rate_limit(self) -> str | None:
+        return self.own_rate_limit if self.set_rate_limit is None else self.set_rate_limit
+
+
+@dataclass(frozen=True, kw_only=True)
+class Code:
+    """One code as it stands. ``figures`` are those of the last hour.
+
+    ``first`` is the time of the pending task that is due first, and ``oldest`` the same if it is
+    due and not paused as a whole. ``workers``: those that work and have a handler of it.
+    """
+
+    code: str
+    has_handler: bool
+    workers: int
+    queues: tuple[str, ...]
+    first: datetime | None
+    oldest: datetime | None
+    due: Amount
+    late: Amount
+    running: Amount
+    failed: Amount
+    is_waiting: bool
+    is_paused: bool
+    pauses: tuple[Pause, ...]
+    limits: Limits
+    figures: Figures
+
+
+class Seen(NamedTuple):
+    """All that was read about the tasks, from which codes are put together."""
+
+    waiting: Sequence[Waiting]
+    claims: Claims
+    failures: Failures
+    paused: Sequence[Lane]
+    workers: Sequence[Worker]
+    pauses: Sequence[Pause]
+    gates: Mapping[str, Gate]
+    figures: Mapping[str, Figures]
+
+
+def paused_lanes(*, using: str) -> list[Lane]:
+    """Lanes with tasks that are paused one by one."""
+    return every_lane(Status.PAUSED, using=using)
+
+
+def gates(*, using: str) -> dict[str, Gate]:
+    """The gates by code: the state of a rate, and an operator's limits."""
+    return {gate.biz_code: gate for gate in Gate._base_manager.using(using)[:MOST_GATES]}
+
+
+def codes(seen: Seen, now: datetime) -> list[Code]:
+    """Each code that anything names, in the order of names."""
+    lanes: dict[str, list[Waiting]] = {}
+    for each in seen.waiting:
+        lanes.setdefault(each.lane.biz_code, []).append(each)
+    paused = {lane.biz_code for lane in seen.paused}
+    running = running_by_code(seen.claims)
+    handlers = get_task_handlers()
+    known: set[str] = {*handlers, *lanes, *paused, *running, *seen.failures.by_code, *seen.figures}
+    known |= {pause.biz_code for pause in seen.pauses if pause.biz_code}
+    known |= {code for worker in seen.workers for code in worker.codes or ()}
+    return [
+        _code(code, lanes.get(code, []), running.get(code, Amount(0)), seen, now)
+        for code in sorted(known)
+    ]
+
+
+def _code(
+    code: str, waiting: Sequence[Waiting], running: Amount, seen: Seen, now: datetime
+) -> Code:
+    free = [each.lane.first for each in waiting if each.pause is None]
+    oldest = min(free, default=None)
+    paused = any(lane.biz_code == code for lane in seen.paused)
+    return Code(
+        code=code,
+        has_handler=code in get_task_handlers(),
+        workers=sum(worker.is_working and worker.knows(code) for worker in seen.workers),
+        queues=tuple(sorted({each.lane.queue for each in waiting})),
+        first=min((each.lane.first for each in waiting), default=None),
+        oldest=oldest if oldest is not None and oldest <= now else None,
+        due=together(*(each.due for each in waiting)),
+        late=together(*(each.late for each in waiting if each.pause is None)),
+        running=running,
+        failed=seen.failures.by_code.get(code, Amount(0)),
+        is_waiting=bool(waiting),
+        is_paused=paused,
+        pauses=tuple(pause for pause in seen.pauses if pause.biz_code == code),
+        limits=_limits(code, seen.gates.get(code), running.number, now),
+        figures=seen.figures.get(code, NO_FIGURES),
+    )
+
+
+def _limits(code: str, gate: Gate | None, running: int, now: datetime) -> Limits:
+    own = terms_for(code).limit or Limit(None, None)
+    limits = Limits(
+        own.max_running,
+        own.rate and rate_text(own.rate),
+        gate.max_running if gate else None,
+        gate.rate_limit if gate else None,
+    )
+    return limits._replace(is_full=_is_full(limits, gate, running, now))
+
+
+def _is_full(limits: Limits, gate: Gate | None, running: int, now: datetime) -> bool:
+    try:
+        limit = as_limit(limits.max_running, limits.rate_limit)
+    except TaskException:  # written by somebody else
+        return False
+    moment = (now - EPOCH) // timedelta(microseconds=1)
+    full_until = gate.full_until if gate else 0
+    return limit is not None and limit.opening(running, full_until, moment).starts <= 0
+
+
+def rate_text(rate: Rate) -> str:
+    """A rate as one writes it."""
+    units = {period: unit for unit, period in PERIODS.items()}
+    return f"{rate.starts}/{units[rate.period]}"
+
+
+def late_codes(found: Iterable[Code]) -> list[Code]:
+    """Those with tasks that are late, the one whose oldest has waited longest first."""
+    late = [code for code in found if code.late]
+    return sorted(late, key=lambda code: (code.oldest is None, code.oldest or code.first))

@@ -1,0 +1,192 @@
+"""One step for all tasks that match a filter, without a limit, in bounded batches."""
+
+from collections.abc import Callable, Generator, Iterator
+from dataclasses import replace
+from datetime import datetime
+from enum import Enum
+from typing import NamedTuple
+
+from django.db.models import Q, QuerySet
+
+from django_tasks import signals
+from django_tasks.client.adding import DEFAULT_BATCH, MOST_IN_BATCH
+from django_tasks.client.arguments import When, checked_moment
+from django_tasks.client.cancelling import lines_at
+from django_tasks.exceptions import TaskValueError
+from django_tasks.models import Task
+from django_tasks.monitoring.filters import TaskFilter
+from django_tasks.sentences import sentence as _
+from django_tasks.store import clock, control
+from django_tasks.store.aliases import write_alias
+from django_tasks.store.dialects import dialect_of
+from django_tasks.store.transactions import retried, write_transaction
+from django_tasks.values.amounts import whole_number
+from django_tasks.values.status import Status
+from django_tasks.wakeup.wake import LONG_AGO, wake_workers
+
+# So many ids are read at once, by whichever index bounds the filter. Of more than that every
+# thousandth row of ten million is one: then a walk along the ids meets them soon enough.
+FEW = 10_000
+
+
+class Step(str, Enum):
+    """A change of tasks, by the name that the commands and the admin's pages have for it."""
+
+    RUN_NOW = "run_now"
+    CANCEL = "cancel"
+    PAUSE = "pause"
+    RESUME = "resume"
+    REQUEUE = "requeue"
+    MOVE = "move"
+
+    def __str__(self) -> str:
+        return self.value
+
+
+class Batch(NamedTuple):
+    """One transaction's work.
+
+    ``last_id``: to go on ``after`` it. ``seen``: the tasks that were found. ``changed``: of these,
+    what was changed; ``left``: what did not match any more when its turn came. ``going``: of what
+    is cancelled, the ones that run and go when their runs end.
+    """
+
+    last_id: int
+    seen: int
+    changed: int
+    left: int
+    going: int = 0
+
+
+class _Changed(NamedTuple):
+    number: int
+    going: int = 0
+
+
+def meant(tasks: TaskFilter, step: Step, *, using: str, now: datetime) -> QuerySet[Task]:
+    """The rows of the filter that the step changes, in no order: only what FAILED is requeued."""
+    if step is Step.REQUEUE and tasks.status is None:
+        tasks = replace(tasks, status=Status.FAILED)
+    found = tasks.rows(using=using, now=now)
+    statuses = _TOUCHED.get(step)
+    return found.filter(status__in=statuses) if statuses else found
+
+
+def steps(
+    tasks: TaskFilter,
+    step: Step,
+    *,
+    to: When | None = None,
+    using: str | None = None,
+    batch_size: int = DEFAULT_BATCH,
+    after: int = 0,
+) -> Generator[Batch, None, None]:
+    """Take a step with all tasks that match, a batch at a time, in the order of their ids.
+
+    ``batch_size`` of them, 1 to 1,000, go in one transaction, which changes those alone that still
+    match by then. If a later batch fails, or nobody asks for it, the earlier ones stand. ``after``
+    is the ``last_id`` from which to go on. ``to`` is the time that MOVE moves them to. The filter
+    must say something, unless FAILED tasks are requeued. One signal is sent at the end,
+    ``tasks_changed``. Raises TaskValueError or TaskTypeError before anything is changed.
+    """
+    using = write_alias(using)
+    size = whole_number("batch_size", batch_size, 1, MOST_IN_BATCH)
+    if not tasks and step is not Step.REQUEUE:
+        raise TaskValueError("tasks", tasks.words(), _("must say which tasks are meant"))
+    if (to is None) == (step is Step.MOVE):
+        raise TaskValueError("to", to, _("must be given for a move, and for nothing else"))
+    moment = None if to is None else checked_moment("to", to, using)
+    return _batches(tasks, step, moment, using, size, after)
+
+
+def _batches(
+    tasks: TaskFilter, step: Step, to: datetime | None, using: str, size: int, after: int
+) -> Generator[Batch, None, None]:
+    count = 0
+    try:
+        for found, ids in _in_batches(tasks, step, using, size, after):
+            changed = _change(found, ids, step, to, tasks.code or None, using=using)
+            count += changed.number
+            if changed.number and (due := _due(step, to)) is not None:
+                wake_workers(due, using, changed.number)
+            left = len(ids) - changed.number
+            yield Batch(ids[-1], len(ids), changed.number, left, changed.going)
+    finally:
+        if count:
+            signals.tasks_changed.send_robust(
+                Task, change=_SAID[step], which=tasks.params(), count=count, using=using
+            )
+
+
+def _in_batches(
+    tasks: TaskFilter, step: Step, using: str, size: int, after: int
+) -> Iterator[tuple[QuerySet[Task], list[int]]]:
+    """Ids batch by batch, each with the rows that match at its time."""
+    found = meant(tasks, step, using=using, now=clock.now(using))
+    few = list(found.values_list("id", flat=True)[: FEW + 1])
+    if len(few) <= FEW:
+        ids = sorted(each for each in few if each > after)
+        for start in range(0, len(ids), size):
+            yield meant(tasks, step, using=using, now=clock.now(using)), ids[start : start + size]
+        return
+    while True:
+        found = meant(tasks, step, using=using, now=clock.now(using))
+        further = found.filter(id__gt=after).order_by("id").values_list("id", flat=True)
+        if not (ids := list(further[:size])):
+            return
+        yield found, ids
+        after = ids[-1]
+
+
+@retried
+def _change(
+    found: QuerySet[Task],
+    ids: list[int],
+    step: Step,
+    to: datetime | None,
+    code: str | None,
+    *,
+    using: str,
+) -> _Changed:
+    """Change those of ``ids`` that still match.
+
+    Race: somebody changes one between our look and our write, so that it is not meant any more.
+    The rows are locked first, by what was asked for; nobody changes them until our commit.
+    """
+    now = clock.now(using)
+    with write_transaction(using), dialect_of(using).bounded():
+        locked = found.filter(id__in=ids).order_by("id").select_for_update()
+        still = Q(id__in=list(locked.values_list("id", flat=True)))
+        if step is Step.CANCEL:
+            done = control.cancel(still, now, using=using, line_of=lines_at(now, code))
+            return _Changed(sum(done), done.going)
+        if to is not None:
+            return _Changed(control.reschedule(still, to, now, using=using))
+        return _Changed(_CHANGES[step](still, now, using=using))
+
+
+def _due(step: Step, to: datetime | None) -> datetime | None:
+    """The time from which workers may have to look; None: they need not."""
+    return LONG_AGO if step in (Step.RUN_NOW, Step.RESUME, Step.REQUEUE) else to
+
+
+_TOUCHED: dict[Step, list[Status]] = {
+    Step.PAUSE: [Status.PENDING, Status.RUNNING],
+    Step.RESUME: [Status.PAUSED, Status.PAUSING],
+    Step.REQUEUE: [Status.FAILED],
+}
+_CHANGES: dict[Step, Callable[..., int]] = {
+    Step.RUN_NOW: control.run_now,
+    Step.PAUSE: control.pause,
+    Step.RESUME: control.resume,
+    Step.REQUEUE: control.requeue,
+}
+# The words of ``tasks_changed``, as those of ``cancel_tasks`` and the others.
+_SAID: dict[Step, str] = {
+    Step.RUN_NOW: "due now",
+    Step.CANCEL: "cancelled",
+    Step.PAUSE: "paused",
+    Step.RESUME: "resumed",
+    Step.REQUEUE: "requeued",
+    Step.MOVE: "rescheduled",
+}

@@ -1,0 +1,108 @@
+"""Numbers, spans and times as people read them. For sentences, pages and terminals alike."""
+
+from datetime import datetime
+from typing import NamedTuple
+
+from django.utils import timezone as django_timezone
+from django.utils.formats import localize, number_format
+from django.utils.text import capfirst
+from django.utils.translation import gettext, pgettext
+from django.utils.translation import gettext_lazy as _
+
+
+class Amount(NamedTuple):
+    """A number of rows that was counted up to a limit: ``is_more`` if there are others."""
+
+    number: int
+    is_more: bool = False
+
+    def __str__(self) -> str:
+        if self.is_more and not self.number:
+            return gettext("some")
+        number = number_format(self.number, force_grouping=True)
+        return gettext("more than %(number)s") % {"number": number} if self.is_more else number
+
+    def short(self) -> str:
+        """The same in few characters: "1,000+"."""
+        number = number_format(self.number, force_grouping=True)
+        return f"{number}+" if self.is_more else number
+
+    def __bool__(self) -> bool:
+        return self.number > 0 or self.is_more
+
+
+def counted(number: int, most: int) -> Amount:
+    """An amount of a count that stopped at ``most`` + 1."""
+    return Amount(most, True) if number > most else Amount(number)
+
+
+def together(*amounts: Amount) -> Amount:
+    """The sum of amounts."""
+    return Amount(sum(each.number for each in amounts), any(each.is_more for each in amounts))
+
+
+def span(seconds: float) -> str:
+    """A length of time, as exact as it is of interest: "48 s", "3 h 5 min"."""
+    if not seconds > 0:
+        return gettext("%(number)d s") % {"number": 0}
+    if seconds < 0.9995:
+        return gettext("%(number)s ms") % {"number": localize(round(1000 * seconds))}
+    if seconds < 9.95:
+        tenths = round(seconds, 1)
+        number = number_format(tenths, 0 if tenths.is_integer() else 1)
+        return gettext("%(number)s s") % {"number": number}
+    whole = round(seconds)
+    for large, small, sizes in (
+        (_("%(large)d d"), _("%(large)d d %(small)d h"), (86_400, 3600)),
+        (_("%(large)d h"), _("%(large)d h %(small)d min"), (3600, 60)),
+        (_("%(large)d min"), _("%(large)d min %(small)d s"), (60, 1)),
+    ):
+        if whole >= sizes[0]:
+            parts = {"large": whole // sizes[0], "small": whole % sizes[0] // sizes[1]}
+            return str(small if parts["small"] else large) % parts
+    return gettext("%(number)d s") % {"number": whole}
+
+
+def at(moment: datetime, now: datetime) -> str:
+    """A time (aware) in the current time zone, to the second; with its date unless that is today's.
+
+    In figures that are the same in every language, and with the zone.
+    """
+    zone = django_timezone.get_current_timezone()
+    local = moment.astimezone(zone)
+    if local.date() != now.astimezone(zone).date():
+        return stamp(moment)
+    return f"{local:%H:%M:%S} {local.tzname()}"
+
+
+def stamp(moment: datetime) -> str:
+    """A time (aware) in the current time zone, with its date and zone."""
+    local = moment.astimezone(django_timezone.get_current_timezone())
+    return f"{local:%Y-%m-%d %H:%M:%S} {local.tzname()}"
+
+
+def memory(size: int) -> str:
+    """A number of bytes."""
+    if size < 1024**3:
+        return gettext("%(number)d MB") % {"number": round(size / 1024**2)}
+    return gettext("%(number)s GB") % {"number": localize(round(size / 1024**3, 1))}
+
+
+def as_sentence(clause: str) -> str:
+    """A clause of ours as a sentence of its own."""
+    return capfirst(gettext("%(error)s.") % {"error": clause})
+
+
+def state_words(state: str) -> str:
+    """The state of a worker, as its row has it."""
+    known = {
+        "running": gettext("works"),
+        "quiet": gettext("quiet"),
+        "stopping": pgettext("a worker", "stopping"),
+    }
+    return known.get(state, state)
+
+
+def class_name(path: str) -> str:
+    """The name of a class without its module."""
+    return path.rpartition(".")[2]

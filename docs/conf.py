@@ -1,0 +1,36 @@
+"""Settings of Sphinx: the documentation as a site. ``make docs`` builds it."""
+
+import sys
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+
+from django_tasks import __version__
+
+project = "django-delayed-tasks"
+project_copyright = "the authors of django-delayed-tasks"
+version = release = __version__
+language = "en"
+
+extensions = ["sphinx_copybutton", "devtools.site"]
+exclude_patterns = ["_build"]
+nitpicky = True
+
+# PLACEHOLDER: the address under which a forge shows the files of the repository, say
+# "https://…/blob/main". As long as there is none, files are downloads of the site.
+source_url = ""
+# Files beside docs/ that pages link to, and the pages that the site has for them.
+pages_elsewhere = {
+    "README.rst": "index",
+    "CHANGES.rst": "changes",
+    "CONTRIBUTING.rst": "contributing",
+}
+
+html_theme = "furo"
+html_title = f"{project} {release}"
+html_copy_source = False
+html_show_sphinx = False
+
+copybutton_prompt_text = r">>> |\.\.\. |\$ "
+copybutton_prompt_is_regexp = True
+copybutton_line_continuation_character = "\\"

@@ -1,0 +1,48 @@
+"""Django's own tests of its tasks framework pass with our backend in place of Django's own two."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent.parent
+DEADLINE = 300.0
+
+DUMMY = "tasks.test_dummy_backend.DummyBackendTestCase"
+IMMEDIATE = "tasks.test_immediate_backend.ImmediateBackendTestCase"
+# These say how Django's two differ from a backend with a database, and why ours cannot do so.
+DIFFERENT = {
+    f"{DUMMY}.test_refresh_result": "changes an object in the memory of the backend",
+    f"{DUMMY}.test_refresh_result_async": "as above",
+    f"{IMMEDIATE}.test_cannot_get_result": "wants no results: ours are kept",
+    f"{IMMEDIATE}.test_cannot_refresh_result": "as above",
+    f"{IMMEDIATE}.test_cannot_pass_run_after": "wants no run_after: ours waits",
+    f"{IMMEDIATE}.test_throws_keyboard_interrupt": "wants it raised by enqueue(): ours fails a run",
+}
+
+
+@pytest.fixture(scope="module")
+def outcomes() -> dict[str, str]:
+    """The outcome of each of Django's tests."""
+    done = subprocess.run(
+        [sys.executable, "-m", "tests.calls.contract"],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        timeout=DEADLINE,
+    )
+    assert done.stdout, done.stderr
+    found: dict[str, str] = json.loads(done.stdout.splitlines()[-1])
+    return found
+
+
+def test_all_of_them_are_there(outcomes: dict[str, str]) -> None:
+    assert len(outcomes) >= 76
+    assert outcomes.keys() >= DIFFERENT.keys()
+
+
+def test_all_pass_but_six(outcomes: dict[str, str]) -> None:
+    bad = {name for name, outcome in outcomes.items() if outcome != "passed"}
+    assert bad == set(DIFFERENT)

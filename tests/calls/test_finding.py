@@ -1,0 +1,241 @@
+"""Functions that a worker has not imported: which it imports, and which it never does."""
+
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from django.apps import apps
+from django.tasks import task, task_backends
+from django.tasks.exceptions import InvalidTask
+from django.test import override_settings
+
+from django_tasks.calls import declared, finding
+from django_tasks.calls.finding import FunctionFinder, UnknownFunction, is_allowed
+from django_tasks.client.adding import add_task
+from django_tasks.handlers import finders
+from django_tasks.handlers.registry import get_task_handlers, handler_for
+from django_tasks.models import Task
+from tests.calls.conftest import BACKENDS
+from tests.calls.functions import echo
+
+pytestmark = pytest.mark.django_db
+
+SOURCE = """
+from django.tasks import task
+from django_tasks.backend import options
+
+@task
+def send(number):
+    return number
+
+@task
+@options(biz_code="short")
+def with_code():
+    pass
+
+def plain():
+    pass
+
+@task
+def with_a_name_that_is_longer_than_forty_characters():
+    pass
+"""
+
+
+@pytest.fixture
+def module(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, settings: Any) -> Iterator[str]:
+    """A module outside of the installed apps that MODULES names; nobody has imported it."""
+    (tmp_path / "far_away.py").write_text(SOURCE)
+    (tmp_path / "broken.py").write_text("raise RuntimeError('no such luck')")
+    monkeypatch.syspath_prepend(tmp_path)
+    default = BACKENDS["default"] | {"OPTIONS": {"MODULES": ["far_away", "broken"]}}
+    settings.TASKS = BACKENDS | {"default": default}
+    known, by_path = dict(declared._handlers), dict(declared._by_path)
+    yield "far_away"
+    declared._handlers.clear()
+    declared._handlers.update(known)
+    declared._by_path.clear()
+    declared._by_path.update(by_path)
+    for name in ("far_away", "broken"):
+        sys.modules.pop(name, None)
+
+
+def find(code: str) -> bool:
+    return finders.find(code, using="default")
+
+
+def call(path: str, code: str | None = None) -> None:
+    """Store a call as another process has enqueued it."""
+    words = echo.enqueue(1)
+    facts = Task.objects.get().biz_ext | {"call": path, "args": []}
+    Task._base_manager.all()._raw_delete("default")
+    add_task(code or path, "1", biz_ext=facts)
+    assert words
+
+
+def test_a_function_is_found_by_its_path(module: str, handlers: Any) -> None:
+    call("far_away.send")
+    assert find("far_away.send")
+    assert handler_for("far_away.send") is not None
+
+
+def test_one_with_a_code_of_its_own_is_found_by_its_calls(module: str, handlers: Any) -> None:
+    call("far_away.with_code", "short")
+    assert find("short")
+
+
+def test_so_is_one_whose_path_is_long(module: str, handlers: Any) -> None:
+    path = "far_away.with_a_name_that_is_longer_than_forty_characters"
+    from django_tasks.values.calls import code_of
+
+    code = code_of(path)
+    assert len(code) == 40
+    call(path, code)
+    assert find(code)
+
+
+def test_without_a_call_the_code_is_the_path(module: str, handlers: Any) -> None:
+    add_task("far_away.send", "1")
+    assert find("far_away.send")
+
+
+def test_one_that_was_imported_before_is_found_as_well(module: str, handlers: Any) -> None:
+    call("far_away.send")
+    assert find("far_away.send")
+    get_task_handlers()
+    from django_tasks.handlers import registry
+
+    registry.forget()
+    assert find("far_away.send")
+
+
+@pytest.mark.parametrize(
+    ("path", "code"),
+    [
+        ("far_away.missing", None),
+        ("far_away.plain", None),
+        ("far_away.send", "another.code"),
+        ("tests.calls.nowhere.send", None),
+        ("no-path-at-all", None),
+    ],
+)
+def test_what_is_not_there_is_not_found(
+    path: str, code: str | None, module: str, handlers: Any
+) -> None:
+    call(path, code)
+    assert not find(code or path)
+
+
+@pytest.mark.parametrize("path", ["os.system", "subprocess.run", "antigravity.fly"])
+def test_a_row_that_names_another_module_imports_nothing(
+    path: str, module: str, handlers: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    imported: list[str] = []
+    monkeypatch.setattr(finding, "import_module", imported.append)
+    call(path)
+    assert not find(path)
+    assert imported == []
+
+
+def test_a_module_that_raises_says_so(module: str, handlers: Any) -> None:
+    call("broken.send")
+    with pytest.raises(RuntimeError, match="no such luck"):
+        find("broken.send")
+
+
+def test_modules_of_installed_apps_may_be_imported_and_no_others() -> None:
+    assert is_allowed("testproject.shop.tasks")
+    assert is_allowed("django.contrib.auth.hashers")
+    assert not is_allowed("os")
+    assert not is_allowed("django.core.management")
+
+
+def test_before_it_starts_a_worker_imports_what_has_been_named(
+    module: str, handlers: Any, caplog: pytest.LogCaptureFixture
+) -> None:
+    finders.discover()
+    assert handler_for("far_away.send") is not None
+    assert "broken cannot be imported; tasks of its functions wait" in caplog.text
+
+
+def test_the_tasks_of_an_app_are_imported_too(
+    module: str, handlers: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    imported: list[str] = []
+    monkeypatch.setattr(finding, "import_module", imported.append)
+    monkeypatch.setattr(finding, "module_has_submodule", lambda module, name: name == "tasks")
+    FunctionFinder().discover()
+    assert {f"{app.name}.tasks" for app in apps.get_app_configs()} <= set(imported)
+
+
+@override_settings(TASKS={"default": {"BACKEND": "django.tasks.backends.dummy.DummyBackend"}})
+def test_without_a_backend_of_ours_nothing_is_looked_for() -> None:
+    assert not FunctionFinder().is_wanted()
+
+
+@override_settings(TASKS={"default": {"BACKEND": "no.such.Backend"}})
+def test_a_backend_that_cannot_be_made_is_none_of_ours() -> None:
+    assert not FunctionFinder().is_wanted()
+
+
+# Results
+
+
+def test_the_result_of_a_function_that_is_gone_says_so(handlers: Any) -> None:
+    call("testproject.shop.nowhere.send")
+    with pytest.raises(UnknownFunction, match=r"testproject\.shop\.nowhere\.send"):
+        task_backends["default"].get_result("testproject.shop.nowhere.send:1")
+
+
+def test_it_is_caught_as_an_import_error_too(handlers: Any) -> None:
+    call("os.system")
+    with pytest.raises(ImportError, match=r"no @task at os\.system"):
+        task_backends["default"].get_result("os.system:1")
+
+
+# Two functions
+
+
+def test_two_functions_with_one_code_are_reported(handlers: Any) -> None:
+    from django_tasks.backend import options
+
+    def one() -> None:
+        """Is there first."""
+
+    def two() -> None:
+        """Comes second."""
+
+    one.__qualname__, two.__qualname__ = "one", "two"
+    task(options(biz_code="same")(one))
+    second = task(options(biz_code="same")(two))
+    try:
+        problems = [each for each in task_backends["default"].check() if each.id.endswith("E008")]
+        (problem,) = problems
+        assert "two has the code 'same', as has" in problem.msg
+        with pytest.raises(InvalidTask, match="No worker could import"):
+            second.enqueue()
+    finally:
+        declared._problems.clear()
+
+
+def test_a_function_that_is_defined_again_takes_the_place_of_the_first(handlers: Any) -> None:
+    def twice() -> None:
+        """Is there first."""
+
+    first = twice
+
+    def made() -> Any:
+        def twice() -> None:
+            """Comes second."""
+
+        return twice
+
+    second = made()
+    first.__qualname__ = second.__qualname__ = "twice"
+    task(first)
+    task(second)
+    handler: Any = handler_for(f"{__name__}.twice"[-40:]) or handler_for(f"{__name__}.twice")
+    assert handler.task.func is second
+    assert declared.problems() == []

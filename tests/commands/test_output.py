@@ -1,0 +1,115 @@
+"""Tables that fit, times as people type them, who it was."""
+
+import getpass
+from datetime import datetime, timedelta
+from typing import Any
+
+import pytest
+from django.utils import timezone as django_timezone
+
+from django_tasks.exceptions import TaskValueError
+from django_tasks.management import base, output, times
+from tests.factories import NOW, UTC
+
+WIDE = [["mail", "42", "a" * 300], ["refund", "7", "日本語" * 40]]
+
+
+@pytest.mark.parametrize("most", [24, 40, 80, 500])
+def test_a_table_fits(most: int) -> None:
+    lines = list(output.table(["code", "number", "error"], WIDE, most))
+    assert len(lines) == 3
+    assert all(output._width(line) <= most for line in lines)
+    assert ("…" in lines[1]) == (most < 300)
+
+
+def test_short_columns_keep_their_words() -> None:
+    lines = list(output.table(["code", "number", "error"], WIDE, 60))
+    assert lines[1].startswith("mail    42      aaaa")
+    assert lines[2].startswith("refund  7       日本")
+
+
+def test_a_table_narrower_than_its_columns_keeps_something_of_each() -> None:
+    (_head, row) = output.table(["a", "b", "c"], [["x" * 50] * 3], 10)
+    assert row.count("…") == 3
+
+
+def test_an_empty_column_is_left_out() -> None:
+    lines = list(output.table(["code", "worker"], [["mail", None], ["refund", ""]], 80))
+    assert lines == ["code", "mail", "refund"]
+
+
+def test_nothing_moves_the_cursor() -> None:
+    (_, row) = output.table(["error"], [["a\x1b[2J\r\nb\u202e"]], 80)
+    assert row == "a\\x1b[2J\\r b\\u202e"
+    assert list(output.block("one\n\x1b]0;title\x07")) == ["    one", "    \\x1b]0;title\\x07"]
+
+
+def test_json_is_in_utc(settings: Any) -> None:
+    assert '"2030-05-17T12:30:15.123456+00:00"' in output.as_json({"at": NOW, "in": [NOW]})
+
+
+def here(text: str) -> datetime:
+    """A moment in the zone of the project, aware UTC."""
+    zone = django_timezone.get_current_timezone()
+    return datetime.fromisoformat(text).replace(tzinfo=zone).astimezone(UTC)
+
+
+LOCAL = here("2030-05-17 12:30")
+
+
+@pytest.mark.parametrize(
+    ("text", "past", "future"),
+    [
+        ("2h", "2030-05-17 10:30", "2030-05-17 14:30"),
+        ("1h30m", "2030-05-17 11:00", "2030-05-17 14:00"),
+        ("2 days", "2030-05-15 12:30", "2030-05-19 12:30"),
+        ("midnight", "2030-05-17 00:00", "2030-05-18 00:00"),
+        ("today", "2030-05-17 00:00", "2030-05-17 00:00"),
+        ("yesterday", "2030-05-16 00:00", "2030-05-16 00:00"),
+        ("tomorrow", "2030-05-18 00:00", "2030-05-18 00:00"),
+        ("now", "2030-05-17 12:30", "2030-05-17 12:30"),
+        ("04:00", "2030-05-17 04:00", "2030-05-18 04:00"),
+        ("9:05", "2030-05-17 09:05", "2030-05-18 09:05"),
+        ("22:00:30", "2030-05-16 22:00:30", "2030-05-17 22:00:30"),
+        ("2030-01-02", "2030-01-02 00:00", "2030-01-02 00:00"),
+        ("2030-01-02 03:04", "2030-01-02 03:04", "2030-01-02 03:04"),
+        ("2030-01-02T03:04:05", "2030-01-02 03:04:05", "2030-01-02 03:04:05"),
+    ],
+)
+def test_times_as_people_type_them(text: str, past: str, future: str) -> None:
+    assert times.past("since", text, LOCAL) == here(past)
+    assert times.future("to", text, LOCAL) == here(future)
+
+
+def test_a_time_may_name_its_zone() -> None:
+    assert times.past("since", "2030-01-02T03:04+00:00", LOCAL) == datetime(
+        2030, 1, 2, 3, 4, tzinfo=UTC
+    )
+
+
+@pytest.mark.parametrize(
+    "text", ["", "soon", "25:00", "12:61", "2 moons", "7", "2030-02-31", "h", "9999999999w", "1y"]
+)
+def test_a_time_that_nobody_can_read(text: str) -> None:
+    for read in (times.past, times.future):
+        if text == "h":  # an hour
+            assert read("since", text, LOCAL) != LOCAL
+            continue
+        with pytest.raises(TaskValueError) as caught:
+            read("since", text, LOCAL)
+        assert caught.value.field == "since"
+
+
+def test_lengths() -> None:
+    assert times.length("in", "1 day 12h") == timedelta(hours=36)
+    for text in ("", "7", "2 months", "99999999999999 weeks", "-5m"):
+        with pytest.raises(TaskValueError):
+            times.length("in", text)
+
+
+def test_a_user_without_a_name_is_nobody(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse() -> str:
+        raise KeyError("getpwuid(): uid not found: 10001")
+
+    monkeypatch.setattr(getpass, "getuser", refuse)
+    assert base.person() == ""

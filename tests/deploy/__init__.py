@@ -1,0 +1,1 @@
+"""The files of ``deploy/``, used by what they are for, or by what plays its part."""

@@ -1,0 +1,1 @@
+"""Handing due tasks to other engines."""

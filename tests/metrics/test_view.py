@@ -1,0 +1,122 @@
+"""The view: who sees it, in which format, and that nobody keeps it."""
+
+from typing import Any
+
+import pytest
+from django.contrib.auth.models import AnonymousUser, Permission, User
+from django.http import HttpResponse
+from django.test import Client, RequestFactory
+from django.urls import include, path
+from prometheus_client.openmetrics import parser as openmetrics
+from prometheus_client.parser import text_string_to_metric_families
+
+from django_tasks.metrics.views import metrics
+from tests.metrics.reading import OPENMETRICS
+
+pytestmark = [
+    pytest.mark.django_db,
+    pytest.mark.usefixtures("now"),
+    pytest.mark.urls("tests.metrics.test_view"),
+]
+
+urlpatterns = [
+    path("", include("django_tasks.metrics.urls")),
+    path("by-alias", metrics, {"using": "default"}),
+    path("of-several", metrics, {"using": ["default"]}),
+]
+TOKEN = "a-token-of-some-length"
+
+
+@pytest.fixture
+def token(settings: Any) -> str:
+    settings.DJANGO_TASKS = {"METRICS_TOKEN": TOKEN}
+    return TOKEN
+
+
+def ask(given: str | None = TOKEN, url: str = "/metrics", **headers: str) -> Any:
+    if given is not None:
+        headers["Authorization"] = f"Bearer {given}"
+    return Client().get(url, headers=headers)
+
+
+def logged_in(*permissions: str, **fields: Any) -> Client:
+    user = User.objects.create_user("anna", **fields)
+    user.user_permissions.set(Permission.objects.filter(codename__in=permissions))
+    client = Client()
+    client.force_login(user)
+    return client
+
+
+@pytest.mark.parametrize("url", ["/metrics", "/by-alias", "/of-several"])
+def test_the_token_opens_it_and_a_parser_reads_it(token: str, url: str) -> None:
+    response = ask(url=url)
+    assert response.status_code == 200
+    assert response["Content-Type"].startswith("text/plain; version=")
+    names = {family.name for family in text_string_to_metric_families(response.content.decode())}
+    assert "django_tasks_up" in names
+
+
+def test_openmetrics_is_given_to_those_who_ask_for_it(token: str) -> None:
+    response = ask(Accept=OPENMETRICS)
+    assert response["Content-Type"].startswith("application/openmetrics-text")
+    assert list(openmetrics.text_string_to_metric_families(response.content.decode()))
+
+
+def test_no_token_opens_it_unless_one_is_set() -> None:
+    for given in (None, "", "None", TOKEN):
+        response = ask(given)
+        assert response.status_code == 401
+        assert response["WWW-Authenticate"] == "Bearer"
+        assert b"django_tasks_" not in response.content
+
+
+@pytest.mark.parametrize("given", ["", "other", TOKEN[:-1], TOKEN + "x", "\xe4\xf6" * 10])
+def test_another_token_does_not_open_it(token: str, given: str) -> None:
+    assert ask(given).status_code == 401
+
+
+def test_another_scheme_does_not_open_it(token: str) -> None:
+    response = Client().get("/metrics", headers={"Authorization": f"Basic {TOKEN}"})
+    assert response.status_code == 401
+
+
+def test_users_who_may_view_tasks_see_it() -> None:
+    assert logged_in("view_task").get("/metrics").status_code == 200
+
+
+@pytest.mark.parametrize("fields", [{}, {"is_staff": True}])
+def test_other_users_do_not(fields: dict[str, Any]) -> None:
+    assert logged_in(**fields).get("/metrics").status_code == 401
+
+
+def test_a_project_without_users_has_the_token_alone(token: str) -> None:
+    factory = RequestFactory()
+    assert metrics(factory.get("/metrics")).status_code == 401
+    asked = factory.get("/metrics", headers={"Authorization": f"Bearer {token}"})
+    assert metrics(asked).status_code == 200
+
+
+def test_with_the_token_no_session_is_asked_for(token: str, queries: Any) -> None:
+    """A database of sessions that is down must not hide that of the tasks."""
+    with queries() as captured:
+        assert ask().status_code == 200
+    assert not [query for query in captured.captured_queries if "t_task" not in query["sql"]][2:]
+    assert not [query for query in captured.captured_queries if "session" in query["sql"]]
+
+
+def test_nobody_keeps_it(token: str) -> None:
+    for response in (ask(), ask(None)):
+        assert "no-store" in response["Cache-Control"]
+
+
+@pytest.mark.parametrize("method", ["post", "put", "delete", "patch"])
+def test_it_is_only_read(token: str, method: str) -> None:
+    headers = {"Authorization": f"Bearer {token}"}
+    response: HttpResponse = getattr(Client(), method)("/metrics", headers=headers)
+    assert response.status_code == 405
+
+
+def test_an_anonymous_user_is_none(token: str) -> None:
+    request = RequestFactory().get("/metrics")
+    request.user = AnonymousUser()
+    assert metrics(request).status_code == 401

@@ -1,0 +1,1 @@
+"""The distributions: what they hold, say, and do where they are installed."""

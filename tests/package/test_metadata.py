@@ -1,0 +1,56 @@
+"""The metadata: true, and what is missing is known."""
+
+import configparser
+import re
+from email.message import Message
+from pathlib import Path
+
+import pytest
+import yaml
+
+import noxfile
+from devtools import CHECKOUT
+from devtools.databases import TITLES
+from devtools.release import tree
+from devtools.release.addresses import Addresses
+from tests.package.test_description import KNOWN
+
+USERS = {"mysql", "postgres", "cron", "progress", "prometheus", "sentry"}
+
+
+def versions(metadata: Message, prefix: str) -> set[str]:
+    found = (each.rpartition(" :: ") for each in metadata.get_all("Classifier", []))
+    return {last for begin, _, last in found if begin == prefix and re.match(r"\d+\.\d", last)}
+
+
+def test_the_classifiers_name_the_versions_that_the_tests_run_on(metadata: Message) -> None:
+    main_line = "3.11"  # with Django 5.2
+    assert versions(metadata, "Programming Language :: Python :: 3") == set()
+    assert versions(metadata, "Programming Language :: Python") == {main_line, *noxfile.MATRIX}
+    assert versions(metadata, "Framework :: Django") == {*noxfile.MATRIX.values()}
+
+
+def test_extras_are_for_users_only(metadata: Message) -> None:
+    assert set(metadata.get_all("Provides-Extra", [])) == USERS
+
+
+def test_the_licence_is_an_expression_and_its_text_is_there(metadata: Message) -> None:
+    assert metadata["License-Expression"] == "BSD-3-Clause"
+    assert metadata.get_all("License-File") == ["LICENSE"]
+
+
+@pytest.mark.parametrize("addresses", [Addresses(), KNOWN], ids=["unknown", "known"])
+def test_an_address_is_in_the_metadata_if_it_is_known(addresses: Addresses, tmp_path: Path) -> None:
+    tree.lay_out(tmp_path / "tree", addresses)
+    setup = configparser.ConfigParser()
+    setup.read(tmp_path / "tree" / "setup.cfg", encoding="utf-8")
+    urls = setup["metadata"].get("project_urls", "")
+    assert ("https://docs.invalid/en/stable" in urls) == bool(addresses.documentation)
+    assert setup["metadata"].get("author_email", "") == addresses.maintainers
+
+
+def test_the_workflow_runs_the_versions_of_the_matrix() -> None:
+    text = (CHECKOUT / ".github" / "workflows" / "ci.yml").read_text(encoding="utf-8")
+    jobs = yaml.safe_load(text)["jobs"]
+    assert jobs["matrix"]["strategy"]["matrix"]["python"] == list(noxfile.MATRIX)
+    assert jobs["tests"]["strategy"]["matrix"]["database"] == list(TITLES)

@@ -1,0 +1,20 @@
+"""Every block of every page is run, or the page says why not."""
+
+from pathlib import Path
+
+import pytest
+
+from tests.site.judging import complaints, undefined
+from tests.site.pages import READY
+
+
+@pytest.mark.parametrize("name", READY)
+def test_every_block_is_run_or_excused(name: str) -> None:
+    found = complaints(READY[name])
+    assert not found, "\n".join(found)
+
+
+@pytest.mark.parametrize("name", READY)
+def test_every_name_of_a_block_is_defined(name: str, tmp_path: Path) -> None:
+    found = undefined(READY[name], tmp_path)
+    assert not found, "\n".join(found)
