@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from devtools import CHECKOUT
-from tests.site.reading import Page, read
+from tests.site.reading import Block, Page, read
 
 BASE = Path(__file__).parent / "project"
 # A page adds to these files, all others it shows whole.
@@ -104,6 +104,14 @@ def build(page: Page, place: Path, database: dict[str, Any]) -> None:
     (place / "mysite" / "given.py").write_text(_given())
     (place / "database.json").write_text(json.dumps(database))
     _announce(place)
+
+
+def write(block: Block, place: Path) -> None:
+    """Write the file that a block shows whole; add to those that a new project has already."""
+    path = place / block.path
+    before = path.read_text(encoding="utf-8") + "\n" if block.path in APPENDED else ""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(before + block.text.rstrip() + "\n", encoding="utf-8")
 
 
 def _given() -> str:

@@ -13,7 +13,7 @@ from docutils.parsers.rst import Directive, directives
 # How a comment before a block begins, and what follows.
 ORDERS = re.compile(r"(not run|run by|run on|times differ|keeps running)\b *(:?) *(.*)", re.DOTALL)
 # A comment that is about the whole page.
-PAGE_ORDERS = re.compile(r"(continues|needs): *(.*)", re.DOTALL)
+PAGE_ORDERS = re.compile(r"(continues|needs|project): *(.*)", re.DOTALL)
 NEARLY = re.compile(r"(not|never)[ -]run|times? diff|keeps? run|run (by|on)\b", re.IGNORECASE)
 HEADING = re.compile(r"^# ([\w.-]+(?:/[\w.-]+)*\.\w+)$")
 PROMPT = re.compile(r"^(\$|>>>) ", re.MULTILINE)

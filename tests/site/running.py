@@ -7,7 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from tests.site.building import build, files_of, pages_before
+from tests.site.building import build, files_of, pages_before, write
 from tests.site.reading import Block, Page
 from tests.site.terminal import Terminal, commands, environment
 from tests.vendor import VENDOR
@@ -46,6 +46,8 @@ def migrates_itself(page: Page) -> bool:
 
 def run(page: Page, place: Path, database: dict[str, Any]) -> list[str]:
     """Run the page; say what is wrong by page and line."""
+    if begins_from_nothing(page):
+        return walk(page, place)
     build(page, place, database)
     with Project(place) as project:
         problem = project.asks(
@@ -61,6 +63,26 @@ def run(page: Page, place: Path, database: dict[str, Any]) -> list[str]:
                 if problem := project.does(step):
                     found.append(f"{each.path}:{step.line}: {problem}")
     return found
+
+
+def begins_from_nothing(page: Page) -> bool:
+    """Tell if the page makes its project itself, by the commands that it shows."""
+    return page.orders.get("project") == "from nothing"
+
+
+def walk(page: Page, place: Path) -> list[str]:
+    """Do all that the page shows, in its order, in an empty folder; stop at the first problem."""
+    place.mkdir()
+    for block in filter(lambda block: block.is_run_here, page.blocks):
+        if block.language == "python":
+            write(block, place)
+        elif block.language in STEPS:
+            # Each in a terminal of its own: it sees the files as they are by now.
+            with Project(place) as project:
+                problem = project.does_alone(block)
+            if problem:
+                return [f"{page.path}:{block.line}: {problem}"]
+    return []
 
 
 class Project:
@@ -106,6 +128,12 @@ class Project:
             "sql": lambda: self.asks(do="statements", text=block.text),
         }
         return does[block.language]()
+
+    def does_alone(self, block: Block) -> str:
+        """Do what a block shows in a process that has just been started."""
+        if block.language == "console":
+            return self.does(block)
+        return self.asks(do="prepare", modules=[], migrate=False) or self.does(block)
 
     def _types(self, block: Block) -> str:
         differ, keeps = ("times differ" in block.orders), ("keeps running" in block.orders)
