@@ -36,6 +36,8 @@ started, into a file that is mapped into memory.
 
 {facts}
 
+.. not run: it takes hours
+
 .. code-block:: shell
 
     make benchmark          # all of it; hours

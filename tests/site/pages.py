@@ -8,46 +8,7 @@ from devtools import CHECKOUT
 from tests.site.reading import Page, read
 
 # Pages that do not follow the conventions yet.
-PENDING = (
-    "docs/how-to/add.rst",
-    "docs/how-to/admin.rst",
-    "docs/how-to/async.rst",
-    "docs/how-to/cancel-and-change.rst",
-    "docs/how-to/chain.rst",
-    "docs/how-to/command-line.rst",
-    "docs/how-to/crash-test.rst",
-    "docs/how-to/deploy-docker.rst",
-    "docs/how-to/deploy-kubernetes.rst",
-    "docs/how-to/deploy-supervisord.rst",
-    "docs/how-to/deploy-systemd.rst",
-    "docs/how-to/deploy.rst",
-    "docs/how-to/every-host.rst",
-    "docs/how-to/exactly-once.rst",
-    "docs/how-to/limit-a-code.rst",
-    "docs/how-to/locks.rst",
-    "docs/how-to/logs.rst",
-    "docs/how-to/look-up.rst",
-    "docs/how-to/monitor.rst",
-    "docs/how-to/one-of-many.rst",
-    "docs/how-to/pause.rst",
-    "docs/how-to/probes.rst",
-    "docs/how-to/repeat.rst",
-    "docs/how-to/test-handlers.rst",
-    "docs/how-to/time-limits.rst",
-    "docs/how-to/web-servers.rst",
-    "docs/how-to/write-handlers.rst",
-    "docs/reference/functions.rst",
-    "docs/reference/schedules.rst",
-    "docs/reference/settings.rst",
-    "docs/understand/benchmarks.rst",
-    "docs/understand/clusters.rst",
-    "docs/understand/databases.rst",
-    "docs/understand/explore.rst",
-    "docs/understand/reliability.rst",
-    "docs/understand/scaling.rst",
-    "docs/understand/simulation.rst",
-    "README.rst",
-)
+PENDING = ("docs/how-to/command-line.rst",)
 
 
 def paths() -> list[Path]:
