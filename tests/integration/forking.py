@@ -76,15 +76,25 @@ class Futures(TaskHandler):
         note("end", task, monotonic(), found=found)
 
 
+# Waits for a signal. Not by signal.pause(): a signal that comes just before its system call is not
+# noticed there. Here it has written a byte, and the wait for that byte ends at once.
+WAITING = """
+import os, select, signal
+reading, writing = os.pipe()
+os.set_blocking(writing, False)
+signal.set_wakeup_fd(writing)
+print(flush=True)
+select.select([reading], [], [], 60)
+"""
+
+
 class Interrupt(TaskHandler):
     """Ends a program as a person at a terminal would."""
 
     biz_code = "interrupt"
 
     def handle(self, task: RunningTask) -> None:
-        # Not signal.pause(): a signal that comes just before its system call is not noticed.
-        program = "import time; print(flush=True); [time.sleep(0.01) for _ in range(6000)]"
-        command = [sys.executable, "-c", program]
+        command = [sys.executable, "-c", WAITING]
         with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL) as other:
             assert other.stdout is not None
             other.stdout.readline()  # it runs, and has its own handlers

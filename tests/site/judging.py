@@ -7,7 +7,7 @@ from pathlib import Path
 
 from devtools import CHECKOUT
 from tests.site.building import APPENDED, BASE, END_OF_SETTINGS, END_OF_URLS, files_of, pages_before
-from tests.site.reading import PROMPT, Block, Page
+from tests.site.reading import FROM_NOTHING, PROMPT, Block, Page
 
 RUN = ("python", "pycon", "console", "sql")
 COMMANDS = ("shell", "sh", "bash", "shell-session")
@@ -21,6 +21,8 @@ def complaints(page: Page) -> list[str]:
     for block in page.blocks:
         if problem := _problem(page, block):
             found.append(f"{page.path}:{block.line}: {problem}")
+    if page.orders.get("project", FROM_NOTHING) != FROM_NOTHING:
+        found.append(f"{page.path}:1: “project” can only be “{FROM_NOTHING}”.")
     for before in pages_before(page):
         if "continues" in before.orders and before.path == page.path:
             found.append(f"{page.path}:1: The page continues itself.")

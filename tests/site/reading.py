@@ -14,6 +14,8 @@ from docutils.parsers.rst import Directive, directives
 ORDERS = re.compile(r"(not run|run by|run on|times differ|keeps running)\b *(:?) *(.*)", re.DOTALL)
 # A comment that is about the whole page.
 PAGE_ORDERS = re.compile(r"(continues|needs|project): *(.*)", re.DOTALL)
+# The project of such a page is made by the commands that the page shows.
+FROM_NOTHING = "from nothing"
 NEARLY = re.compile(r"(not|never)[ -]run|times? diff|keeps? run|run (by|on)\b", re.IGNORECASE)
 HEADING = re.compile(r"^# ([\w.-]+(?:/[\w.-]+)*\.\w+)$")
 PROMPT = re.compile(r"^(\$|>>>) ", re.MULTILINE)
@@ -41,7 +43,7 @@ class Block:
 
 @dataclass
 class Page:
-    """What a page has for the collector."""
+    """The blocks of a page, its orders, and the problems with them."""
 
     path: Path
     blocks: list[Block] = field(default_factory=list)

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.site.building import build, files_of, pages_before, write
-from tests.site.reading import Block, Page
+from tests.site.reading import FROM_NOTHING, Block, Page
 from tests.site.terminal import Terminal, commands, environment
 from tests.vendor import VENDOR
 
@@ -19,7 +19,7 @@ TEST_SECONDS = 120
 
 
 def steps_of(page: Page) -> list[Block]:
-    """What is done with the project, in the order of the page."""
+    """The blocks that do something with the project, in the order of the page."""
     return [
         block
         for block in page.blocks
@@ -67,7 +67,7 @@ def run(page: Page, place: Path, database: dict[str, Any]) -> list[str]:
 
 def begins_from_nothing(page: Page) -> bool:
     """Tell if the page makes its project itself, by the commands that it shows."""
-    return page.orders.get("project") == "from nothing"
+    return page.orders.get("project") == FROM_NOTHING
 
 
 def walk(page: Page, place: Path) -> list[str]:

@@ -93,7 +93,7 @@ Orders
 
 .. code-block:: console
 
-    $ python -c "import time; print('on'); time.sleep(60)"
+    $ python -c "from threading import Event; print('on'); Event().wait(60)"
     on
     ^C
     ...
@@ -138,6 +138,7 @@ def test_a_good_page_is_good(tmp_path: Path, database: dict[str, Any]) -> None:
         (".. run on: oracle\n\n.. code-block:: sql\n\n    ls", 3, "names databases of sqlite"),
         (".. run by: tests/none.py\n\n.. code-block:: sql\n\n    ls", 3, "names no file"),
         (".. run by: tests/waiting.py\n\n.. code-block:: sql\n\n    ls", 3, "nothing of page.rst"),
+        (".. project: from scratch\n\nWords.", 1, "can only be “from nothing”"),
         (".. times differ\n\nWords.", 2, "is before no block"),
         (".. unheard-of::\n\n    Words.", 1, "Unknown directive"),
     ],
@@ -185,6 +186,43 @@ def test_what_goes_wrong_is_found(
     (found,) = run(page(tmp_path, text), tmp_path / "project", database)
     assert "page.rst" in found
     assert problem in found
+
+
+FROM_NOTHING = """
+.. project: from nothing
+
+Begin
+=====
+
+.. code-block:: console
+
+    $ ls
+    $ django-admin startproject mysite .
+
+.. code-block:: python
+
+    # mysite/settings.py
+    USE_TZ = False
+
+.. code-block:: pycon
+
+    >>> from django.conf import settings
+    >>> settings.USE_TZ, settings.ROOT_URLCONF
+    (False, 'mysite.urls')
+"""
+
+
+def test_a_page_may_make_its_project_itself(tmp_path: Path, database: dict[str, Any]) -> None:
+    assert run(page(tmp_path, FROM_NOTHING), tmp_path / "project", database) == []
+
+
+def test_a_walk_stops_at_the_first_problem(tmp_path: Path, database: dict[str, Any]) -> None:
+    wrong = FROM_NOTHING.replace("(False, 'mysite", "(True, 'yours")
+    wrong += "\n.. code-block:: console\n\n    $ touch after\n"
+    (found,) = run(page(tmp_path, wrong), tmp_path / "project", database)
+    assert "page.rst:17: " in found
+    assert "Expected:" in found
+    assert not (tmp_path / "project" / "after").exists()
 
 
 @pytest.mark.parametrize(
