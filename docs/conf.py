@@ -13,7 +13,7 @@ version = release = __version__
 language = "en"
 
 extensions = ["sphinx_copybutton", "devtools.site"]
-exclude_patterns = ["_build"]
+exclude_patterns = ["_build", "locale"]
 nitpicky = True
 
 # PLACEHOLDER: the address under which a forge shows the files of the repository, say
@@ -25,6 +25,12 @@ pages_elsewhere = {
     "CHANGES.rst": "changes",
     "CONTRIBUTING.rst": "contributing",
 }
+
+# Each page has a catalogue of its own. Its messages stand in the order of the page, without line
+# numbers: these change with each edit.
+locale_dirs = ["locale"]
+gettext_compact = False
+gettext_location = False
 
 html_theme = "furo"
 html_title = f"{project} {release}"
