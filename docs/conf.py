@@ -13,7 +13,7 @@ version = release = __version__
 language = "en"
 
 extensions = ["sphinx_copybutton", "devtools.site"]
-exclude_patterns = ["_build", "locale"]
+exclude_patterns = ["_build", "locale", "templates"]
 nitpicky = True
 
 # PLACEHOLDER: the address under which a forge shows the files of the repository, say
@@ -33,6 +33,17 @@ gettext_compact = False
 gettext_location = False
 
 html_theme = "furo"
+templates_path = ["templates"]
+html_sidebars = {
+    "**": [
+        "sidebar/brand.html",
+        "sidebar/language.html",
+        "sidebar/search.html",
+        "sidebar/scroll-start.html",
+        "sidebar/navigation.html",
+        "sidebar/scroll-end.html",
+    ]
+}
 html_title = f"{project} {release}"
 html_copy_source = False
 html_show_sphinx = False

@@ -6,10 +6,11 @@ paths of files, and a picture is named once; here both become what a site can do
 
 from sphinx.application import Sphinx
 
-from devtools.site import links, pictures
+from devtools.site import languages, links, pictures
 
 
 def setup(app: Sphinx) -> dict[str, bool]:
     links.setup(app)
     pictures.setup(app)
+    languages.setup(app)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

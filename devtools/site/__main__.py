@@ -2,18 +2,20 @@
 
     make docs [ARGS="SPHINX-BUILD ARGUMENT..."]
 
-A warning is an error: a link that leads to nothing, a page in no table of contents, a word that is
-spelt wrong.
+It has each language in a folder of its own. A warning is an error: a link that leads to nothing, a
+page in no table of contents, a translation with other links than its text.
 """
 
 import sys
+from pathlib import Path
 
 from sphinx.cmd.build import main as sphinx_build
 
 from devtools import CHECKOUT
 from devtools.messages import say
+from devtools.site.catalogues import PAGES
+from devtools.site.languages import LANGUAGES
 
-PAGES = CHECKOUT / "docs"
 BUILD = CHECKOUT / "build"
 SITE = BUILD / "site"
 
@@ -21,9 +23,15 @@ SITE = BUILD / "site"
 OPTIONS = ("-q", "-E", "-a", "-W", "-n", "--keep-going", "-b", "html")
 
 
+def build(target: Path, doctrees: Path, *options: str) -> int:
+    return sphinx_build([*OPTIONS, *options, "-d", str(doctrees), str(PAGES), str(target)])
+
+
 def main() -> int:
-    places = ("-d", str(BUILD / "doctrees"), str(PAGES), str(SITE))
-    code = sphinx_build([*OPTIONS, *sys.argv[1:], *places])
+    code = 0
+    for name, language in LANGUAGES.items():
+        options = ("-D", f"language={name}", *sys.argv[1:])
+        code = code or build(SITE / language.folder, BUILD / "doctrees" / name, *options)
     if code == 0:
         say(f"The site is in {SITE.relative_to(CHECKOUT)}/index.html.")
     return code

@@ -18,11 +18,10 @@ from sphinx_intl.basic import update  # type: ignore[import-untyped]
 
 from devtools import CHECKOUT
 from devtools.messages import Problem, say
+from devtools.site.languages import TRANSLATIONS
 
 PAGES = CHECKOUT / "docs"
 LOCALE = PAGES / "locale"
-# As Sphinx calls the languages, and the folder of each in the site.
-LANGUAGES = {"zh_CN": "zh-hans"}
 # The pages that are translated, and folders of them. All others are in English in each language.
 TRANSLATED = (
     "index",
@@ -93,7 +92,7 @@ def _without_date(path: Path) -> None:
 
 
 def main() -> None:
-    for language in LANGUAGES:
+    for language in TRANSLATIONS:
         refresh(language)
         say(f"Written: {(LOCALE / language).relative_to(CHECKOUT)}")
 

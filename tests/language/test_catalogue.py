@@ -11,15 +11,9 @@ import pytest
 
 from devtools import CHECKOUT, translations
 from tests.language.catalogue import KEPT, LANGUAGE, kept, placeholders, read
+from tests.language.marks import RULES
 from tests.vendor import fail_for_want
 
-CHINESE = r"[\u3400-\u9fff]"
-# Between the words of two scripts stands a space, as in Django's own catalogue.
-TOUCHING = re.compile(rf"{CHINESE}[A-Za-z0-9]|[A-Za-z0-9]{CHINESE}")
-# Of half width, beside a Chinese character.
-HALF_WIDTH = re.compile(rf"{CHINESE}[,.;:?!()]|[,;:?!(]{CHINESE}|[\"']{CHINESE}|{CHINESE}[\"']")
-# A space between two Chinese characters, or beside a mark of full width.
-LOOSE = re.compile(rf"{CHINESE} {CHINESE}|[，。；：？！（）、] | [，。；：？！（）、]")
 # Values that are a text of ours; all others are digits or Latin letters.
 SPAN, AMOUNT, CHINESE_TEXT = "3 分钟", "3 个任务", "全部"
 OURS = {
@@ -67,7 +61,7 @@ def test_chinese_has_one_form_for_all_numbers() -> None:
     assert all(list(each.msgstr_plural) == [0] for each in said if each.msgid_plural)
 
 
-@pytest.mark.parametrize("rule", [TOUCHING, HALF_WIDTH, LOOSE], ids=["touching", "half", "loose"])
+@pytest.mark.parametrize("rule", RULES.values(), ids=RULES)
 def test_marks_and_spaces_are_those_of_chinese(rule: re.Pattern[str]) -> None:
     wrong = [
         each.said
