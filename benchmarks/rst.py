@@ -1,7 +1,9 @@
 """reStructuredText, as the pages have it."""
 
+import csv
+import io
 from collections.abc import Iterable, Sequence
-from textwrap import fill
+from textwrap import fill, indent
 
 
 def wrapped(words: str) -> str:
@@ -13,10 +15,7 @@ def heading(title: str) -> str:
 
 
 def table(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    lines = "\n".join(_row(row) for row in rows)
-    return f".. list-table::\n   :header-rows: 1\n\n{_row(heads)}\n{lines}"
-
-
-def _row(cells: Sequence[str]) -> str:
-    first, *rest = cells
-    return "\n".join([f"   * - {first}", *(f"     - {cell}" for cell in rest)])
+    """A table with one line for each of its rows."""
+    found = io.StringIO()
+    csv.writer(found, lineterminator="\n").writerows([heads, *rows])
+    return f".. csv-table::\n   :header-rows: 1\n\n{indent(found.getvalue(), '   ').rstrip()}"

@@ -114,7 +114,7 @@ def test_the_command_puts_its_numbers_into_the_page(
     assert text.startswith("before\n")
     assert text.endswith("after\n")
     assert "old" not in text
-    assert text.count("list-table") == len(LOADS)
+    assert text.count("csv-table") == len(LOADS)
     assert "shares" in capsys.readouterr().out
 
 

@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 import django
 
+from benchmarks import rst
 from tests.faults.acts import SCENARIOS
 from tests.faults.databases import SITES
 from tests.faults.habits import KNOWN
@@ -245,19 +246,5 @@ def _habits() -> str:
 
 
 def _section(title: str, rows: Sequence[Row]) -> str:
-    lines = "\n".join(_line(row.cells()[1:]) for row in rows)
-    return f"""\
-{title}
-{"-" * len(title)}
-
-.. list-table::
-   :header-rows: 1
-
-{_line(HEADS[1:])}
-{lines}
-"""
-
-
-def _line(values: Sequence[str]) -> str:
-    first, *rest = values
-    return "\n".join([f"   * - {first}", *(f"     - {value}" for value in rest)])
+    lines = rst.table(HEADS[1:], [row.cells()[1:] for row in rows])
+    return f"{title}\n{'-' * len(title)}\n\n{lines}\n"
