@@ -86,7 +86,7 @@ class Person:
         page.on("response", self._answered)
 
     def _heard(self, message: ConsoleMessage) -> None:
-        if message.type in ("error", "warning") and not _is_icon(message.location["url"]):
+        if message.type in ("error", "warning") and not is_icon(message.location["url"]):
             self._trouble(f"{message.type}: {message.text}")
 
     def _asked(self, request: Request) -> None:
@@ -94,13 +94,13 @@ class Person:
             self._trouble(f"a request to elsewhere: {request.url}")
 
     def _answered(self, response: Response) -> None:
-        if response.status >= 400 and not _is_icon(response.url):
+        if response.status >= 400 and not is_icon(response.url):
             self._trouble(f"{response.status} for {response.url}")
 
     def _trouble(self, sentence: str) -> None:
         self.troubles.append(f"{sentence} (on {self.page.url.removeprefix(self.server)})")
 
 
-def _is_icon(address: str) -> bool:
+def is_icon(address: str) -> bool:
     """Tell if a browser asks this by itself, once, of every site."""
     return address.endswith("/favicon.ico")
