@@ -22,7 +22,8 @@ from django_tasks.logs import runs, successes, worker
 from django_tasks.store import claimed_rows
 from tests.factories import NOW, a_claim_of
 
-REFERENCE = Path(__file__).resolve().parent.parent / "docs" / "reference" / "log-events.rst"
+PAGES = Path(__file__).resolve().parent.parent / "docs" / "reference"
+REFERENCE = [PAGES / "log-events.rst", PAGES / "more-log-events.rst"]
 THE_TASK = ["task", "task_id", "biz_code", "biz_num", "attempt", "queue", "database", "worker"]
 GROUPS = {"*task*": THE_TASK, "*run*": [*THE_TASK, "duration", "lateness"]}
 
@@ -174,7 +175,7 @@ def documented() -> dict[str, tuple[set[str], set[str]]]:
     """The levels and the fields of each event, as the reference has them."""
     rows = re.findall(
         r"   \* - ``(\w+)``\n       ([A-Z, ]+)\n(.*?)(?=\n   \* |\n\n\S|\s*\Z)",
-        REFERENCE.read_text(),
+        "\n\n".join(page.read_text() for page in REFERENCE),
         re.S,
     )
     found: dict[str, tuple[set[str], set[str]]] = {}
