@@ -38,6 +38,9 @@ class Page(NamedTuple):
         return True
 
 
+# As a view with ``keep_connections`` and ``starttask --metrics-port`` answer.
+KEPT = Page("Metrics, connection kept", "metrics_kept", site="")
+
 _TASKS = "django_tasks_task_changelist"
 _RUNS = "django_tasks_taskrun_changelist"
 

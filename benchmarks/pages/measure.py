@@ -23,12 +23,12 @@ def main() -> None:
     os.environ["DJANGO_SETTINGS_MODULE"] = "benchmarks.pages.settings"
     django.setup()
     logging.disable(logging.CRITICAL)  # a page that fails is told by its line
-    from benchmarks.pages.addresses import PAGES, rows_to_look_at
+    from benchmarks.pages.addresses import KEPT, PAGES, rows_to_look_at
 
     _prepare(rows)
     client, ids = _superuser(), rows_to_look_at()
     wanted = sys.argv[2:]
-    for page in PAGES:
+    for page in (KEPT, *PAGES):
         if page.is_there() and (not wanted or any(text in page.title for text in wanted)):
             found = _measured(client, page.url(ids))
             _say(sys.stdout, json.dumps({"page": page.title, "rows": rows, **found}))

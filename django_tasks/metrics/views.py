@@ -14,8 +14,10 @@ from django_tasks.metrics.page import metrics_page
 @transaction.non_atomic_requests  # else a database that is down is an error before the view
 @never_cache
 @require_GET
-def metrics(request: HttpRequest, using: Using = None) -> HttpResponse:
-    """The metrics of the tasks; ``using`` as for ``TaskCollector``.
+def metrics(
+    request: HttpRequest, using: Using = None, keep_connections: bool = False
+) -> HttpResponse:
+    """The metrics of the tasks; ``using`` and ``keep_connections`` as for ``TaskCollector``.
 
     For those with the token of METRICS_TOKEN, and for users who may view tasks; others get 401.
     """
@@ -23,5 +25,6 @@ def metrics(request: HttpRequest, using: Using = None) -> HttpResponse:
         text = gettext("The metrics are for those who may view tasks, or have the token.")
         headers = {"WWW-Authenticate": "Bearer"}
         return HttpResponse(f"{text}\n", "text/plain; charset=utf-8", 401, headers=headers)
-    page = metrics_page(request.headers.get("Accept", ""), using)
+    accept = request.headers.get("Accept", "")
+    page = metrics_page(accept, using, keep_connections=keep_connections)
     return HttpResponse(page.body, content_type=page.content_type)

@@ -1,5 +1,6 @@
 """A thread's own connections, and the bounds of their waits."""
 
+import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from functools import partial
@@ -42,10 +43,12 @@ def separate_connection(using: str, bounds: Bounds) -> Iterator[None]:
     """Have this thread use a connection of its own meanwhile, as ``take_connection`` makes it.
 
     For a look in somebody else's thread: the connection that was there before, with its settings
-    and its transaction, is left alone.
+    and its transaction, is left alone. It connects at once, and raises the errors of that: MySQL's
+    backend asks a new one for its version, and if it was not open closes it again after that.
     """
     with _in_place_of_the_threads(using, lambda: take_connection(using, bounds)) as own:
         try:
+            own.ensure_connection()
             yield
         finally:
             _let_go(own)
@@ -56,28 +59,30 @@ class KeptConnections:
 
     For a process that looks every few seconds, from a thread of its own each time. To open one
     costs PostgreSQL a process with empty caches, which is most of the time of a short look. Of
-    threads that come at once the others open one for themselves.
+    threads that come at once the others open one for themselves. The child of a fork begins with
+    none: what its parent has open stays the parent's.
     """
 
     def __init__(self, bounds: Bounds) -> None:
         self._bounds = bounds
         # ``pop`` and ``setdefault`` of a dict are atomic: no two threads get the same one.
-        self._idle: dict[str, BaseDatabaseWrapper] = {}
+        self._idle: dict[tuple[int, str], BaseDatabaseWrapper] = {}
 
     @contextmanager
     def separate(self, using: str) -> Iterator[None]:
-        """Have this thread use one of them meanwhile. After an error it is closed."""
+        """Have this thread use one of them meanwhile, open. After an error it is closed."""
         with _in_place_of_the_threads(using, lambda: self._take(using)) as own:
             try:
+                own.ensure_connection()
                 yield
             except BaseException:
                 _let_go(own)
                 raise
-            if self._idle.setdefault(using, own) is not own:
+            if self._idle.setdefault((os.getpid(), using), own) is not own:
                 _let_go(own)
 
     def _take(self, using: str) -> None:
-        own = self._idle.pop(using, None)
+        own = self._idle.pop((os.getpid(), using), None)
         if own is None:
             take_connection(using, self._bounds)
             connections[using].inc_thread_sharing()  # another thread will use it

@@ -1,5 +1,6 @@
 """Connections that stay open between the looks of several threads."""
 
+import os
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from threading import Barrier
@@ -98,3 +99,20 @@ def test_after_an_error_the_next_look_has_a_new_session(kept: KeptConnections) -
         broken()
     assert look(kept) not in found
     assert session() == own
+
+
+def test_the_child_of_a_fork_leaves_its_parents_session_alone(kept: KeptConnections) -> None:
+    first = look(kept)
+    reading, writing = os.pipe()
+    if (child := os.fork()) == 0:
+        try:
+            os.write(writing, str(look(kept)).encode())
+        finally:
+            os._exit(0)
+    os.close(writing)
+    with open(reading) as answer:
+        found = answer.read()
+    os.waitpid(child, 0)
+    assert found.isdigit()
+    assert int(found) != first
+    assert look(kept) == first
