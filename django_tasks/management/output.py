@@ -11,7 +11,7 @@ from django_tasks.conf import options
 
 GAP = "  "
 # No column is made narrower than this, nor than the other while a wider one can give way: it is
-# that of a time with its zone.
+# that of a time with its zone. On the right stand errors and the like: a time is not cut for them.
 NARROWEST, ENOUGH = 6, 24
 # Where the output goes to no terminal, and nothing says how wide it may be.
 WITHOUT_TERMINAL = (160, 24)
@@ -25,7 +25,8 @@ def width() -> int:
 def table(heads: Sequence[str], rows: Iterable[Sequence[Any]], most: int) -> Iterator[str]:
     """The lines of a table that is at most ``most`` columns wide: long cells end with "…".
 
-    The widest columns give way first. A column that is empty in all rows is left out.
+    The widest columns give way first, then those on the right. A column that is empty in all rows
+    is left out.
     """
     cells = [[plain(cell) for cell in row] for row in rows]
     shown = [place for place in range(len(heads)) if any(row[place] for row in cells)]
@@ -84,16 +85,18 @@ def _in_utc(value: Any) -> Any:
 
 
 def _fitting(widths: list[int], most: int) -> list[int]:
-    """Widths of columns that fit; the widest give way first."""
+    """Widths of columns that fit: the widest give way until none is wider than a time, then those
+    on the right.
+    """
     room = most - len(GAP) * (len(widths) - 1)
-    for least in (ENOUGH, NARROWEST):
-        while sum(widths) > room and max(widths) > least:
-            widest = widths.index(max(widths))
-            others = max((each for each in widths if each < widths[widest]), default=least)
-            excess = sum(widths) - room
-            widths[widest] = max(
-                least, min(widths[widest] - 1, max(others, widths[widest] - excess))
-            )
+    while sum(widths) > room and max(widths) > ENOUGH:
+        widest = widths.index(max(widths))
+        others = max((each for each in widths if each < widths[widest]), default=ENOUGH)
+        excess = sum(widths) - room
+        widths[widest] = max(ENOUGH, min(widths[widest] - 1, max(others, widths[widest] - excess)))
+    for place in reversed(range(len(widths))):
+        excess = max(0, sum(widths) - room)
+        widths[place] = max(min(widths[place], NARROWEST), widths[place] - excess)
     return widths
 
 

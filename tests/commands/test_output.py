@@ -33,6 +33,14 @@ def test_a_table_narrower_than_its_columns_keeps_something_of_each() -> None:
     assert row.count("…") == 3
 
 
+def test_a_time_is_not_cut_for_an_error_on_its_right() -> None:
+    when = "2027-03-11 09:07:31 CST"
+    heads, cells = ["number", "when", "error"], ["42", when, "ConnectionError: no"]
+    (_head, row) = output.table(heads, [cells], 45)
+    assert when in row
+    assert row.endswith("…")
+
+
 def test_an_empty_column_is_left_out() -> None:
     lines = list(output.table(["code", "worker"], [["mail", None], ["refund", ""]], 80))
     assert lines == ["code", "mail", "refund"]
