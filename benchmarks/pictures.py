@@ -1,7 +1,8 @@
-"""The pictures of the page: SVG on white, so that they can be read on a dark page too."""
+"""The pictures of the page: SVG, each for light pages and for dark ones."""
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -11,7 +12,7 @@ from matplotlib import pyplot
 
 from benchmarks.table import COLUMNS, TITLES, Results, Who, by_database
 
-_OURS, _FLOOR, _SEED = "#0b5fa5", "#8c8c8c", "#c44e52"
+_OURS, _FLOOR, _SEED = "#1f77c4", "#8c8c8c", "#c44e52"
 _COLOURS = {"ours": _OURS, "ours-tasks": _OURS, "floor": _FLOOR, "seed": _SEED, "alone": _FLOOR}
 _OTHERS = (
     *("#dd8452", "#55a868", "#8172b3", "#937860", "#da8bc3", "#64b5cd", "#ccb974", "#4c4c9d"),
@@ -20,30 +21,47 @@ _OTHERS = (
 _STYLE = {
     "font.size": 10,
     "axes.grid": True,
-    "grid.color": "#dddddd",
     "axes.axisbelow": True,
-    "figure.facecolor": "white",
-    "savefig.facecolor": "white",
     "svg.fonttype": "none",  # text stays text
     "svg.hashsalt": "benchmarks",  # the same picture for the same numbers
 }
 
 
+def _theme(paper: str, ink: str, grid: str) -> dict[str, Any]:
+    papers = ("figure.facecolor", "savefig.facecolor", "axes.facecolor", "legend.facecolor")
+    inks = ("text.color", "axes.labelcolor", "axes.edgecolor", "xtick.color", "ytick.color")
+    grids = ("grid.color", "legend.edgecolor")
+    return {
+        **_STYLE,
+        **dict.fromkeys(papers, paper),
+        **dict.fromkeys(inks, ink),
+        **dict.fromkeys(grids, grid),
+    }
+
+
+# By the end of their names, which is how the site tells them apart: devtools/site/pictures.py.
+_THEMES = {
+    "": _theme("white", "#24292f", "#dddddd"),
+    "-dark": _theme("#131416", "#d0d0d0", "#3a3a3a"),
+}
+
+
 def draw(results: Results, directory: Path) -> dict[str, str]:
     """Every picture for which there are numbers; measure → file name."""
-    prepare()
     drawn = {}
     for measure, picture in _PICTURES.items():
         if results.who(measure):
             drawn[measure] = f"benchmark-{measure}.svg"
-            picture(results, directory / drawn[measure])
+            draw_themes(directory / drawn[measure], partial(picture, results))
     return drawn
 
 
-def prepare() -> None:
-    """Before the first picture of a process."""
+def draw_themes(path: Path, picture: Callable[[Path], None]) -> None:
+    """Have a picture drawn for light pages, ``x.svg``, and for dark ones, ``x-dark.svg``."""
     mpl.use("svg")
-    mpl.rcParams.update(_STYLE)
+    for suffix, style in _THEMES.items():
+        with mpl.rc_context(style):
+            picture(path.with_stem(f"{path.stem}{suffix}"))
 
 
 @contextmanager
@@ -85,7 +103,8 @@ def _bars(
         middle = median(values[who])
         ends = [[middle - min(values[who])], [max(values[who]) - middle]]
         colour = _colour(results, who.contender)
-        axis.barh(place, middle, xerr=ends, color=colour, ecolor="#333333", capsize=2)
+        spread = mpl.rcParams["text.color"]
+        axis.barh(place, middle, xerr=ends, color=colour, ecolor=spread, capsize=2)
     axis.set_yticks(range(len(ordered)), [who.title for who in ordered])
     return ordered
 

@@ -142,7 +142,7 @@ def main() -> None:
     options = _options()
     record = json.loads(options.results.read_text(encoding="utf-8"))
     results = Results(record)
-    pictures = options.page.parent / "pictures"
+    pictures = options.page.parent.parent / "pictures"
     drawn = draw(results, pictures)
     source = options.results.resolve()
     name = source.relative_to(CHECKOUT) if source.is_relative_to(CHECKOUT) else source.name
@@ -239,7 +239,7 @@ def _measure(results: Results, measure: str, drawn: dict[str, str]) -> Iterator[
     if run := results.other_run(measure):
         yield wrapped(f"These numbers are of another run, that of {run}.")
     if measure in drawn:
-        yield f".. image:: pictures/{drawn[measure]}\n   :alt: {title}: the table below"
+        yield f".. image:: ../pictures/{drawn[measure]}\n   :alt: {title}: the table below"
     yield _claim_table(results) if measure == "claim" else _numbers(results, measure)
 
 

@@ -1,10 +1,11 @@
 """The pictures of docs/understand/simulation.rst."""
 
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
-from benchmarks.pictures import panels, prepare, saved
+from benchmarks.pictures import draw_themes, panels, saved
 from benchmarks.simulation.model import Outcome
 from benchmarks.simulation.report import Outcomes, title
 from benchmarks.simulation.runs import LOADS
@@ -12,15 +13,14 @@ from benchmarks.simulation.runs import LOADS
 _COLOURS = {
     "head": "#c44e52",
     "random": "#dd8452",
-    "shares": "#0b5fa5",
+    "shares": "#1f77c4",
     "locked": "#55a868",
 }
 
 
 def draw(outcomes: Outcomes, directory: Path) -> None:
-    prepare()
-    _throughput(outcomes, directory / "simulation-drain.svg")
-    _lateness(outcomes, directory / "simulation-lateness.svg")
+    draw_themes(directory / "simulation-drain.svg", partial(_throughput, outcomes))
+    draw_themes(directory / "simulation-lateness.svg", partial(_lateness, outcomes))
 
 
 def _throughput(outcomes: Outcomes, path: Path) -> None:

@@ -11,6 +11,8 @@ from playwright.sync_api import Browser, sync_playwright
 from pytest_django.live_server_helper import LiveServer
 
 from devtools.browser import chromium
+from django_tasks.store import clock
+from tests.browser.night import HANDLERS, MOMENT, Night
 from tests.browser.person import Person
 from tests.browser.windows import NARROW_DARK, WIDE, Look
 from tests.vendor import fail_for_want
@@ -101,3 +103,11 @@ def phone(people: People, anna: User) -> Person:
 def reader(people: People, anna: User) -> Person:
     """Anna, logged in, who reads Chinese."""
     return people(WIDE, "zh-CN").is_known_as(anna)
+
+
+@pytest.fixture
+def night(anna: User, handlers: Callable[..., None]) -> Iterator[Night]:
+    """The moment at which Anna looks, and all that she sees."""
+    handlers(*HANDLERS)
+    with clock.replaced(lambda using: MOMENT):
+        yield Night().falls()

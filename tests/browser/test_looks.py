@@ -1,16 +1,13 @@
 """Every page of the admin as it is drawn: readable by all, and no wider than its window."""
 
 import os
-from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from django.contrib.auth.models import User
 from playwright.sync_api import Page
 
-from django_tasks.store import clock
 from tests.browser.looks import barriers, too_wide
-from tests.browser.night import HANDLERS, MOMENT, Night
+from tests.browser.night import Night
 from tests.browser.person import Person
 from tests.browser.places import PLACES, Place
 from tests.browser.windows import LOOKS, NARROW, WIDE
@@ -19,14 +16,6 @@ from tests.browser.windows import LOOKS, NARROW, WIDE
 PICTURES = os.environ.get("PICTURES", "")
 # Pictures of every page in every window, not of those alone that the documentation shows.
 ALL_PICTURES = os.environ.get("ALL_PICTURES", "0") not in ("", "0")
-
-
-@pytest.fixture
-def night(anna: User, handlers: Callable[..., None]) -> Iterator[Night]:
-    """The moment at which Anna looks, and all that she sees."""
-    handlers(*HANDLERS)
-    with clock.replaced(lambda using: MOMENT):
-        yield Night().falls()
 
 
 @pytest.mark.parametrize("name", PLACES)
