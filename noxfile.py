@@ -75,8 +75,8 @@ NEWEST_DJANGO = "6.1"
 NEWEST_ONLY = ("tests/calls", "tests/handing")
 
 PAGES = (
-    *("README.rst", "CHANGES.rst", "CONTRIBUTING.rst", "SECURITY.rst", "CODE_OF_CONDUCT.rst"),
-    "docs",
+    *("README.rst", "README.zh-hans.rst", "CHANGES.rst", "CONTRIBUTING.rst", "SECURITY.rst"),
+    *("CODE_OF_CONDUCT.rst", "docs"),
 )
 
 CHECKS = (

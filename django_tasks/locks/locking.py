@@ -73,7 +73,7 @@ def lock(
     and guard the write by ``term <= %s``: a holder that was overtaken matches no row.
 
     Leaving frees the lock, whatever was raised. Where that fails, it is free after its lease. The
-    lock is not reentrant: the same name twice, in one thread too, waits for itself. It stays the
+    lock is not reentrant: a thread that asks for a name that it holds gets LockTaken. It stays the
     parent's in the child of a fork, which neither renews nor frees it: ``is_held`` is True there
     until the lease has passed that the parent had at the fork.
 

@@ -99,5 +99,5 @@ def receiver_failed() -> None:
 
 def companion_failed() -> None:
     """Tell of one that goes along with runs, such as a tracker of errors."""
-    text = "What goes along with each run, such as a tracker of errors, has failed"
+    text = "A companion of each run, such as a tracker of errors, has failed"
     say("companion_failed", logging.ERROR, text, exc_info=True)
