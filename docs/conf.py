@@ -13,7 +13,7 @@ version = release = __version__
 language = "en"
 
 extensions = ["sphinx_copybutton", "devtools.site"]
-exclude_patterns = ["_build", "locale", "templates"]
+exclude_patterns = ["_build", "locale", "static", "templates"]
 nitpicky = True
 
 # PLACEHOLDER: the address under which a forge shows the files of the repository, say
@@ -33,6 +33,8 @@ gettext_compact = False
 gettext_location = False
 
 html_theme = "furo"
+html_static_path = ["static"]
+html_css_files = ["site.css"]
 templates_path = ["templates"]
 html_sidebars = {
     "**": [
