@@ -12,6 +12,10 @@ def setup(app: Sphinx) -> None:
 
 
 def _without_contents(app: Sphinx, doctree: nodes.document) -> None:
-    for topic in list(doctree.findall(nodes.topic)):
-        if "contents" in topic["classes"]:
-            topic.parent.remove(topic)
+    removed = [topic for topic in doctree.findall(nodes.topic) if "contents" in topic["classes"]]
+    for topic in removed:
+        topic.parent.remove(topic)
+    if removed:
+        # The headings lead back to their lines in it.
+        for title in doctree.findall(nodes.title):
+            title.attributes.pop("refid", None)

@@ -1,5 +1,6 @@
 """The site of the documentation in a browser: it fits, and all can read it."""
 
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -12,6 +13,8 @@ from tests.browser.looks import barriers, too_wide
 from tests.browser.windows import LOOKS, WIDE, Look
 
 PAGES = ("index", "start/tutorial", "how-to/admin", "how-to/command-line", "reference/settings")
+WITHIN = re.compile(r'href="#([^"]+)"')
+IDS = re.compile(r'\bid="([^"]+)"')
 # A page on a small laptop.
 FIRST_SCREEN = 800
 
@@ -65,3 +68,16 @@ def test_the_first_screen_says_what_it_is_promises_and_is_not_for(opened: Page, 
         box = opened.get_by_text(words).bounding_box()
         assert box is not None
         assert box["y"] + box["height"] < FIRST_SCREEN, words
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_each_link_within_a_page_leads_to_a_place_of_it(language: str, site: Path) -> None:
+    pages = list((site / LANGUAGES[language].folder).rglob("*.html"))
+    assert len(pages) > 80
+    dead = {
+        f"{page.relative_to(site)}#{name}"
+        for page in pages
+        for text in [page.read_text(encoding="utf-8")]
+        for name in set(WITHIN.findall(text)) - set(IDS.findall(text))
+    }
+    assert dead == set()
