@@ -1,5 +1,6 @@
 """The one table: site x fault, for a terminal and as a page of the documentation."""
 
+import subprocess
 from collections.abc import Sequence
 from datetime import date
 from os import cpu_count
@@ -9,6 +10,7 @@ from typing import NamedTuple
 import django
 
 from benchmarks import rst
+from devtools import CHECKOUT
 from tests.faults.acts import SCENARIOS
 from tests.faults.databases import SITES
 from tests.faults.habits import KNOWN
@@ -59,17 +61,21 @@ when one guard is taken out of the product (the version of an add, the owner in 
 hand-over of a moved row, the rule who may rescue), when a heartbeat waits for something else, and
 when a worker keeps an end to itself.
 
-This run: {day:%d %B %Y}, seed {seed}; {versions}; {cores} cores, which workers, clients and
-servers shared. {size.workers} workers with {size.threads} threads each (on SIGKILL supervisor:
-two supervisors with two processes each); {size.clients} clients, 100 hot keys and many cold ones;
-a lease of {size.lease:g} seconds, 8 on Galera, where the default is 30: short leases make faults
-worse.
+This run: {day:%d %B %Y}, commit ``{commit}``, seed {seed}; {versions}; {cores} cores, which
+workers, clients and servers shared. {size.workers} workers with {size.threads} threads each (on
+SIGKILL supervisor: two supervisors with two processes each); {size.clients} clients, 100 hot keys
+and many cold ones; a lease of {size.lease:g} seconds, 8 on Galera, where the default is 30: short
+leases make faults worse. {zeros}
+
+.. not run: it takes ten minutes and more
 
 .. code-block:: shell
 
     make faults                           # every fault everywhere, ten minutes
-    make faults ARGS="--seed {seed}"      # the same choices again
+    make faults ARGS="--seed {seed}"    # the same choices again
     make soak HOURS=8                     # 100,000 tasks a fault, again and again
+
+The long form has a page of its own: `the soak <soak.rst>`_, one pass of 100,000 tasks a fault.
 
 
 What the columns say
@@ -89,7 +95,8 @@ These must be 0:
 * *other*: a payload of another add, an id given twice, an end refused without reason, a rescue by
   somebody who had no right to judge, a worker without a heartbeat for a lease although neither its
   process nor its database was in the hands of a fault, an end without its line in the `history
-  <guide.rst#the-history>`_ or with two, a defect that a worker has met in itself and survived.
+  <../how-to/look-up.rst#the-history>`_ or with two, a defect that a worker has met in itself and
+  survived.
 
 The rest are measures. *refused*: ends that came from a worker whose claim was gone, and changed
 nothing, or whose first answer had been lost. *unknown*: calls of clients that ended in an error
@@ -99,7 +106,7 @@ backlog and outage included. All times are milliseconds.
 
 No zeros are promised where an asynchronous standby takes over: what the lost primary had
 acknowledged and not yet sent is gone, ids come a second time, and the journals remember both. See
-`Running on a cluster <cluster.rst>`_.
+`Running on a cluster <clusters.rst>`_.
 
 
 The faults
@@ -117,9 +124,19 @@ anything.
 {habits}
 
 
+In simulated time
+=================
+
+``make explore`` plays the same workers, handlers, clients and checker as one process with simulated
+clocks, threads and connections, where faults strike at any statement and every order of events can
+be played again: `A cluster in a box <explore.rst>`_.
+
+
 The results
 ===========
 """
+ALL_ZEROS = "Zeros everywhere but where none are promised."
+NOT_ALL = "Not zero although promised: {rows}."
 
 
 class Row(NamedTuple):
@@ -215,15 +232,32 @@ class Table:
 
     def page(self, seed: int, size: Size) -> str:
         """The table as a page of the documentation."""
-        facts = {"size": size, "seed": seed, "day": date.today(), "cores": cpu_count()}
+        facts = {
+            "size": size,
+            "seed": seed,
+            "day": date.today(),
+            "commit": _commit(),
+            "cores": cpu_count(),
+            "zeros": self._zeros(),
+        }
         parts = [PAGE.format(**facts, versions=self.versions(), faults=_faults(), habits=_habits())]
         for site, title in TITLES.items():
             if rows := [row for row in self._sorted() if row.site == site]:
                 parts.append(_section(title, rows))
         return "\n\n".join(parts)
 
+    def _zeros(self) -> str:
+        broken = [f"{row.fault} ({TITLES[row.site]})" for row in self._sorted() if row.is_broken]
+        return NOT_ALL.format(rows=", ".join(broken)) if broken else ALL_ZEROS
+
     def _sorted(self) -> list[Row]:
         return [self._rows[place] for place in sorted(self._rows)]
+
+
+def _commit() -> str:
+    command = ["git", "rev-parse", "--short", "HEAD"]
+    done = subprocess.run(command, cwd=CHECKOUT, capture_output=True, text=True)
+    return done.stdout.strip() or "unknown"
 
 
 def _percentiles(ordered: Sequence[float], *shares: float) -> str:

@@ -1,10 +1,11 @@
 """The outcome of each fault: for a terminal, and as a section of the documentation's page."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 import celery
 
+from benchmarks import rst
 from tests.faults.handing.acts import FAULTS
 from tests.faults.verdicts import Accusation
 
@@ -17,9 +18,9 @@ Handing over to Celery
 
 Four workers of ours hand tasks of PostgreSQL to two workers of Celery {celery} with two processes
 each, by way of RabbitMQ: durable queues, publisher confirms, ``acks_late``, as `the page
-<handing-over.rst>`_ has it. Between our workers and the broker is a proxy. A client adds tasks, a
-third of them under 50 keys again and again, also while they run. Celery's side writes each message
-that arrives into a journal, with its id.
+<../how-to/hand-over.rst>`_ has it. Between our workers and the broker is a proxy. A client adds
+tasks, a third of them under 50 keys again and again, also while they run. Celery's side writes each
+message that arrives into a journal, with its id.
 
 *adds* were acknowledged. *sends* are runs of the handler, tries included. *messages* arrived.
 These must be 0: *lost*, adds that nothing took the place of, and that never arrived; *mixed up*, an
@@ -29,10 +30,7 @@ left; *other*, a message that nobody had added, or a defect that a worker has me
 
 {faults}
 
-.. list-table::
-   :header-rows: 1
-
-{lines}
+{table}
 """
 
 
@@ -118,11 +116,5 @@ class Rows:
             f"* **{name}.** {' '.join((each.act.__doc__ or '').split())}"
             for name, each in FAULTS.items()
         )
-        rows = [list(HEADS), *(row.cells() for row in self._rows.values())]
-        lines = "\n".join(map(_line, rows))
-        return SECTION.format(celery=celery.__version__, faults=faults, lines=lines)
-
-
-def _line(values: Sequence[str]) -> str:
-    first, *rest = values
-    return "\n".join([f"   * - {first}", *(f"     - {value}" for value in rest)])
+        table = rst.table(HEADS, [row.cells() for row in self._rows.values()])
+        return SECTION.format(celery=celery.__version__, faults=faults, table=table)
