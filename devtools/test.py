@@ -29,6 +29,9 @@ from devtools.interruption import heed_ctrl_c, leave_by_cleaning_up
 from devtools.messages import Problem, say
 from devtools.servers.places import RUNTIME
 
+# Of all, and of these alone if pytest is given arguments.
+OF_TESTS = ("checks", "tests", "matrix")
+SESSIONS = (*OF_TESTS, "docs", "package", "browser", "explore", "faults")
 END_SECONDS = 60.0
 
 
@@ -67,9 +70,8 @@ def _tests(arguments: list[str]) -> int:
 
 def _nox(arguments: list[str]) -> int:
     """Run the sessions; with arguments for pytest, the tests alone after the checks."""
-    sessions = ["checks", "tests", *(["matrix"] if _matrix_is_wanted() else [])]
-    if not arguments:
-        sessions += ["docs", "package", "browser", "explore", "faults"]
+    wanted = OF_TESTS if arguments else SESSIONS
+    sessions = [name for name in wanted if name != "matrix" or _matrix_is_wanted()]
     command = [sys.executable, "-m", "nox", "--sessions", *sessions, "--", *arguments]
     process = subprocess.Popen(
         command,

@@ -5,6 +5,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
+from devtools.release import addresses
 from django_tasks import __version__
 
 project = "django-delayed-tasks"
@@ -16,9 +17,10 @@ extensions = ["sphinx_copybutton", "devtools.site"]
 exclude_patterns = ["_build", "locale", "static", "templates"]
 nitpicky = True
 
-# PLACEHOLDER: the address under which a forge shows the files of the repository, say
-# "https://…/blob/main". As long as there is none, files are downloads of the site.
-source_url = ""
+# The address under which a forge shows the files of the repository. As long as there is none, files
+# are downloads of the site.
+repository = addresses.read().repository
+source_url = f"{repository}/blob/main" if repository else ""
 # Files beside docs/ that pages link to, and the pages that the site has for them.
 pages_elsewhere = {
     "README.rst": "index",

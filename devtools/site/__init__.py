@@ -7,7 +7,7 @@ what a site can do with them.
 
 from sphinx.application import Sphinx
 
-from devtools.site import contents, keyboard, languages, links, pictures
+from devtools.site import contents, keyboard, languages, links, pictures, searching
 
 
 def setup(app: Sphinx) -> dict[str, bool]:
@@ -16,4 +16,5 @@ def setup(app: Sphinx) -> dict[str, bool]:
     pictures.setup(app)
     languages.setup(app)
     keyboard.setup(app)
+    searching.setup(app)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

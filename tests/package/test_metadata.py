@@ -13,6 +13,7 @@ from devtools import CHECKOUT
 from devtools.databases import TITLES
 from devtools.release import tree
 from devtools.release.addresses import Addresses
+from devtools.test import SESSIONS
 from tests.package.test_description import KNOWN
 
 USERS = {"mysql", "postgres", "cron", "progress", "prometheus", "sentry"}
@@ -47,6 +48,13 @@ def test_an_address_is_in_the_metadata_if_it_is_known(addresses: Addresses, tmp_
     urls = setup["metadata"].get("project_urls", "")
     assert ("https://docs.invalid/en/stable" in urls) == bool(addresses.documentation)
     assert setup["metadata"].get("author_email", "") == addresses.maintainers
+
+
+def test_the_workflow_runs_the_sessions_of_make_test() -> None:
+    text = (CHECKOUT / ".github" / "workflows" / "ci.yml").read_text(encoding="utf-8")
+    jobs = yaml.safe_load(text)["jobs"].values()
+    commands = "\n".join(step.get("run", "") for job in jobs for step in job["steps"])
+    assert set(re.findall(r'--session "?(\w+)', commands)) == set(SESSIONS)
 
 
 def test_the_workflow_runs_the_versions_of_the_matrix() -> None:
