@@ -1,4 +1,4 @@
-"""The search in Chinese: words are told apart by jieba, which Sphinx takes where it is installed."""
+"""The search in Chinese: jieba tells words apart, and Sphinx takes it where it is installed."""
 
 from sphinx.application import Sphinx
 from sphinx.search.zh import SearchChinese
