@@ -21,22 +21,26 @@ if django.VERSION < (6, 0):
     )
 
 import logging
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
+from datetime import timedelta
 from typing import Any
 
 from asgiref.sync import sync_to_async
 from django.apps import apps
-from django.core.checks import CheckMessage
+from django.core.checks import CheckMessage, Error
 from django.tasks import task_backends
 from django.tasks.exceptions import InvalidTask
 from django.tasks.signals import task_enqueued
 
-from django_tasks.calls.backends import RowBackend
-from django_tasks.calls.declared import code_for, note, problems
+from django_tasks.calls.backends import RowBackend, way_from
+from django_tasks.calls.backoff import checked_backoff
+from django_tasks.calls.declared import code_for, known_handler, note
 from django_tasks.calls.hearing import is_heard
-from django_tasks.calls.options import options, problems_of
-from django_tasks.calls.tasks import AnyTask, KeyedTask, for_backend
+from django_tasks.calls.options import options
+from django_tasks.calls.tasks import AnyTask, KeyedTask, after, for_backend, restored
+from django_tasks.calls.terms import options_of_call
 from django_tasks.exceptions import TaskValueError
+from django_tasks.host.clocks import EPOCH
 from django_tasks.values.calls import longest_key
 from django_tasks.values.hosts import is_schedule_num
 from django_tasks.values.keys import QUEUE_LENGTH, check_key
@@ -60,8 +64,10 @@ class DatabaseBackend(RowBackend):
     ``enqueue`` is one statement of the caller's transaction. OPTIONS, all of them optional:
 
     ``DATABASE``      an alias; by default what the routers say
-    ``MAX_ATTEMPTS``  failed runs before a call is FAILED, by default 1; ``BACKOFF`` as
-                      ``TaskHandler.backoff``; both of functions that say nothing themselves
+    ``MAX_ATTEMPTS``  failed runs before a call is FAILED, by default 1
+    ``BACKOFF``       as ``TaskHandler.backoff``, or a function ``(exception, task_result)`` that
+                      answers seconds, a timedelta, or None: it is not tried again. As
+                      MAX_ATTEMPTS for functions that say nothing themselves
     ``RESULTS``       results that are kept: "all", "problems" or "none"
     ``MODULES``       modules outside of INSTALLED_APPS that workers may import
     """
@@ -74,14 +80,16 @@ class DatabaseBackend(RowBackend):
 
     def validate_task(self, task: AnyTask) -> None:
         """Raise InvalidTask for a task that cannot be enqueued here."""
-        super().validate_task(task)
+        super().validate_task(_as_of_django(task))
         try:
             check_key("queue_name", task.queue_name, QUEUE_LENGTH)
             if isinstance(task, KeyedTask):
                 _check_terms(task)
+            note(task, self.wishes)
+            if (handler := known_handler(task)) is not None:
+                options_of_call(task, self.wishes, handler)
         except TaskValueError as error:
             raise InvalidTask(said(error)) from error
-        note(task, self.wishes)
 
     def enqueue(self, task: AnyTask, args: Any, kwargs: Any) -> Any:
         """Store a call; returns its result, or that of the call that stands under its key.
@@ -116,33 +124,23 @@ class DatabaseBackend(RowBackend):
         After a call has ended it is there as long as the history is: see HISTORY_AGE.
         """
         from django_tasks.calls.results import result_of
-        from django_tasks.store.aliases import write_alias
 
         # Not from a replica: it may not have heard of a call that has just been enqueued.
-        return result_of(result_id, using=write_alias(self.wishes.database))
+        return result_of(result_id, using=self.database)
 
     def own_problems(self) -> list[str]:
         """Sentences about OPTIONS that do not go together."""
         return []
 
     def check(self, **kwargs: Any) -> list[CheckMessage]:
-        """E007, E008"""
-        from django_tasks.checks.messages import error  # it needs the models; functions come before
+        """E007, E008, W010, W012"""
+        if not apps.is_installed("django_tasks"):  # nor are there models, which all below needs
+            place = f"TASKS[{self.alias!r}]"
+            problem = _("%(place)s needs 'django_tasks' in INSTALLED_APPS.", place=place)
+            return [Error(problem, id="django_tasks.E007")]
+        from django_tasks.calls.checks import messages
 
-        place = f"TASKS[{self.alias!r}]"
-        if not apps.is_installed("django_tasks"):
-            return [
-                error("E007", _("%(place)s needs 'django_tasks' in INSTALLED_APPS.", place=place))
-            ]
-        bad = [*problems_of(self.options, self.defaults), *self.own_problems()]
-        cure = _("Give one of them @options(biz_code=…).")
-        return [
-            *(
-                error("E007", _("%(place)s: %(problem)s.", place=place, problem=problem))
-                for problem in bad
-            ),
-            *(error("E008", f"{clash}.", cure) for clash in problems()),
-        ]
+        return list(messages(self, self.own_problems()))
 
 
 class OutboxBackend(DatabaseBackend):
@@ -155,6 +153,8 @@ class OutboxBackend(DatabaseBackend):
 
     OPTIONS besides: those of ``DatabaseBackend``. MAX_ATTEMPTS and BACKOFF are those of the
     hand-over, by default 10,000 attempts: a broker that is down for a night costs no call.
+    ``max_attempts``, ``backoff`` and ``timeout`` of a task go on to the other backend, if its tasks
+    have them.
     """
 
     defaults = DatabaseBackend.defaults | {
@@ -181,7 +181,7 @@ class OutboxBackend(DatabaseBackend):
                     target=target,
                 )
             ]
-        if self.alias in _way_from(target):
+        if self.alias in way_from(target):
             return [_("OPTIONS: TO leads back to this backend, by %(target)r", target=target)]
         return []
 
@@ -207,13 +207,13 @@ def enqueue_many(task: AnyTask, calls: Iterable[Any]) -> list[Any]:
 aenqueue_many = sync_to_async(enqueue_many)
 
 
-def _way_from(alias: str) -> Iterator[str]:
-    """The aliases through which calls go from that of a backend on, each once."""
-    seen: set[str] = set()
-    while alias in task_backends.settings and alias not in seen:
-        seen.add(alias)
-        yield alias
-        alias = (task_backends.settings[alias].get("OPTIONS") or {}).get("TO", "")
+def _as_of_django(task: AnyTask) -> AnyTask:
+    """A task as Django validates it: a delay is some moment. Raises InvalidTask."""
+    delay: Any = task.run_after
+    if not isinstance(delay, timedelta):
+        return task
+    stand_in: AnyTask = restored(task, run_after=after(EPOCH, delay))
+    return stand_in
 
 
 def _check_terms(task: KeyedTask) -> None:
@@ -238,4 +238,7 @@ def _check_terms(task: KeyedTask) -> None:
         raise TaskValueError("run_after", task.run_after, _("must be left out: wait says when"))
     if is_debounced and task.wait is None:
         raise TaskValueError("wait", None, _("must say how long on_conflict='debounce' waits"))
-    TaskOptions(**task.given())
+    given = task.given()
+    if "backoff" in given:  # there may be more than a row can hold
+        checked_backoff("backoff", given.pop("backoff"))
+    TaskOptions(**given)

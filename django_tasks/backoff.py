@@ -4,7 +4,7 @@ import random
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import timedelta
-from typing import Protocol
+from typing import Any, Protocol
 
 from django_tasks.sentences import sentence as _
 
@@ -54,6 +54,17 @@ class Exponential:
         except OverflowError:
             longest = seconds(self.cap)
         return random.uniform(0, longest)
+
+
+class ByError:
+    """A backoff that is asked with the error of a run. Without one it is the default backoff."""
+
+    def delay(self, attempt: int) -> float:
+        return Exponential().delay(attempt)
+
+    def delay_after(self, error: BaseException, task: Any) -> Duration | None:
+        """The wait after a run of ``task`` (RunningTask) that raised ``error``; None: the last."""
+        raise NotImplementedError
 
 
 @dataclass(frozen=True, slots=True)

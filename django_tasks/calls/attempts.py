@@ -4,7 +4,7 @@ import json
 import logging
 from typing import TYPE_CHECKING, Any
 
-from django.tasks.base import TaskContext, TaskError, TaskResultStatus
+from django.tasks.base import TaskContext, TaskResultStatus
 from django.tasks.signals import task_finished, task_started
 from django.utils.json import normalize_json
 
@@ -21,6 +21,7 @@ from django_tasks.store import clock
 from django_tasks.timezones import for_django
 from django_tasks.values import payload
 from django_tasks.values.calls import Call, id_of, is_like_a_call, told_of_text
+from django_tasks.worker.error_text import class_path, error_text
 
 if TYPE_CHECKING:
     from django_tasks.calls.handler import CallHandler
@@ -75,7 +76,7 @@ class Attempt:
         text = payload.dump({"return_value": value}, settings().payload_limit, field="return_value")
         if is_heard(task_finished, logging.INFO):
             result = self._result or self._running()
-            self._tell_end(result, TaskResultStatus.SUCCESSFUL, value)
+            self._tell_end(self._ended(result, TaskResultStatus.SUCCESSFUL, value))
         return self._kept(text or "{}")
 
     def handed_over(self) -> Finished | None:
@@ -102,12 +103,16 @@ class Attempt:
         told = self._text or json.dumps(self.call.payload())
         return Finished.with_detail(f"{told[:-1]}, {words[1:]}")
 
-    def failed(self, error: TaskError) -> None:
+    def failed(self, error: BaseException) -> None:
         """Tell of the last attempt, which has failed."""
         if is_heard(task_finished, logging.ERROR):
-            result = self._running()
-            result.errors.append(error)
-            self._tell_end(result, TaskResultStatus.FAILED)
+            self._tell_end(self.failure(error))
+
+    def failure(self, error: BaseException) -> Any:
+        """The result as of an attempt that has failed and is the last one."""
+        result = self._running()
+        result.errors.append(results.error_of(error_text(error), class_path(error)))
+        return self._ended(result, TaskResultStatus.FAILED)
 
     def _running(self) -> Any:
         """The result of the call while it runs."""
@@ -125,11 +130,14 @@ class Attempt:
             worker_ids=[*before.workers, task.worker],
         )
 
-    def _tell_end(self, result: Any, status: TaskResultStatus, value: Any = None) -> None:
+    def _ended(self, result: Any, status: TaskResultStatus, value: Any = None) -> Any:
         now = for_django(clock.now(self._task.using))
         object.__setattr__(result, "_return_value", value)
         object.__setattr__(result, "finished_at", max(now, result.last_attempted_at))
         object.__setattr__(result, "status", status)
+        return result
+
+    def _tell_end(self, result: Any) -> None:
         task_finished.send_robust(sender_of(self.call.backend), task_result=result)
 
 

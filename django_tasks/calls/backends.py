@@ -25,6 +25,13 @@ class RowBackend(BaseTaskBackend):
         super().__init__(alias, params)
         self.wishes = wishes_of(self.options, self.defaults)
 
+    @property
+    def database(self) -> str:
+        """The alias of the database that has its calls. Raises UnknownDatabase."""
+        from django_tasks.store.aliases import write_alias  # it needs the models
+
+        return write_alias(self.wishes.database)
+
 
 def ours() -> Iterator[RowBackend]:
     """The backends of ours; one that cannot be made is left out: Django's own check tells of it."""
@@ -49,6 +56,16 @@ def target_of(alias: str) -> str | None:
     """The alias of the backend to which calls of a backend are handed, if they are."""
     backend = backend_of(alias)
     return None if backend is None else backend.wishes.to
+
+
+def way_from(alias: str) -> Iterator[str]:
+    """The aliases through which calls go from that of a backend on, each once."""
+    seen: set[str] = set()
+    following: str | None = alias
+    while following in task_backends.settings and following not in seen:
+        seen.add(following)
+        yield following
+        following = target_of(following)
 
 
 def _backend(alias: str) -> BaseTaskBackend | None:

@@ -8,10 +8,11 @@ from django.tasks.base import Task
 from django.tasks.exceptions import InvalidTask
 
 from django_tasks.calls.backends import backend_of
+from django_tasks.calls.backoff import checked_backoff
 from django_tasks.calls.handler import CallHandler
 from django_tasks.calls.options import Wishes, options_of
 from django_tasks.calls.tasks import AnyTask
-from django_tasks.exceptions import HandlerError
+from django_tasks.exceptions import HandlerError, TaskValueError
 from django_tasks.handlers.registry import describe, handler_for, register_task_handler
 from django_tasks.sentences import said
 from django_tasks.sentences import sentence as _
@@ -76,10 +77,13 @@ def _made(task: AnyTask, wishes: Wishes) -> CallHandler:
     code = own.get("biz_code", code_of(task.module_path))
     try:
         check_key("biz_code", code, CODE_LENGTH)
-    except ValueError as error:
-        raise InvalidTask(said(error)) from error
-    if ":" in code:
-        raise InvalidTask(_("biz_code must not contain a colon: %(code)r", code=code))
+        if ":" in code:
+            raise TaskValueError("biz_code", code, _("must not contain a colon"))
+        if "backoff" in own:
+            checked_backoff("backoff", own["backoff"])
+    except TaskValueError as error:
+        path = task.module_path
+        raise InvalidTask(_("%(module_path)s: %(error)s", module_path=path, error=error)) from error
     return CallHandler(code, task, wishes, own)
 
 
@@ -102,6 +106,11 @@ def handler_of(task: AnyTask) -> CallHandler:
     if handler is None or path in _problems:
         raise InvalidTask(_problems.get(path, _("%(path)s is no task of this backend.", path=path)))
     return handler
+
+
+def known_handler(task: AnyTask) -> CallHandler | None:
+    """The handler of a task's function in this process."""
+    return _handlers.get(task.func)
 
 
 def code_for(function: Callable[..., Any]) -> str:

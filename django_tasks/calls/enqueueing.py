@@ -2,17 +2,19 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
+from datetime import timedelta
 from typing import Any
 
-from django.tasks.exceptions import InvalidTask, TaskResultDoesNotExist
+from django.tasks.exceptions import TaskResultDoesNotExist
 from django.utils.json import normalize_json
 
 from django_tasks.calls import results
 from django_tasks.calls.declared import handler_of
-from django_tasks.calls.handler import CallHandler
 from django_tasks.calls.options import Wishes
-from django_tasks.calls.tasks import AnyTask, KeyedTask
+from django_tasks.calls.tasks import AnyTask, KeyedTask, after, restored
+from django_tasks.calls.terms import options_of_call
 from django_tasks.client.adding import RANDOM_LENGTH, add_task, add_tasks
+from django_tasks.client.storing import is_captured, storage
 from django_tasks.exceptions import TaskExists, TaskTypeError, TaskValueError
 from django_tasks.handlers.base import history_of
 from django_tasks.models import Task as Row
@@ -20,8 +22,7 @@ from django_tasks.sentences import sentence as _
 from django_tasks.store import clock
 from django_tasks.store.aliases import write_alias
 from django_tasks.timezones import for_django
-from django_tasks.values.calls import Call, id_of
-from django_tasks.values.options import TaskOptions
+from django_tasks.values.calls import Call, id_of, told_of_text
 from django_tasks.values.random_text import random_text
 
 LIFE_LENGTH = 8
@@ -40,7 +41,7 @@ class Enqueueing:
         self._handler = handler_of(task)
         self._backend = backend
         self._using = write_alias(wishes.database)
-        self._options = _options(task, wishes, self._handler)
+        self._options = options_of_call(task, wishes, self._handler)
 
     def one(self, args: Any, kwargs: Any) -> tuple[Any, bool]:
         """The result of a call, and whether it was stored; if not, another one has its key."""
@@ -52,10 +53,9 @@ class Enqueueing:
                 raise _of_arguments(error, args, kwargs) from None
             if self._is_of(call, stored):
                 return self._ready(call, stored), True
-            standing = id_of(stored.biz_code, stored.biz_num)
             # Race: the call that stands ends meanwhile, and the history keeps nothing of it.
             with suppress(TaskResultDoesNotExist):
-                return results.result_of(standing, using=self._using), False
+                return self._standing(stored), False
         raise TaskExists("key", call.key, _("belongs to a task that is no call of this function"))
 
     def many(self, calls: Iterable[Arguments]) -> list[Any]:
@@ -68,17 +68,22 @@ class Enqueueing:
     def _call(self, args: Any, kwargs: Any) -> Call:
         task = self._task
         arguments: Any = normalize_json({"args": list(args), "kwargs": kwargs})
+        now = clock.now(self._using)
+        run_after: Any = task.run_after
+        if isinstance(run_after, timedelta):
+            run_after = after(now, run_after)
         return Call(
             path=self._handler.path,
             **arguments,
             backend=self._backend,
             queue_name=task.queue_name,
             priority=int(task.priority),
-            run_after=task.run_after,
-            enqueued_at=for_django(clock.now(self._using)),
+            run_after=run_after,
+            enqueued_at=for_django(now),
             life=random_text(LIFE_LENGTH),
             key=task.key if isinstance(task, KeyedTask) else None,
             results=history_of(self._handler),
+            options=self._options.handed,
         )
 
     def _row(self, call: Call) -> Row:
@@ -91,20 +96,38 @@ class Enqueueing:
             biz_ext=call.payload(),
             queue=call.queue_name,
             priority=call.priority,
-            options=self._options,
+            options=self._options.row,
         )
 
     def _is_of(self, call: Call, stored: Row) -> bool:
         """Tell if a call is the one that stands now."""
         words = stored.biz_ext
         if not isinstance(words, dict):  # a decoder of the project may make anything of it
-            key = (stored.biz_code, stored.biz_num)
-            told = results.standing_call(key, using=self._using)
-            return told is not None and told.life == call.life
+            standing = self._call_of(stored)
+            return standing is not None and standing.life == call.life
         return bool(words.get("life") == call.life)
 
+    def _call_of(self, stored: Row) -> Call | None:
+        """The call that a row is, if it is one."""
+        told = told_of_text(storage().payload(stored, using=self._using))
+        return None if told is None else told.call
+
+    def _standing(self, stored: Row) -> Any:
+        """The result of the call that has the key. Raises TaskResultDoesNotExist.
+
+        The database has more to say of it than its row, unless a test has captured it.
+        """
+        result_id = id_of(stored.biz_code, stored.biz_num)
+        if not is_captured(stored):
+            return results.result_of(result_id, using=self._using)
+        call = self._call_of(stored)
+        if call is None:
+            raise TaskResultDoesNotExist(result_id)
+        return results.of_waiting(result_id, call)
+
     def _ready(self, call: Call, row: Row) -> Any:
-        return results.made(self._task, id_of(row.biz_code, row.biz_num), call)
+        task = restored(self._task, run_after=call.run_after)
+        return results.made(task, id_of(row.biz_code, row.biz_num), call)
 
 
 def _arguments(place: int, call: Any) -> Arguments:
@@ -121,34 +144,6 @@ def _conflict(task: AnyTask) -> dict[str, Any]:
     if not isinstance(task, KeyedTask):
         return {}
     return {"on_conflict": task.on_conflict, "wait": task.wait, "at_most": task.at_most}
-
-
-def _options(task: AnyTask, wishes: Wishes, handler: CallHandler) -> TaskOptions:
-    """The options of a call that differ from its function's, which the handler has."""
-    given = task.given() if isinstance(task, KeyedTask) else {}
-    differing = {name: value for name, value in given.items() if value != getattr(handler, name)}
-    if task.backend != handler.task.backend:
-        differing |= _terms_of_backend(wishes, handler, given)
-    return TaskOptions(**differing)
-
-
-def _terms_of_backend(
-    wishes: Wishes, handler: CallHandler, given: dict[str, Any]
-) -> dict[str, Any]:
-    """The terms of a call on another backend of ours than that under which its function stands."""
-    if wishes.to is not None and wishes.atomic != bool(handler.atomic):
-        raise InvalidTask(
-            _(
-                "%(path)s stands under another backend, which does not agree with this "
-                "one about ATOMIC: name this one in its @task.",
-                path=handler.path,
-            )
-        )
-    own = {} if wishes.to is not None else handler.own
-    terms = {"max_attempts": own.get("max_attempts", wishes.max_attempts)}
-    if wishes.backoff is not None and "backoff" not in own:
-        terms["backoff"] = wishes.backoff
-    return terms | given
 
 
 def _of_arguments(error: TaskValueError, args: Any, kwargs: Any) -> TaskValueError:

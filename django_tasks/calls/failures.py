@@ -10,11 +10,10 @@ from django_tasks import signals
 from django_tasks.calls.attempts import Attempt
 from django_tasks.calls.backends import sender_of
 from django_tasks.calls.handler import CallHandler
-from django_tasks.calls.results import error_of, result_of
+from django_tasks.calls.results import result_of
 from django_tasks.handlers.registry import handler_for
 from django_tasks.handlers.running_task import RunningTask
 from django_tasks.values.calls import id_of
-from django_tasks.worker.error_text import class_path, error_text
 
 
 def connect() -> None:
@@ -32,8 +31,7 @@ def _tell(sender: Any, *, task: Any, using: str, exception: Any = None, **facts:
     if not isinstance(handler, CallHandler):
         return
     if isinstance(task, RunningTask):
-        error = error_of(error_text(exception), class_path(exception))
-        Attempt(handler, task).failed(error)
+        Attempt(handler, task).failed(exception)
     else:
         _tell_of_row(id_of(task.biz_code, task.biz_num), using)
 

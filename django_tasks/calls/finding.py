@@ -1,7 +1,8 @@
 """The function of a code or of a path. Only modules that the project has named are imported."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from importlib import import_module
+from importlib.util import find_spec
 
 from django.apps import apps
 from django.db.models import TextField
@@ -133,6 +134,25 @@ def _places(biz_code: str, using: str) -> Iterator[tuple[str, str | None]]:
 
 def _modules() -> list[str]:
     return [module for backend in ours() for module in backend.wishes.modules]
+
+
+def missing(modules: Iterable[str]) -> Iterator[str]:
+    """One sentence for each module of MODULES that is not there.
+
+    None of them is imported, but the packages that they are in.
+    """
+    for module in modules:
+        try:
+            spec = find_spec(module)
+        except Exception as error:  # noqa: BLE001 - a stranger's package may raise anything
+            yield _(
+                "OPTIONS: MODULES names %(module)r, which cannot be found (%(error)s)",
+                module=module,
+                error=error,
+            )
+        else:
+            if spec is None:
+                yield _("OPTIONS: MODULES names %(module)r, and there is none", module=module)
 
 
 def _try_to_import(module: str) -> None:

@@ -7,12 +7,15 @@ from typing import Any
 from asgiref.sync import sync_to_async
 from django.tasks.exceptions import InvalidTask
 
+from django_tasks.calls.backoff import Judged, is_function
 from django_tasks.calls.options import Wishes
 from django_tasks.calls.tasks import AnyTask, KeyedTask
 from django_tasks.handlers.base import TaskHandler
 from django_tasks.handlers.running_task import RunningTask
 from django_tasks.sentences import sentence as _
 from django_tasks.values.calls import told_of_text
+
+ATTEMPTS = ("max_attempts", "backoff")
 
 
 class CallHandler(TaskHandler):
@@ -23,7 +26,8 @@ class CallHandler(TaskHandler):
         self.code = code
         self.path = task.module_path
         self.task = task
-        self.own = own
+        # All that the function says itself: ``@options`` comes before ``@task``.
+        self.said = {**given(task), **own}
         attributes: dict[str, Any] = {
             "max_attempts": wishes.max_attempts,
             "history": wishes.results,
@@ -33,18 +37,29 @@ class CallHandler(TaskHandler):
         }
         if wishes.backoff is not None:
             attributes["backoff"] = wishes.backoff
-        if isinstance(task, KeyedTask):
-            attributes |= task.given()
-        attributes |= own
-        if wishes.to is not None:
-            # The function's own attempts are those of the backend that runs it.
-            attributes["max_attempts"] = wishes.max_attempts
-            attributes["backoff"] = wishes.backoff or TaskHandler.backoff
+        if wishes.to is None:
+            attributes |= self.said
+        else:  # its attempts are those of the backend that runs it
+            attributes |= {name: value for name, value in own.items() if name not in ATTEMPTS}
+        if is_function(attributes.get("backoff")):
+            attributes["backoff"] = Judged(attributes["backoff"], self)
         if iscoroutinefunction(task.func) and wishes.to is None:
             attributes["handle"] = self._handle_async
-        self.__dict__.update(attributes, biz_code=code)
+        # Its place is that of its function, wherever somebody names it: see ``describe``.
+        place = {"__module__": task.func.__module__, "__qualname__": task.func.__qualname__}
+        self.__dict__.update(attributes, biz_code=code, **place)
         if self.schedule is not None:
             _check_scheduled(task)
+
+    def differing(self, task: AnyTask) -> dict[str, Any]:
+        """The options that ``using()`` has given to a task of the function."""
+        own = given(self.task)
+        return {name: value for name, value in given(task).items() if value != own.get(name)}
+
+    def has(self, name: str, value: Any) -> bool:
+        """Tell if an option is that of this handler."""
+        own = getattr(self, name)
+        return bool((own.judge if isinstance(own, Judged) else own) == value)
 
     def handle(self, task: RunningTask) -> Any:
         """Call the function; the history keeps what it returns."""
@@ -66,6 +81,11 @@ class CallHandler(TaskHandler):
     def _note(self, payload: str | None) -> str | None:
         """The call: its result is found by any of its runs."""
         return payload if told_of_text(payload) else None
+
+
+def given(task: AnyTask) -> dict[str, Any]:
+    """The options of a task that are not None, by name."""
+    return task.given() if isinstance(task, KeyedTask) else {}
 
 
 def _attempt(handler: CallHandler, task: RunningTask) -> Any:

@@ -5,7 +5,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
-from django_tasks.backoff import as_backoff
+from django_tasks.calls.backoff import checked_backoff
 from django_tasks.exceptions import HandlerError, TaskTypeError
 from django_tasks.handlers.base import FUNCTION_ATTRIBUTES, did_you_mean, near_name
 from django_tasks.sentences import sentence as _
@@ -68,21 +68,24 @@ class Wishes:
     atomic: bool = False
 
 
-def wishes_of(given: Mapping[str, Any], defaults: Mapping[str, Any]) -> Wishes:
+def wishes_of(given: Any, defaults: Mapping[str, Any]) -> Wishes:
     """The OPTIONS that can be used; the defaults in place of the others: see ``problems_of``.
 
     ``defaults`` has a value for each of the names that mean something.
     """
     values = {name.lower(): value for name, value in defaults.items()}
-    for name in defaults:
+    for name in defaults if isinstance(given, Mapping) else ():
         if given.get(name) is not None:
             with suppress(TypeError, ValueError):
                 values[name.lower()] = _CHECKS[name](name, given[name])
     return Wishes(**values)
 
 
-def problems_of(given: Mapping[str, Any], known: Collection[str]) -> Iterator[str]:
+def problems_of(given: Any, known: Collection[str]) -> Iterator[str]:
     """One sentence for each of a backend's OPTIONS that cannot be used, of the ``known`` names."""
+    if not isinstance(given, Mapping):
+        yield _("OPTIONS must be a dict, not %(given)r", given=given)
+        return
     for name in sorted(given.keys() - set(known), key=str):
         near = near_name(str(name), {each.lower() for each in known})
         yield did_you_mean(_("OPTIONS[%(name)r] means nothing", name=name), near and near.upper())
@@ -110,14 +113,6 @@ def _attempts(name: str, value: Any) -> int:
     return whole_number(name, value, 1, MOST_ATTEMPTS)
 
 
-def _backoff(name: str, value: Any) -> Any:
-    try:
-        as_backoff(value)
-    except (TypeError, ValueError) as error:
-        raise TaskTypeError(name, value, _("cannot be used (%(error)s)", error=error)) from None
-    return value
-
-
 def _results(name: str, value: Any) -> str:
     if value not in KINDS:
         choices = ", ".join(repr(kind) for kind in KINDS)
@@ -141,7 +136,7 @@ def _alias(name: str, value: Any) -> str:
 _CHECKS: dict[str, Callable[[str, Any], Any]] = {
     "DATABASE": _database,
     "MAX_ATTEMPTS": _attempts,
-    "BACKOFF": _backoff,
+    "BACKOFF": checked_backoff,
     "RESULTS": _results,
     "MODULES": _modules,
     "TO": _alias,

@@ -18,6 +18,7 @@ from django_tasks.handlers.running_task import RunningTask
 from django_tasks.models import Task, TaskRun, WorkerRow
 from django_tasks.sentences import sentence as _
 from django_tasks.values.calls import Call, Told, key_of, told_of_text
+from django_tasks.values.options import options_of_text
 from django_tasks.values.status import OWNED, RunOutcome, Status
 
 # Lines that one statement reads, and those that one look reads: most calls have one line, and one
@@ -71,10 +72,10 @@ def attempts_before(task: RunningTask, call: Call) -> Attempts:
     return _attempts(lines, call)
 
 
-def standing_call(key: tuple[str, str], *, using: str) -> Call | None:
-    """The call that a row is, if it is one."""
-    row = _row(key, using)
-    return row.told.call if row and row.told else None
+def of_waiting(result_id: str, call: Call) -> Any:
+    """The result of a call that nobody has begun to run."""
+    task = restored_task(finding.task_of(call.path, result_id), call)
+    return made(task, result_id, call)
 
 
 def restored_task(declared: AnyTask, call: Call) -> Any:
@@ -86,8 +87,16 @@ def restored_task(declared: AnyTask, call: Call) -> Any:
         "run_after": call.run_after,
     }
     if isinstance(declared, KeyedTask):
-        facts["key"] = call.key
+        facts |= {"key": call.key} | _options(call)
     return restored(declared, **facts)
+
+
+def _options(call: Call) -> dict[str, Any]:
+    """The options that ``using()`` gave to a call which is to be handed over."""
+    given = options_of_text(call.options).given()
+    # Other backends may want seconds that are whole numbers.
+    is_whole = {name for name, it in given.items() if isinstance(it, float) and it.is_integer()}
+    return given | {name: int(given[name]) for name in is_whole}
 
 
 # The database

@@ -7,12 +7,14 @@ from typing import TYPE_CHECKING, Any
 from django.tasks import task_backends
 from django.tasks.base import DEFAULT_TASK_PRIORITY, Task
 from django.tasks.exceptions import InvalidTask
-from django.utils import timezone
 
 from django_tasks.backoff import Backoff, Duration
+from django_tasks.calls.backends import backend_of
+from django_tasks.calls.backoff import Judge
 from django_tasks.exceptions import TaskValueError
 from django_tasks.sentences import said
 from django_tasks.sentences import sentence as _
+from django_tasks.timezones import aware, for_django
 from django_tasks.values.keys import check_number
 
 if TYPE_CHECKING:
@@ -23,6 +25,9 @@ if TYPE_CHECKING:
 else:
     AnyTask = Task
 
+# The fields besides Django's that tasks of other backends may have as well, by the same names.
+TERMS = ("max_attempts", "backoff", "timeout")
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KeyedTask(AnyTask):
@@ -32,7 +37,10 @@ class KeyedTask(AnyTask):
                        is short: a call that waits is moved by the next one. None: a random one
     ``on_conflict``    "replace", "keep", "earliest", "raise" or "debounce" with ``wait`` and
                        ``at_most``, as ``add_task`` has them; the call that stands is returned
-    ``max_attempts``, ``backoff``, ``timeout``  as ``TaskOptions`` has them; None: as the function
+    ``max_attempts``, ``backoff``, ``timeout``  as ``TaskOptions`` has them; None: as the function.
+                       In ``@task``, but not in ``using()``, a ``backoff`` may also be an object
+                       with ``delay()``, or a function: see BACKOFF
+    ``run_after``      besides what Django has, a timedelta from ``enqueue``
     """
 
     key: str | None = None
@@ -40,7 +48,7 @@ class KeyedTask(AnyTask):
     wait: Duration | None = None
     at_most: Duration | None = None
     max_attempts: int | None = None
-    backoff: Backoff | Duration | list[Duration] | None = None
+    backoff: Backoff | Duration | list[Duration] | Judge | None = None
     timeout: Duration | None = None
 
     def using(
@@ -52,7 +60,8 @@ class KeyedTask(AnyTask):
     ) -> "KeyedTask":
         """A task with other values, as Django has it; raises InvalidTask.
 
-        Besides Django's, any field of this class. A ``run_after`` may be a timedelta from now.
+        Besides Django's, any field of this class. A ``run_after`` that is a timedelta counts from
+        each ``enqueue``, by the database's clock; under a backend that is not ours, from now.
         """
         known = {each.name for each in fields(self)} - {"func", "takes_context"}
         if unknown := sorted(changes.keys() - known):
@@ -61,16 +70,16 @@ class KeyedTask(AnyTask):
             )
         if key is not None:
             changes["key"] = checked_key(key)
-        if isinstance(run_after, timedelta):
-            run_after = _from_now(run_after)
-        if run_after is not None:
-            changes["run_after"] = run_after
+        delay: Any = self.run_after if run_after is None else run_after
+        if isinstance(delay, timedelta) and not _is_ours(changes.get("backend") or self.backend):
+            delay = after(_now(), delay)
+        changes["run_after"] = delay
         changed = {name: value for name, value in changes.items() if value is not None}
         return replace(self, **changed)
 
     def given(self) -> dict[str, Any]:
         """Its options that are not None, by name."""
-        values = ((name, getattr(self, name)) for name in ("max_attempts", "backoff", "timeout"))
+        values = ((name, getattr(self, name)) for name in TERMS)
         return {name: value for name, value in values if value is not None}
 
     @property
@@ -105,10 +114,23 @@ def _database_of(task: AnyTask) -> str | None:
     return wishes.database if wishes is not None else None
 
 
-def _from_now(delay: timedelta) -> datetime:
+def _is_ours(alias: str) -> bool:
+    return backend_of(alias) is not None
+
+
+def _now() -> datetime:
+    """The clock of the database that has the tasks, aware UTC."""
+    from django_tasks.store import clock  # it needs the models; functions come before
+    from django_tasks.store.aliases import write_alias
+
+    return clock.now(write_alias(None))
+
+
+def after(now: datetime, delay: timedelta) -> datetime:
+    """The moment ``delay`` after ``now`` (aware), as Django has it. Raises InvalidTask."""
     try:
-        return timezone.now() + delay
-    except OverflowError:
+        return for_django(aware("run_after", now + delay))
+    except (OverflowError, TaskValueError):
         raise InvalidTask(
             _("run_after is out of the range of times: %(delay)r", delay=delay)
         ) from None
@@ -123,8 +145,13 @@ def checked_key(key: "Number") -> str:
 
 
 def for_backend(task: AnyTask, alias: str) -> AnyTask:
-    """The task that a backend runs now, in place of one of ours. Raises InvalidTask."""
+    """The task that a backend runs now, in place of one of ours. Raises InvalidTask.
+
+    It has the options of ours that the tasks of that backend have, too.
+    """
     backend = task_backends[alias]
+    known = {each.name for each in fields(backend.task_class)}.intersection(TERMS)
+    terms = {name: getattr(task, name, None) for name in known}
     return backend.task_class(
         func=task.func,
         priority=task.priority if backend.supports_priority else DEFAULT_TASK_PRIORITY,
@@ -132,6 +159,7 @@ def for_backend(task: AnyTask, alias: str) -> AnyTask:
         backend=alias,
         run_after=None,
         takes_context=task.takes_context,
+        **{name: value for name, value in terms.items() if value is not None},
     )
 
 

@@ -44,6 +44,9 @@ class Storage(Protocol):
         listens for them.
         """
 
+    def payload(self, task: Task, *, using: str) -> str | None:
+        """The payload of a task that was stored, JSON text: a decoder may make anything of it."""
+
     def wake(self, first: datetime, tasks: int = 1, *, using: str) -> None:
         """Wake workers for stored tasks that are due from ``first`` on."""
 
@@ -66,6 +69,9 @@ class Database:
     ) -> tuple[set[Key], list[Task]]:
         return _store_all(items, conflict, batch_size, using=using)
 
+    def payload(self, task: Task, *, using: str) -> str | None:
+        return search.payload_of(task.biz_code, task.biz_num, using=using)
+
     def wake(self, first: datetime, tasks: int = 1, *, using: str) -> None:
         wake_workers(first, using, tasks)
 
@@ -87,6 +93,11 @@ def replaced(other: Storage) -> Iterator[None]:
         yield
     finally:
         _storage = before
+
+
+def is_captured(task: Task) -> bool:
+    """Tell if a task was added and no database has it: see ``captured_tasks``."""
+    return task.id < 0
 
 
 def already_exists(new: NewTask, index: int | None = None) -> TaskExists:

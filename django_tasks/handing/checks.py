@@ -17,8 +17,9 @@ from django_tasks.handlers import registry
 from django_tasks.models import Task
 from django_tasks.sentences import sentence as _
 
-# Packages whose TASKS backends write each call by the ORM, as a part of the caller's transaction.
-IN_DATABASE = {"django_tasks", "django_tasks_db", "django_ox", "dj_queue"}
+# Others whose TASKS backends write each call by the ORM, as a part of the caller's transaction.
+IN_DATABASE = {"django_tasks_db", "django_ox", "dj_queue"}
+OURS = "django_tasks"
 
 
 def register() -> None:
@@ -53,7 +54,16 @@ def _messages(who: str, handler: HandOver) -> Iterator[CheckMessage]:
 
 def _of_tasks(who: str, handler: HandOver) -> Iterator[CheckMessage]:
     backend = tasks.backend_of(tasks.task_at(handler.to))
-    if handler.atomic and not _shares_database(backend):
+    if handler.atomic:
+        yield from beside_transaction(who, backend, router.db_for_write(Task))
+
+
+def beside_transaction(who: str, backend: Any, using: str) -> Iterator[CheckMessage]:
+    """W010, unless a TASKS backend is known to write in the database of this alias.
+
+    ``who`` hands over to it from there, and is atomic.
+    """
+    if not _writes_in(backend, using):
         yield warning(
             "W010",
             _(
@@ -70,14 +80,15 @@ def _of_tasks(who: str, handler: HandOver) -> Iterator[CheckMessage]:
         )
 
 
-def _shares_database(backend: Any) -> bool:
-    """Tell if a backend is known to write in the database of the tasks."""
+def _writes_in(backend: Any, using: str) -> bool:
     for base in type(backend).__mro__:
-        if base.__module__.partition(".")[0] in IN_DATABASE:
+        package = base.__module__.partition(".")[0]
+        if package == OURS:
+            return bool(backend.database == using)
+        if package in IN_DATABASE:
             app = apps.get_containing_app_config(base.__module__)
-            ours = router.db_for_write(Task)
             return app is not None and all(
-                router.db_for_write(model) == ours for model in app.get_models()
+                router.db_for_write(model) == using for model in app.get_models()
             )
     return False
 

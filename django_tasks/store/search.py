@@ -7,8 +7,8 @@ from datetime import datetime
 from typing import Any, NamedTuple
 
 from django.db import connections
-from django.db.models import Q, QuerySet, Value
-from django.db.models.functions import StrIndex
+from django.db.models import Q, QuerySet, TextField, Value
+from django.db.models.functions import Cast, StrIndex
 from django.db.models.lookups import Exact, GreaterThan
 
 from django_tasks.models import Task
@@ -37,6 +37,12 @@ def with_keys(keys: Collection[tuple[str, str]], *, using: str) -> list[Task]:
     for biz_code in sorted(numbers):
         found += rows.filter(biz_code=biz_code, biz_num__in=numbers[biz_code]).order_by("biz_num")
     return found
+
+
+def payload_of(biz_code: str, biz_num: str, *, using: str) -> str | None:
+    """The payload of a task as its row has it, JSON text; None if there is none, or no row."""
+    rows = Task._base_manager.using(using).filter(key(biz_code, biz_num))
+    return rows.values_list(Cast("biz_ext", TextField()), flat=True).first()
 
 
 class Planned(NamedTuple):

@@ -1,7 +1,7 @@
 """Adds that store nothing."""
 
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack
 from datetime import datetime
 from itertools import count
 
@@ -13,6 +13,7 @@ from django_tasks.models import Task
 from django_tasks.store import clock
 from django_tasks.store.debounce import Patience
 from django_tasks.store.upsert import NewTask, OnConflict
+from django_tasks.testing.decorating import managed
 from django_tasks.testing.frozen import frozen_now
 from django_tasks.timezones import aware, for_django
 from django_tasks.values.options import options_of_text
@@ -22,7 +23,7 @@ from django_tasks.values.status import Status
 _ids = count(-1, -1)
 
 
-@contextmanager
+@managed
 def captured_tasks() -> Iterator[list[Task]]:
     """Collect what ``add_task`` and ``add_tasks`` would store, in a list, and store nothing.
 
@@ -47,6 +48,7 @@ class Captured:
     def __init__(self, tasks: list[Task]) -> None:
         self.tasks = tasks
         self._latest: dict[Key, datetime] = {}
+        self._payloads: dict[Key, str | None] = {}
 
     def one(
         self, new: NewTask, conflict: OnConflict, *, using: str, paused: bool
@@ -83,6 +85,9 @@ class Captured:
         moved = [task for task, is_moved in stored if is_moved]
         return {(task.biz_code, task.biz_num) for task in moved}, moved
 
+    def payload(self, task: Task, *, using: str) -> str | None:
+        return self._payloads[task.biz_code, task.biz_num]
+
     def wake(self, first: datetime, tasks: int = 1, *, using: str) -> None:
         """No worker finds any of these."""
 
@@ -110,4 +115,5 @@ class Captured:
         if there is not None:
             self.tasks.remove(there)
         self.tasks.append(task)
+        self._payloads[new[:2]] = new.biz_ext
         return task

@@ -8,7 +8,7 @@ from typing import Any
 from django.db import InterfaceError, InternalError, OperationalError
 
 from django_tasks import logs, signals
-from django_tasks.backoff import Exponential, as_backoff, seconds
+from django_tasks.backoff import ByError, Exponential, as_backoff, seconds
 from django_tasks.clock import Clock
 from django_tasks.exceptions import RetryLater, TaskTypeError, TaskValueError
 from django_tasks.handlers import companions
@@ -91,7 +91,9 @@ class Endings:
         is_left = attempt < run.policy.max_attempts
         text, path = error_text(error), class_path(error)
         if is_left and not isinstance(error, UnreadableSchedule) and may_retry(run.handler, error):
-            return run, Retry(self._time_to_retry(run, error, attempt), text, exception=path)
+            when = self._time_to_retry(run, error, attempt)
+            if when is not None:
+                return run, Retry(when, text, exception=path)
         facts = {"error": text, "exception": path, "counts_as": "failed"}
         try:
             end = following(run, self._standing.clock, **facts)
@@ -99,13 +101,15 @@ class Endings:
             return run, Fail(error_text(defect), class_path(defect))
         return end or (run, Fail(text, path))
 
-    def _time_to_retry(self, run: Run, error: BaseException, attempt: int) -> datetime:
+    def _time_to_retry(self, run: Run, error: BaseException, attempt: int) -> datetime | None:
+        """The time of the next try; None if the task's backoff wants none."""
         if isinstance(error, RetryLater):
             try:
                 return moment_of("RetryLater", error.when, self._standing.clock)
             except (TaskValueError, OverflowError):
                 logs.backoff_failed(run.task)
-        return self._standing.clock.now() + _delay(run, attempt)
+        delay = _delay(run, error, attempt)
+        return None if delay is None else self._standing.clock.now() + delay
 
     def _on_failure(self, run: Run, error: BaseException) -> None:
         try:
@@ -131,11 +135,23 @@ def moment_of(field: str, answer: Any, clock: Clock, rule: str = MOMENTS) -> dat
     return aware(field, answer)
 
 
-def _delay(run: Run, attempt: int) -> timedelta:
-    """The task's backoff, or the default one if that fails: a task must not be lost over it."""
+def _delay(run: Run, error: BaseException, attempt: int) -> timedelta | None:
+    """The task's backoff, or the default one if that fails: a task must not be lost over it.
+
+    None: it is not to be tried again.
+    """
     try:
-        delay = seconds(as_backoff(run.policy.backoff).delay(attempt))
+        delay = _answer(run, error, attempt)
     except Exception:  # noqa: BLE001 - a user's backoff may raise anything
         logs.backoff_failed(run.task)
         delay = Exponential().delay(attempt)
-    return timedelta(seconds=min(delay, LONGEST_DELAY.total_seconds()))
+    return None if delay is None else timedelta(seconds=min(delay, LONGEST_DELAY.total_seconds()))
+
+
+def _answer(run: Run, error: BaseException, attempt: int) -> float | None:
+    """The seconds that the task's backoff says. Raises what that does."""
+    backoff = as_backoff(run.policy.backoff)
+    if not isinstance(backoff, ByError):
+        return seconds(backoff.delay(attempt))
+    delay = backoff.delay_after(error, run.task)
+    return None if delay is None else seconds(delay)

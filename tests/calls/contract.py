@@ -17,8 +17,6 @@ from typing import Any
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 CACHE = ROOT / ".cache" / "django"
-# The adapters read the database inside of async tests.
-os.environ["DJANGO_ALLOW_ASYNC_UNSAFE"] = "1"
 
 
 def source(version: str) -> Path:
@@ -45,7 +43,7 @@ def _download(version: str) -> None:
 
 
 class Outcomes(unittest.TextTestResult):
-    """Notes how each test has ended."""
+    """Notes how each test has ended: one that was left out has not passed."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
@@ -53,7 +51,15 @@ class Outcomes(unittest.TextTestResult):
 
     def startTest(self, test: unittest.TestCase) -> None:
         super().startTest(test)
+        self.outcomes[test.id()] = "not run"
+
+    def addSuccess(self, test: unittest.TestCase) -> None:
+        super().addSuccess(test)
         self.outcomes[test.id()] = "passed"
+
+    def addSkip(self, test: unittest.TestCase, reason: str) -> None:
+        super().addSkip(test, reason)
+        self.outcomes[test.id()] = "skipped"
 
     def addError(self, test: unittest.TestCase, err: Any) -> None:
         super().addError(test, err)
@@ -74,6 +80,8 @@ def main(labels: list[str]) -> None:
     import django
     from django.conf import settings
 
+    # The adapters read the database inside of async tests.
+    os.environ["DJANGO_ALLOW_ASYNC_UNSAFE"] = "1"
     sys.path.insert(0, str(source(django.__version__)))
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "testproject.settings")
     database = settings.DATABASES["default"]

@@ -1,11 +1,15 @@
 """Django's own tests of its tasks framework pass with our backend in place of Django's own two."""
 
+import io
 import json
 import subprocess
 import sys
+import unittest
 from pathlib import Path
 
 import pytest
+
+from tests.calls.contract import Outcomes
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 DEADLINE = 300.0
@@ -41,6 +45,35 @@ def outcomes() -> dict[str, str]:
 def test_all_of_them_are_there(outcomes: dict[str, str]) -> None:
     assert len(outcomes) >= 76
     assert outcomes.keys() >= DIFFERENT.keys()
+
+
+def test_one_that_was_left_out_has_not_passed() -> None:
+    class Tests(unittest.TestCase):
+        def test_good(self) -> None:
+            """Passes."""
+
+        @unittest.skip("not here")
+        def test_skipped(self) -> None:
+            """Is never called."""
+
+        def test_skips(self) -> None:
+            self.skipTest("not now")
+
+        @unittest.expectedFailure
+        def test_bad(self) -> None:
+            self.fail()
+
+    found = unittest.TextTestRunner(io.StringIO(), resultclass=Outcomes).run(
+        unittest.defaultTestLoader.loadTestsFromTestCase(Tests)
+    )
+    assert isinstance(found, Outcomes)
+    named = {name.rpartition(".")[-1]: outcome for name, outcome in found.outcomes.items()}
+    assert named == {
+        "test_good": "passed",
+        "test_skipped": "skipped",
+        "test_skips": "skipped",
+        "test_bad": "not run",
+    }
 
 
 def test_all_pass_but_six(outcomes: dict[str, str]) -> None:

@@ -11,10 +11,13 @@ from django.tasks import task, task_backends
 from django.tasks.exceptions import InvalidTask
 from django.test import override_settings
 
+from django_tasks.backend import options
 from django_tasks.calls import declared, finding
 from django_tasks.calls.finding import FunctionFinder, UnknownFunction, is_allowed
+from django_tasks.checks.project import check_atomic_handlers
 from django_tasks.client.adding import add_task
 from django_tasks.handlers import finders
+from django_tasks.handlers.base import TaskHandler
 from django_tasks.handlers.registry import get_task_handlers, handler_for
 from django_tasks.models import Task
 from tests.calls.conftest import BACKENDS
@@ -195,29 +198,64 @@ def test_it_is_caught_as_an_import_error_too(handlers: Any) -> None:
         task_backends["default"].get_result("os.system:1")
 
 
-# Two functions
+# Two functions, and the names of functions
 
 
-def test_two_functions_with_one_code_are_reported(handlers: Any) -> None:
-    from django_tasks.backend import options
+def function(name: str) -> Any:
+    """A function of this module that has a name of its own."""
 
-    def one() -> None:
-        """Is there first."""
+    def made() -> None:
+        """Does nothing."""
 
-    def two() -> None:
-        """Comes second."""
+    made.__qualname__ = name
+    return made
 
-    one.__qualname__, two.__qualname__ = "one", "two"
-    task(options(biz_code="same")(one))
-    second = task(options(biz_code="same")(two))
-    try:
-        problems = [each for each in task_backends["default"].check() if each.id.endswith("E008")]
-        (problem,) = problems
-        assert "two has the code 'same', as has" in problem.msg
-        with pytest.raises(InvalidTask, match="No worker could import"):
-            second.enqueue()
-    finally:
-        declared._problems.clear()
+
+@pytest.fixture
+def no_problems() -> Iterator[None]:
+    """Forget the functions whose code is taken."""
+    yield
+    declared._problems.clear()
+
+
+@pytest.mark.usefixtures("handlers", "no_problems")
+def test_two_functions_with_one_code_are_reported() -> None:
+    task(options(biz_code="same")(function("one")))
+    second = task(options(biz_code="same")(function("two")))
+    sentence = f"{__name__}.two has the code 'same', as has {__name__}.one"
+    problems = [each for each in task_backends["default"].check() if each.id.endswith("E008")]
+    assert [(each.msg, each.hint) for each in problems] == [
+        (f"{sentence}.", "Give one of them @options(biz_code=…).")
+    ]
+    assert finders.problems() == [sentence]  # as starttask says it
+    with pytest.raises(InvalidTask, match="No worker could import"):
+        second.enqueue()
+
+
+@pytest.mark.usefixtures("no_problems")
+def test_a_function_with_the_code_of_a_handler_is_reported(handlers: Any) -> None:
+    handlers(type("Job", (TaskHandler,), {"biz_code": "same", "handle": lambda *given: None}))
+    task(options(biz_code="same")(function("two")))
+    assert finders.problems() == [f"{__name__}.two has the code 'same', as has {__name__}.Job"]
+
+
+@pytest.mark.usefixtures("handlers")
+@pytest.mark.parametrize(
+    ("name", "value"), [("rate_limit", "often"), ("backoff", "soon"), ("biz_code", "a:b")]
+)
+def test_a_bad_value_is_said_of_the_function(name: str, value: Any) -> None:
+    with pytest.raises(InvalidTask) as raised:
+        task(options(**{name: value})(function("one")))
+    assert str(raised.value).startswith(f"{__name__}.one: ")
+    assert repr(value) in str(raised.value)
+
+
+@pytest.mark.usefixtures("handlers")
+def test_w006_names_the_function(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("django_tasks.checks.project.sqlite_files", lambda: ["default"])
+    task(options(biz_code="ship", atomic=True)(function("one")))
+    (warning,) = check_atomic_handlers()
+    assert f"The handler of 'ship' ({__name__}.one) is atomic" in warning.msg
 
 
 def test_a_function_that_is_defined_again_takes_the_place_of_the_first(handlers: Any) -> None:

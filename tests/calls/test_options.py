@@ -121,9 +121,14 @@ def test_under_another_backend_it_says_nothing() -> None:
         ({"RESULTS": "some"}, "RESULTS must be one of 'all', 'problems', 'none'"),
         ({"MODULES": "shop"}, "MODULES must be a list of the paths of modules"),
         ({"MODULES": 5}, "MODULES"),
+        ({"MODULES": ["no_such_module"]}, "MODULES names 'no_such_module', and there is none"),
+        ({"MODULES": ["no_such.module"]}, "MODULES names 'no_such.module', which cannot be found"),
+        ({"MODULES": [""]}, "MODULES names '', which cannot be found"),
+        (None, "OPTIONS must be a dict, not None"),
+        (["MAX_ATTEMPTS"], "OPTIONS must be a dict, not ['MAX_ATTEMPTS']"),
     ],
 )
-def test_what_cannot_be_used_is_reported(wishes: dict[str, Any], words: str) -> None:
+def test_what_cannot_be_used_is_reported(wishes: Any, words: str) -> None:
     with override_settings(TASKS={"default": {"BACKEND": PATH, "OPTIONS": wishes}}):
         (problem,) = task_backends["default"].check()
     assert problem.id == "django_tasks.E007"

@@ -9,11 +9,14 @@ from django.tasks import TaskResultStatus, task, task_backends
 from django.tasks.backends.immediate import ImmediateBackend
 from django.tasks.exceptions import InvalidTask, TaskResultDoesNotExist
 
-from django_tasks.api import CancelResult, get_runs
+from django_tasks.api import CancelResult, TaskOptions, get_runs
+from django_tasks.backoff import Exponential
+from django_tasks.handlers.registry import handler_for
 from django_tasks.models import Task
 from tests.calls import functions
 from tests.calls.conftest import BACKENDS
 from tests.calls.functions import cancel_unpaid, echo, note
+from tests.calls.others import declared
 from tests.calls.test_enqueueing import keyed
 from tests.worker.test_history import World
 
@@ -182,6 +185,83 @@ def test_with_atomic_a_call_is_handed_over_exactly_once(
     World().work()
     (row,) = Task.objects.all()
     assert row.biz_ext["backend"] == "other"
+
+
+# What a task says of its attempts
+
+
+@pytest.fixture
+def policies(settings: Any) -> Any:
+    """The outbox is before a backend whose tasks have attempts, a backoff and a timeout."""
+    outbox = BACKENDS["outbox"] | {"OPTIONS": {"TO": "policies"}}
+    there = {"BACKEND": "tests.calls.others.PolicyBackend", "QUEUES": []}
+    settings.TASKS = BACKENDS | {"outbox": outbox, "policies": there}
+    return task_backends["policies"]
+
+
+def judge(exception: BaseException, task_result: Any) -> int:
+    """Is for the other backend."""
+    raise AssertionError
+
+
+def terms(made: Any) -> tuple[Any, Any, Any]:
+    return made.max_attempts, made.backoff, made.timeout
+
+
+def test_the_other_backend_gets_what_a_function_says_of_its_attempts(
+    policies: Any, monkeypatch: pytest.MonkeyPatch, handlers: Any
+) -> None:
+    said: Any = {"max_attempts": 5, "backoff": judge, "timeout": 30}
+    made = declared(functions.plain, backend="outbox", **said)
+    monkeypatch.setattr(functions, "plain", made)
+    made.enqueue()
+    assert not Task.objects.get().options
+    handler: Any = handler_for(made.biz_code)
+    assert (handler.max_attempts, handler.backoff, handler.timeout) == (10_000, Exponential(), None)
+    World().work()
+    (there,) = policies.results
+    assert terms(there.task) == (5, judge, 30)
+
+
+def test_it_gets_what_a_call_says_of_them(policies: Any) -> None:
+    made = keyed(note, backend="outbox", key="1", max_attempts=5, timeout=30)
+    result = made.enqueue()
+    assert result.task == made
+    assert task_backends["outbox"].get_result(result.id) == result
+    assert Task.objects.get().options == TaskOptions(max_attempts=10_000)
+    World().work()
+    (there,) = policies.results
+    assert terms(there.task) == (5, None, 30)
+    assert isinstance(there.task.timeout, int)
+
+
+def test_a_backend_without_such_words_gets_none_and_the_hand_over_goes_on(
+    to_dummy: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    keyed(note, backend="outbox", max_attempts=1, timeout=0.001).enqueue()
+    assert Task.objects.get().options == TaskOptions(max_attempts=10_000, backoff=0)
+    World().work()
+    assert len(to_dummy.results) == 1
+
+
+def test_a_call_may_have_a_backoff_of_its_own_there(settings: Any) -> None:
+    outbox = BACKENDS["outbox"] | {"OPTIONS": {"TO": "other"}}
+    settings.TASKS = BACKENDS | {"outbox": outbox}
+    keyed(note, backend="outbox", backoff=[5, 60], max_attempts=3).enqueue()
+    World().work()
+    assert Task.objects.get().options == TaskOptions(backoff=[5, 60], max_attempts=3)
+
+
+def test_a_backoff_that_no_row_can_hold_is_refused_for_a_call(policies: Any) -> None:
+    with pytest.raises(InvalidTask, match="a row can hold nothing else"):
+        keyed(note, backend="outbox", backoff=judge)
+
+
+def test_so_it_is_for_a_function_whose_calls_become_rows_again(settings: Any) -> None:
+    outbox = BACKENDS["outbox"] | {"OPTIONS": {"TO": "other"}}
+    settings.TASKS = BACKENDS | {"outbox": outbox}
+    with pytest.raises(InvalidTask, match="a row can hold nothing else"):
+        declared(functions.plain, backend="outbox", backoff=judge)
 
 
 def test_immediate_is_what_django_says_it_is() -> None:

@@ -189,6 +189,16 @@ def test_w010_speaks_if_the_calls_are_in_another_database(handlers: Handlers) ->
     assert "the TASKS backend 'database' is not known" in warning.msg
 
 
+@pytest.mark.parametrize(
+    ("routers", "ids"), [([], []), ([Elsewhere()], ["django_tasks.W010"])], ids=["same", "other"]
+)
+def test_w010_judges_an_outbox_in_the_same_way(routers: list[Any], ids: list[str]) -> None:
+    options = {"TO": "database", "ATOMIC": True}
+    outbox = {"BACKEND": "django_tasks.backend.OutboxBackend", "OPTIONS": options}
+    with override_settings(TASKS=TASKS | {"outbox": outbox}, DATABASE_ROUTERS=routers):
+        assert [message.id for message in task_backends["outbox"].check()] == ids
+
+
 def test_e010_speaks_of_a_backend_that_the_settings_do_not_have(
     handlers: Handlers, functions: Any
 ) -> None:

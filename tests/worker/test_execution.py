@@ -11,6 +11,7 @@ from django.test import override_settings
 from django.utils import timezone as django_timezone
 
 from django_tasks import signals
+from django_tasks.backoff import ByError
 from django_tasks.client.control import cancel_task
 from django_tasks.store.finish import Ended, finish
 from django_tasks.values.claimed import Claimed
@@ -423,6 +424,33 @@ def test_a_backoff_that_fails_gives_way_to_the_default(
     assert outcome.when - datetime.now(timezone.utc) <= timedelta(seconds=10)
     assert "ValueError: mine" in outcome.error
     assert "The backoff of job/1 failed" in caplog.text
+
+
+class Asking(ByError):
+    """A backoff that looks at the error, and keeps it."""
+
+    def __init__(self, answer: Any) -> None:
+        self.answer = answer
+        self.asked: list[tuple[BaseException, str]] = []
+
+    def delay_after(self, error: BaseException, task: Any) -> Any:
+        self.asked.append((error, str(task)))
+        return self.answer
+
+
+def test_a_backoff_may_ask_for_the_error_of_the_run(register: Register) -> None:
+    error, backoff = ValueError("mine"), Asking(timedelta(minutes=5))
+    outcome = outcome_of(register, raiser(error), backoff=backoff, max_attempts=2)
+    assert isinstance(outcome, Retry)
+    ahead = outcome.when - datetime.now(timezone.utc)
+    assert timedelta(seconds=290) < ahead <= timedelta(seconds=300)
+    assert backoff.asked == [(error, "job/1")]
+
+
+def test_such_a_backoff_may_end_the_attempts(register: Register) -> None:
+    outcome = outcome_of(register, raiser(ValueError("mine")), backoff=Asking(None), max_attempts=9)
+    assert isinstance(outcome, Fail)
+    assert "ValueError: mine" in outcome.error
 
 
 def test_a_backoff_that_exits_does_not_grant_attempts_for_ever(register: Register) -> None:

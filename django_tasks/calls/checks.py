@@ -1,0 +1,55 @@
+"""System checks of the backends of TASKS that are ours; ``django_tasks.checks`` has all ids."""
+
+from collections.abc import Iterable, Iterator
+from itertools import chain
+
+from django.core.checks import CheckMessage
+from django.tasks import task_backends
+
+from django_tasks.calls import declared, finding
+from django_tasks.calls.backends import RowBackend
+from django_tasks.calls.options import problems_of
+from django_tasks.checks.messages import error, warning
+from django_tasks.handing.checks import beside_transaction
+from django_tasks.sentences import sentence as _
+from django_tasks.store.aliases import write_alias
+
+
+def messages(backend: RowBackend, problems: Iterable[str]) -> Iterator[CheckMessage]:
+    """E007, E008, W010, W012; ``problems`` are the backend's own sentences about its OPTIONS."""
+    place = f"TASKS[{backend.alias!r}]"
+    unusable = problems_of(backend.options, backend.defaults)
+    found = [*unusable, *problems, *finding.missing(backend.wishes.modules)]
+    for problem in found:
+        yield error("E007", _("%(place)s: %(problem)s.", place=place, problem=problem))
+    cure = _("Give one of them @options(biz_code=…).")
+    yield from (error("E008", f"{clash}.", cure) for clash in declared.problems())
+    if not found:
+        yield from chain(_hand_over(place, backend), _database(place, backend))
+
+
+def _hand_over(place: str, backend: RowBackend) -> Iterator[CheckMessage]:
+    wishes = backend.wishes
+    if wishes.to is not None and wishes.atomic:
+        yield from beside_transaction(place, task_backends[wishes.to], backend.database)
+
+
+def _database(place: str, backend: RowBackend) -> Iterator[CheckMessage]:
+    usual = write_alias(None)
+    if backend.database != usual:
+        yield warning(
+            "W012",
+            _(
+                "%(place)s keeps its calls in the database %(alias)r, and the routers name "
+                "%(usual)r for tasks: a worker that is started without a database does not "
+                "look there.",
+                place=place,
+                alias=backend.database,
+                usual=usual,
+            ),
+            _(
+                "Start workers for it, by starttask --database %(alias)s; or have a router name "
+                "it for django_tasks.",
+                alias=backend.database,
+            ),
+        )
