@@ -1,27 +1,24 @@
 """Assertions about tasks, which say what is there instead."""
 
-from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from datetime import datetime, timedelta
-from inspect import isclass
 from typing import Any
 
 from django_tasks import signals
 from django_tasks.backoff import Duration, seconds
 from django_tasks.client import storing
-from django_tasks.client.arguments import check_code
 from django_tasks.exceptions import TaskTypeError, TaskValueError, shortened
-from django_tasks.handlers.base import TaskHandler
 from django_tasks.models import Task
 from django_tasks.store.aliases import read_alias
 from django_tasks.testing.capturing import Captured
 from django_tasks.testing.clock import Moment, moment_of
+from django_tasks.testing.codes import Code, code_of
 from django_tasks.testing.telling import but, differences, moment, told
 from django_tasks.values.hosts import is_schedule_num
 from django_tasks.values.keys import check_number
 
 ANY: Any = object()
-Code = str | TaskHandler | type[TaskHandler]
 
 
 def assert_task_added(
@@ -37,16 +34,17 @@ def assert_task_added(
 ) -> Task:
     """Assert that a task of ``code`` is stored, or captured in ``captured_tasks``; returns it.
 
-    ``num`` is its number, any if it is left out. ``when`` is its time: a moment, see
-    ``freeze_tasks``, or a timedelta from the add. ``delta``, a timedelta or seconds, is how far off
-    it may be. ``biz_ext`` is the whole payload; other keywords are values that it has under these
-    keys. Of several tasks one that matches is enough.
+    ``code`` is a text, or what has the code: a handler, a ``@task`` function. ``num`` is its
+    number, any if it is left out. ``when`` is its time: a moment, see ``freeze_tasks``, or a
+    timedelta from the add. ``delta``, a timedelta or seconds, is how far off it may be. ``biz_ext``
+    is the whole payload; other keywords are values that it has under these keys. Of several tasks
+    one that matches is enough.
 
     Raises AssertionError, which tells how the nearest ones differ; TaskTypeError or TaskValueError
     for what no task can have.
     """
     __tracebackhide__ = True
-    code = _code(code)
+    code = code_of(code)
     tasks = _tasks(using, code)
     wanted = _Wanted(num if num is ANY else check_number(num), when, delta, biz_ext, payload)
     found = [(task, wanted.differences(task)) for task in tasks]
@@ -66,7 +64,7 @@ def assert_no_task(
     Raises AssertionError, which lists what is there.
     """
     __tracebackhide__ = True
-    tasks = _tasks(using, None if code is None else _code(code), with_schedules=num is not ANY)
+    tasks = _tasks(using, None if code is None else code_of(code), with_schedules=num is not ANY)
     if num is not ANY:
         tasks = [task for task in tasks if task.biz_num == check_number(num)]
     if tasks:
@@ -90,7 +88,7 @@ def assertNumTasks(
     __tracebackhide__ = True
     if isinstance(num, bool) or not isinstance(num, int):
         raise TaskTypeError("num", num, "must be a whole number")
-    counting = _counting(num, None if code is None else _code(code), using)
+    counting = _Counting(num, None if code is None else code_of(code), using)
     if func is None:
         return counting
     with counting:
@@ -98,27 +96,37 @@ def assertNumTasks(
     return nullcontext()
 
 
-@contextmanager
-def _counting(num: int, code: str | None, using: str | None) -> Iterator[None]:
-    __tracebackhide__ = True
-    added: dict[tuple[str, str, str], Task] = {}
+class _Counting(AbstractContextManager[None]):
+    """Counts tasks, of a code and a database if these are not None."""
 
-    def note(sender: Any, task: Task, using: str, **facts: Any) -> None:
-        added[using, task.biz_code, task.biz_num] = task
+    def __init__(self, num: int, code: str | None, using: str | None) -> None:
+        self._num = num
+        self._code = code
+        self._using = using
+        self._added: dict[tuple[str, str, str], Task] = {}
 
-    signals.task_added.connect(note, sender=Task)
-    try:
-        yield
-    finally:
-        signals.task_added.disconnect(note, sender=Task)
-    tasks = [
-        task
-        for (alias, biz_code, number), task in added.items()
-        if code in (None, biz_code) and using in (None, alias) and not is_schedule_num(number)
-    ]
-    if len(tasks) != num:
-        were = "1 task was" if len(tasks) == 1 else f"{len(tasks)} tasks were"
-        raise AssertionError(f"{were} added, not {num}: {told(tasks)}")
+    def __enter__(self) -> None:
+        self._added.clear()
+        signals.task_added.connect(self._note, sender=Task)
+
+    def __exit__(self, kind: type[BaseException] | None, *error: object) -> None:
+        __tracebackhide__ = True
+        signals.task_added.disconnect(self._note, sender=Task)
+        if kind is None and len(tasks := self._tasks()) != self._num:
+            were = "1 task was" if len(tasks) == 1 else f"{len(tasks)} tasks were"
+            raise AssertionError(f"{were} added, not {self._num}: {told(tasks)}")
+
+    def _note(self, sender: Any, task: Task, using: str, **facts: Any) -> None:
+        self._added[using, task.biz_code, task.biz_num] = task
+
+    def _tasks(self) -> list[Task]:
+        return [
+            task
+            for (alias, code, number), task in self._added.items()
+            if self._code in (None, code)
+            and self._using in (None, alias)
+            and not is_schedule_num(number)
+        ]
 
 
 class _Wanted:
@@ -163,14 +171,6 @@ def _checked_delta(delta: Any) -> timedelta:
         return timedelta(seconds=seconds(delta))
     except (TypeError, ValueError):
         raise TaskValueError("delta", delta, "must be a timedelta or seconds") from None
-
-
-def _code(code: Any) -> str:
-    if isinstance(code, TaskHandler):
-        return check_code(code.get_biz_code())
-    if isclass(code) and issubclass(code, TaskHandler):
-        return check_code(code.biz_code)
-    return check_code(code)
 
 
 def _tasks(

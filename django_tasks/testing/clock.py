@@ -1,7 +1,7 @@
 """The one clock of the package, in the hands of a test."""
 
 from collections.abc import Iterator
-from contextlib import ContextDecorator, ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager
 from datetime import date, datetime, time, timedelta
 from typing import Any
 
@@ -9,6 +9,7 @@ from django_tasks.exceptions import TaskTypeError, TaskValueError
 from django_tasks.store import clock
 from django_tasks.store.aliases import write_alias
 from django_tasks.store.clock import Source
+from django_tasks.testing.decorating import Decorator
 from django_tasks.testing.frozen import frozen_now
 from django_tasks.timezones import aware, for_django
 
@@ -17,9 +18,9 @@ Moment = datetime | date | str
 _FORMS = "must be a datetime, a date or an ISO text"
 
 
-class TaskClock(ContextDecorator):
-    """The package's clock, from the entry of its ``with`` block to the end, or in a function that
-    it decorates.
+class TaskClock(Decorator):
+    """The package's clock, from the entry of its ``with`` block to the end, or in the tests that it
+    decorates.
 
     For ``add_task`` and all other functions of the API, and for what is run in place; in the whole
     process and on every database. Real workers and locks keep to the database's clock.
@@ -45,6 +46,9 @@ class TaskClock(ContextDecorator):
     def tick(self, delta: timedelta | float = 1.0) -> None:
         """Go on by ``delta``: a timedelta or seconds, less than nothing for the past."""
         self._ahead += _delta(delta)
+
+    def _again(self) -> "TaskClock":
+        return self
 
     def __enter__(self) -> "TaskClock":
         if not self._blocks:  # a function that it decorates may be called again
@@ -75,7 +79,7 @@ class _Travel(TaskClock):
 
 
 def freeze_tasks(at: Moment | None = None) -> TaskClock:
-    """Stop the package's clock at ``at``: a context manager, or a decorator of a function.
+    """Stop the package's clock at ``at``: a context manager, or a decorator of tests.
 
     A naive datetime is in the current time zone, a date is its midnight there; a text is in ISO
     format. Without ``at`` it shows what time-machine or freezegun makes the host's clock show, and

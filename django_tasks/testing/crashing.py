@@ -5,16 +5,18 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
+from django_tasks import logs
 from django_tasks.client import storing
 from django_tasks.client.arguments import checked_task
 from django_tasks.exceptions import TaskTypeError, TaskValueError
 from django_tasks.handlers.base import TaskHandler
-from django_tasks.handlers.registry import describe, handler_for, instance_of
+from django_tasks.handlers.registry import describe, handler_for
 from django_tasks.handlers.running_task import RunningTask
 from django_tasks.models import Task
 from django_tasks.store.aliases import write_alias
 from django_tasks.store.upsert import NewTask
 from django_tasks.testing.clock import freeze_tasks, present
+from django_tasks.testing.codes import Handler, handler_of
 from django_tasks.testing.effects import Column, Effects, Scope, differences, linked, unsteady
 from django_tasks.testing.handlers import override_handlers
 from django_tasks.testing.runs import Ran
@@ -44,7 +46,7 @@ class CrashTest:
 
 
 def crash_test(
-    handler: TaskHandler | type[TaskHandler],
+    handler: Handler,
     task: Task | RunningTask,
     *,
     ignore: Iterable[str] = (),
@@ -53,14 +55,16 @@ def crash_test(
 ) -> CrashTest:
     """Assert that ``handler`` may be run again, as at-least-once does, without doing things twice.
 
+    ``handler`` is a class, an instance, or a function with ``@task_handler`` or Django's ``@task``.
     ``task`` is what ``add_task`` takes or returns, or a ``running_task``. From the present state of
     the database the handler is run once, and then again and again: killed after each statement that
     writes, and before its end is written, and run again; cancelled in the middle; moved in the
     middle, and run again; lost to another worker in the middle, which runs it again. Each try is
-    taken back. All rows of models that are not ours, the tasks, and the mails of Django's locmem
-    backend must be as after the single run. Columns that differ between two single runs are left
-    out; so is what ``ignore`` names, as "app.Model" or "app.Model.field". ``deaths`` is the largest
-    number of moments, spread evenly if there are more.
+    taken back, and the log of the package is silent meanwhile. All rows of models that are not
+    ours, the tasks, and the mails of Django's locmem backend must be as after the single run.
+    Columns that differ between two single runs are left out; so is what ``ignore`` names, as
+    "app.Model" or "app.Model.field". ``deaths`` is the largest number of moments, spread evenly if
+    there are more.
 
     Raises AssertionError, which names the statement and the rows; the exception of a handler that
     fails without any of this; NotClaimed for a task that is paused; TaskTypeError or TaskValueError
@@ -68,7 +72,7 @@ def crash_test(
     """
     __tracebackhide__ = True
     alias = write_alias(using)
-    made = instance_of(handler)
+    made = handler_of(handler)
     most = whole_number("deaths", deaths, 1, 100_000)
     with _undisturbed(alias), override_handlers(made):
         new = _new(task, made, alias)
@@ -209,8 +213,18 @@ def _undisturbed(using: str) -> Iterator[None]:
     back, and a list would not be.
     """
     moment = present(using)
-    with freeze_tasks(moment), storing.replaced(storing.Database()):
+    with freeze_tasks(moment), storing.replaced(storing.Database()), _silence():
         yield
+
+
+@contextmanager
+def _silence() -> Iterator[None]:
+    """Have the package log nothing: it would tell of each death as of one in production."""
+    was_disabled, logs.logger.disabled = logs.logger.disabled, True
+    try:
+        yield
+    finally:
+        logs.logger.disabled = was_disabled
 
 
 def _new(task: Any, handler: TaskHandler, using: str) -> NewTask:

@@ -1,15 +1,15 @@
 """Other handlers, for the length of a test."""
 
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from typing import Any
 
 from django_tasks.exceptions import TaskTypeError
 from django_tasks.handlers import registry
 from django_tasks.handlers.base import FunctionHandler, TaskHandler
+from django_tasks.testing.decorating import managed
 
 
-@contextmanager
+@managed
 def override_handlers(
     *handlers: type[TaskHandler] | TaskHandler, **functions: Callable[[Any], Any]
 ) -> Iterator[None]:
@@ -17,9 +17,9 @@ def override_handlers(
 
     ``handlers`` are classes, instances or functions with ``@task_handler``; of ``functions`` each
     name is a code, and its value, a mock for instance, is called with the task:
-    ``override_handlers(cancel_unpaid=Mock())``. All other codes keep theirs. In the whole process.
-    Raises HandlerError for one that cannot be registered, and TaskTypeError for what cannot be
-    called.
+    ``override_handlers(cancel_unpaid=Mock(return_value=None))``. All other codes keep theirs. In
+    the whole process. Raises HandlerError for one that cannot be registered, and TaskTypeError for
+    what cannot be called.
     """
     made = [_of_function(code, function) for code, function in functions.items()]
     with registry.overridden([*handlers, *made]):

@@ -5,7 +5,12 @@ from django_tasks.testing.capturing import captured_tasks
 from django_tasks.testing.clock import freeze_tasks, travel
 from django_tasks.testing.crashing import crash_test
 from django_tasks.testing.handlers import override_handlers
-from django_tasks.testing.running import drain_tasks, run_due_tasks
+from django_tasks.testing.running import (
+    adrain_tasks,
+    arun_due_tasks,
+    drain_tasks,
+    run_due_tasks,
+)
 from django_tasks.testing.tasks import running_task
 
 
@@ -14,6 +19,8 @@ class TaskTestMixin:
     function of its name.
     """
 
+    adrain_tasks = staticmethod(adrain_tasks)
+    arun_due_tasks = staticmethod(arun_due_tasks)
     assertNumTasks = staticmethod(assertNumTasks)
     assert_no_task = staticmethod(assert_no_task)
     assert_task_added = staticmethod(assert_task_added)

@@ -12,6 +12,18 @@ from django_tasks import testing
 
 
 @pytest.fixture
+def adrain_tasks() -> Any:
+    """Run all that is due, and all that follows: for coroutines."""
+    return testing.adrain_tasks
+
+
+@pytest.fixture
+def arun_due_tasks() -> Any:
+    """Run what is due, in place: for coroutines."""
+    return testing.arun_due_tasks
+
+
+@pytest.fixture
 def assertNumTasks() -> Any:
     """Assert how many tasks a block adds."""
     return testing.assertNumTasks

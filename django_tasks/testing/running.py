@@ -13,6 +13,7 @@ from django_tasks.host.clocks import utc_now
 from django_tasks.store import clock
 from django_tasks.store.aliases import write_alias
 from django_tasks.testing.clock import Moment, at_present, freeze_tasks, moment_of, present
+from django_tasks.testing.codes import Codes, codes_of
 from django_tasks.testing.frozen import frozen_now
 from django_tasks.testing.runs import Ran
 from django_tasks.testing.worker import Look, PlaceWorker
@@ -31,7 +32,7 @@ class TooManyRuns(TaskException, RuntimeError):
 
 def run_due_tasks(
     now: Moment | None = None,
-    codes: Names | None = None,
+    codes: Codes | None = None,
     limit: int | None = None,
     *,
     queues: Names | None = None,
@@ -47,7 +48,8 @@ def run_due_tasks(
 
     ``now`` is the time for all of it, see ``freeze_tasks``; left out, a frozen clock counts, and
     else the present moment. Time stands still meanwhile. ``codes`` and ``queues`` are those to
-    serve (default: all). ``limit``: stop after so many runs; without one, TooManyRuns after 1,000.
+    serve (default: all); a handler, or a ``@task`` function, stands for its code. ``limit``: stop
+    after so many runs; without one, TooManyRuns after 1,000.
 
     The exception of a handler is raised, once its end is written; other tasks stay as they are.
     With ``raise_errors=False`` it is in the record instead, unless it is no Exception
@@ -63,7 +65,7 @@ def run_due_tasks(
 
 def drain_tasks(
     until: Moment | timedelta | None = None,
-    codes: Names | None = None,
+    codes: Codes | None = None,
     limit: int | None = None,
     *,
     queues: Names | None = None,
@@ -139,9 +141,9 @@ def _too_many(code: str) -> TooManyRuns:
 
 
 @contextmanager
-def _worker(using: str, codes: Names | None, queues: Names | None) -> Iterator[PlaceWorker]:
+def _worker(using: str, codes: Codes | None, queues: Names | None) -> Iterator[PlaceWorker]:
     wishes: dict[str, Any] = {"threads": 1}
-    given = {"codes": codes, "queues": queues}
+    given = {"codes": None if codes is None else codes_of(codes), "queues": queues}
     wishes |= {name: value for name, value in given.items() if value is not None}
     config = worker_config(using, **wishes)
     for code in config.codes:

@@ -5,7 +5,7 @@ from datetime import datetime
 from typing import Any
 
 from django_tasks import payloads
-from django_tasks.client.arguments import check_code, check_queue
+from django_tasks.client.arguments import check_queue
 from django_tasks.clock import ClockReading, Tick
 from django_tasks.exceptions import TaskTypeError
 from django_tasks.handlers.registry import terms_for
@@ -13,6 +13,7 @@ from django_tasks.handlers.running_task import RunningTask
 from django_tasks.host.clocks import ticks
 from django_tasks.store.aliases import write_alias
 from django_tasks.testing.clock import moment_of, present
+from django_tasks.testing.codes import Code, code_of
 from django_tasks.values.amounts import whole_number
 from django_tasks.values.claimed import Claimed
 from django_tasks.values.keys import check_number, check_priority
@@ -47,7 +48,7 @@ class NoRow:
         """Nobody reads it."""
 
 
-def running_task(code: str, num: Any = "1", **attributes: Any) -> RunningTask:
+def running_task(code: Code, num: Any = "1", **attributes: Any) -> RunningTask:
     """The object that ``handle`` gets, to call a handler with: no row, no worker, no database.
 
     ``attributes`` are those of the running task: ``biz_ext``, ``when`` (default: now), ``attempt``
@@ -62,7 +63,7 @@ def running_task(code: str, num: Any = "1", **attributes: Any) -> RunningTask:
         raise TaskTypeError(name, attributes[name], "is no attribute of a running task")
     using = attributes.get("using") or write_alias(None)
     now = present(using) if "when" not in attributes else moment_of(attributes["when"], "when")
-    claimed = _claimed(check_code(code), check_number(num), now, attributes)
+    claimed = _claimed(code_of(code), check_number(num), now, attributes)
     row = NoRow(attributes.get("cancel_requested", False))
     tick = ticks()
     return RunningTask(claimed, using, Tick(ClockReading(claimed.claim_time, tick), tick), row)

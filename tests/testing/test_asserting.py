@@ -5,7 +5,15 @@ from typing import Any
 
 import pytest
 
-from django_tasks.api import Task, TaskHandler, TaskValueError, add_task, add_tasks, task_handler
+from django_tasks.api import (
+    Task,
+    TaskHandler,
+    TaskTypeError,
+    TaskValueError,
+    add_task,
+    add_tasks,
+    task_handler,
+)
 from django_tasks.testing import (
     assert_no_task,
     assert_task_added,
@@ -56,6 +64,15 @@ def test_a_handler_stands_for_its_code() -> None:
     add_task("push", "1")
     assert assert_task_added(Mail).biz_code == "mail"
     assert assert_task_added(push, "1").biz_code == "push"
+    assertNumTasks(1, add_task, "push", "2", code=push)
+    with pytest.raises(AssertionError):
+        assert_no_task(Mail)
+
+
+@pytest.mark.parametrize("wrong", [5, None, object], ids=repr)
+def test_what_has_no_code_is_refused(wrong: Any) -> None:
+    with pytest.raises(TaskTypeError, match="code must be a text, a handler, or a @task function"):
+        assert_task_added(wrong)
 
 
 def test_none_of_the_code_lists_the_others() -> None:

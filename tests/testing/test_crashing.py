@@ -1,6 +1,7 @@
 """A handler that does things twice is found, and told by statement and row."""
 
 import asyncio
+import logging
 from contextlib import suppress
 from datetime import timedelta
 from decimal import Decimal
@@ -10,6 +11,7 @@ import pytest
 from django.core import mail
 from django.db import models, transaction
 
+from django_tasks import logs
 from django_tasks.api import (
     HandlerError,
     RunningTask,
@@ -293,6 +295,18 @@ def test_the_number_of_deaths_can_be_bounded() -> None:
             Partner.objects.update_or_create(name=str(number))
 
     assert crash_test(handler(handle), TASK, deaths=5).deaths == 5
+
+
+def test_the_log_is_silent_in_it_and_only_in_it(caplog: pytest.LogCaptureFixture) -> None:
+    """A try is lost to another worker, as the log would tell of it in production."""
+    own = logging.getLogger("shop")
+    crash_test(handler(lambda task: own.warning("of the project")), TASK)
+    assert {record.getMessage() for record in caplog.records} == {"of the project"}
+    with pytest.raises(AssertionError):
+        crash_test(handler(lambda task: add_task("other") and None), TASK)
+    assert {record.name for record in caplog.records} == {"shop"}
+    logs.logger.warning("afterwards")
+    assert caplog.records[-1].name == "django_tasks"
 
 
 def test_a_stored_task_and_a_running_one_will_do() -> None:

@@ -1,5 +1,6 @@
 """Other handlers for the length of a test."""
 
+import re
 from typing import Any
 from unittest.mock import Mock
 
@@ -74,6 +75,15 @@ def test_one_that_cannot_work_changes_nothing(job: Job) -> None:
     assert registry.get_task_handlers() == {"job": own}
     with pytest.raises(TaskValueError, match="job must be a function"):
         override_handlers(job=5).__enter__()  # type: ignore[arg-type]
+
+
+def test_the_example_of_its_words_works(job: Job) -> None:
+    job(lambda task: None, "cancel_unpaid")
+    add_task("cancel_unpaid", "1")
+    (example,) = re.findall(r"``(override_handlers\(.+?)``", str(override_handlers.__doc__))
+    with eval(example):  # noqa: S307 - our own
+        (ran,) = run_due_tasks()
+    assert ran.outcome == "done"
 
 
 def test_it_decorates_functions(job: Job) -> None:

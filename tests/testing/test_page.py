@@ -20,7 +20,8 @@ def project(tmp_path: Path, request: pytest.FixtureRequest) -> Path:
 def number_of_tests(*names: str) -> int:
     """The number of test functions and methods in these files of the page."""
     files = files_of_page()
-    return sum(len(re.findall(r"^ *def test_", files[name], re.MULTILINE)) for name in names)
+    test = re.compile(r"^ *(?:async )?def test_", re.MULTILINE)
+    return sum(len(test.findall(files[name])) for name in names)
 
 
 def test_all_examples_pass_with_pytest(project: Path) -> None:

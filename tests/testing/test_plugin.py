@@ -39,9 +39,7 @@ def test_it_can_be_switched_off(plain: Path) -> None:
 def test_each_function_of_the_kit_is_a_fixture_and_a_method_of_the_mixin() -> None:
     from django_tasks.testing import plugin
 
-    functions = {
-        name for name in testing.__all__ if name[0].islower() and not name.startswith(("ad", "ar"))
-    }
+    functions = {name for name in testing.__all__ if name[0].islower()}
     fixtures = {
         name for name, value in vars(plugin).items() if "fixture" in type(value).__name__.lower()
     }
@@ -52,7 +50,7 @@ def test_each_function_of_the_kit_is_a_fixture_and_a_method_of_the_mixin() -> No
 def test_all_names_can_be_imported() -> None:
     assert dir(testing) == testing.__all__ == sorted(testing.__all__)
     for name in testing.__all__:
-        assert getattr(testing, name).__name__ == name or name.startswith("a")
+        assert getattr(testing, name).__name__ in (name, name.removeprefix("a"))
     with pytest.raises(AttributeError, match="has no attribute 'run_tasks'"):
         testing.run_tasks  # noqa: B018
 

@@ -232,6 +232,16 @@ def test_codes_and_queues_narrow_it(job: Job) -> None:
     assert [ran.code for ran in run_due_tasks(codes=["job"])] == ["job"]
 
 
+def test_handlers_stand_for_their_codes(job: Job) -> None:
+    own = job(nothing)
+    job(nothing, "other")
+    for codes in (own, type(own), [own], {type(own)}):
+        add_task("job")
+        add_task("other")
+        assert [ran.code for ran in run_due_tasks(codes=codes)] == ["job"]
+    assert len(drain_tasks(codes=["job", "other"])) == 4
+
+
 def test_a_limit_ends_it_in_silence(job: Job) -> None:
     job(nothing)
     add_tasks([Task(biz_code="job", biz_num=str(num), when=NOON - DAY) for num in range(5)])
@@ -258,6 +268,8 @@ def test_a_task_without_end_is_told_of(job: Job, monkeypatch: pytest.MonkeyPatch
         {"now": 5},
         {"using": "nowhere"},
         {"codes": ["no_such_code"]},
+        {"codes": 5},
+        {"codes": [None]},
     ],
     ids=str,
 )

@@ -61,6 +61,11 @@ def test_its_attributes_can_be_said() -> None:
     assert (task.id, task.version) == (7, 8)
 
 
+def test_a_handler_stands_for_its_code(job: Job) -> None:
+    own = job(lambda task: None)
+    assert running_task(own).biz_code == running_task(type(own)).biz_code == "job"
+
+
 def test_it_may_be_cancelled() -> None:
     answers = iter([False, True])
     assert running_task("job", cancel_requested=True).cancel_requested
