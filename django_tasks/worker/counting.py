@@ -1,12 +1,14 @@
 """The counts of a worker's runs by code and minute, on their way to the database.
 
 The poller counts, and the thread of the heartbeats writes: one statement a minute, and none when
-nothing has run. A process that is killed loses the counts of a minute and no more.
+nothing has run. A worker that stops has them written at once, for its process may end with a run
+under way. A process that is killed loses the counts of a minute and no more.
 """
 
+from collections import deque
 from collections.abc import Callable, Iterable
 from datetime import datetime
-from threading import Lock
+from threading import Event, Lock
 from types import TracebackType
 
 from django.db import Error
@@ -23,6 +25,8 @@ from django_tasks.values.outcomes import DONE, Again, GiveBack, Outcome, Unsettl
 
 WRITE_SECONDS = 60.0
 AFTER_ERROR_SECONDS = 10.0
+# Between two tries to write what somebody waits for.
+HURRY_SECONDS = 0.1
 # As many exceptions of one code are told apart in a minute: a program may make up classes.
 MOST_EXCEPTIONS = 20
 # As many rows are kept through an outage. Then it is the counts that are given up, not the memory.
@@ -121,7 +125,7 @@ def _comes_again(outcome: Outcome) -> bool:
 
 
 class Recorder:
-    """Writes the counts. Used by the thread of the heartbeats alone."""
+    """Writes the counts. Used by the thread of the heartbeats alone, but for ``hurry``."""
 
     def __init__(self, using: str, take: Callable[[], list[Counted]]) -> None:
         self._using = using
@@ -130,14 +134,26 @@ class Recorder:
         self._due = ticks() + WRITE_SECONDS
         self._has_said = False
         self._tries = 0
+        # Of those who wait for a write, and how often it was tried for them.
+        self._asked: deque[Event] = deque()
+        self._hurried = 0
+
+    def hurry(self) -> Event:
+        """Have all that is counted by now written at the next look, and not within the minute.
+
+        For any thread. The event is set when it is written, or when that is given up for now.
+        """
+        written = Event()
+        self._asked.append(written)
+        return written
 
     def seconds(self) -> float:
         """Seconds until there may be something to write."""
-        return max(0.0, self._due - ticks())
+        return HURRY_SECONDS if self._asked else max(0.0, self._due - ticks())
 
     def write_if_due(self, worker_id: int) -> None:
         """Write what was counted in the last minute. No error passes: a heartbeat is worth more."""
-        if ticks() >= self._due:
+        if self._asked or ticks() >= self._due:
             self._due = ticks() + WRITE_SECONDS
             self.write(worker_id)
 
@@ -147,9 +163,17 @@ class Recorder:
         Race: the answer of a statement is lost. Then its counts are written twice, which is less
         bad than a minute without any.
         """
+        asked = len(self._asked)  # before the counts are taken: who asks later means more
         self._kept += self._take()
-        if not self._kept:
-            return
+        if self._kept:
+            self._add(worker_id)
+        self._hurried = self._hurried + 1 if asked else 0
+        if not self._kept or self._hurried >= MOST_TRIES:
+            self._hurried = 0
+            for _ in range(asked):
+                self._asked.popleft().set()
+
+    def _add(self, worker_id: int) -> None:
         try:
             minutes.add(worker_id, self._kept, using=self._using)
         except Error as error:

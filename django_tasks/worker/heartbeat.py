@@ -1,8 +1,8 @@
 """The thread that keeps a worker's lease, with a connection of its own.
 
-It runs two bounded statements at each heartbeat, and one a minute that writes what was counted. It
-owes nothing to anybody: neither a statement of the poller that waits, nor a receiver, nor a handler
-holds it up.
+It runs two bounded statements at each heartbeat, and one a minute, or when it is asked to, that
+writes what was counted. It owes nothing to anybody: neither a statement of the poller that waits,
+nor a receiver, nor a handler holds it up.
 """
 
 from collections.abc import Callable, Mapping
@@ -22,15 +22,13 @@ from django_tasks.store.connection import (
 from django_tasks.store.dialects import Bounds, has_one_writer
 from django_tasks.store.transactions import is_contention
 from django_tasks.worker.config import WorkerConfig
-from django_tasks.worker.counting import Counts, Recorder
+from django_tasks.worker.counting import HURRY_SECONDS, Counts, Recorder
 from django_tasks.worker.membership import Membership
 from django_tasks.worker.outage import Outage
 from django_tasks.worker.threads import LastingThread
 
 # After an unknown error, a defect, seconds until the next try.
 AFTER_DEFECT = 1.0
-# Between two tries to write the last counts.
-FINISH_SECONDS = 0.1
 # The longest pause before another try of a heartbeat that failed, as a part of the lease.
 RETRY_SHARE = 1 / 12
 # Where there is one writer at a time, a heartbeat asks for its turn this often, in seconds. SQLite
@@ -113,6 +111,17 @@ class Heartbeat:
         self._stopping = True
         self._stirred.set()
 
+    def write_counts(self, timeout: float = 0.0) -> None:
+        """Have what is counted by now written at once, and wait for it up to ``timeout`` seconds.
+
+        For any thread: this one writes them itself, after the heartbeats that are due. Where it has
+        not joined, nothing was counted; where it has left, all is written.
+        """
+        if self.joined and self._thread.is_alive():
+            written = self._recorder.hurry()
+            self._stirred.set()
+            written.wait(max(0.0, timeout))
+
     def is_without_database(self) -> bool:
         """Tell if it cannot join, or if the lease has passed without one. For any thread."""
         return self._outage.lasts() or (self.joined and not self._membership.is_valid())
@@ -189,7 +198,7 @@ class Heartbeat:
 
     def _leave(self) -> float:
         if not self._recorder.finish(self._membership.worker_id):
-            return FINISH_SECONDS
+            return HURRY_SECONDS
         self._membership.leave()
         self.joined = False
         return 0.0

@@ -36,8 +36,9 @@ from django_tasks.worker.run import Run
 from django_tasks.worker.timeouts import Timeouts
 
 CONTENTION_SECONDS = 0.01
-# How long a worker that must end now tries to say that its runs are abandoned in order.
-FORGIVE_SECONDS = 2.0
+# How long a worker that must end now tries to say that its runs are abandoned in order, and to have
+# its counts written.
+LAST_SECONDS = 2.0
 
 
 class Worker:
@@ -151,12 +152,17 @@ class Worker:
         return self._poller.runs()
 
     def abandon(self) -> None:
-        """Say in the database that what still runs is abandoned in order, by a process that ends.
+        """Say in the database that what still runs is abandoned in order, by a process that ends,
+        and have the last counts written.
 
         Call right before the process ends: the runs go on until then. Does nothing that takes
         longer than two seconds, whatever the database does; where no thread can be started any
         more, than the bounds of a heartbeat.
+
+        Race: the end of a run is written after the last counts. It counts nowhere.
         """
+        deadline = ticks() + LAST_SECONDS
+        self._heartbeat.write_counts()  # beside what follows, which may take all of the time
         if self._poller.running():
             thread = Thread(target=self._forgive, name="django_tasks-abandon", daemon=True)
             try:
@@ -164,7 +170,8 @@ class Worker:
             except RuntimeError:  # Python 3.12 and later start no thread when a process exits
                 self._forgive()
             else:
-                thread.join(FORGIVE_SECONDS)
+                thread.join(LAST_SECONDS)
+        self._heartbeat.write_counts(deadline - ticks())
 
     def _codes_running(self) -> set[str]:
         return {item[0].biz_code for item, _ in self._executor.running()}
@@ -238,6 +245,8 @@ class Worker:
         self._timeouts.close()
         self._passive.close()
         self._active.close()
+        if self.failed:  # else it writes them before its row goes
+            self._heartbeat.write_counts(LAST_SECONDS)
         # Its row goes last, and only if nothing is left that others must rescue.
         self._heartbeat.stop(leave=not self.failed)
         self._heartbeat.join()
@@ -274,6 +283,8 @@ class Worker:
                 self._stopping.set()
             if self._stopping.is_set():
                 self._poller.quieten()
+                # The process may give up waiting for the last run, and end.
+                self._heartbeat.write_counts()
             self._active.retire(self._poller.claims_no_more())
         self._tell(signals.worker_stopped)
 

@@ -11,7 +11,7 @@ from django_tasks.models import WorkerRow
 from tests.integration.conftest import Start
 from tests.integration.freezing import freeze
 from tests.integration.process import Journal
-from tests.integration.tasks import add, count, row, rows, workers
+from tests.integration.tasks import add, count, done, row, rows, workers
 from tests.leader import is_alive
 from tests.waiting import eventually, never
 
@@ -119,6 +119,20 @@ def test_stops_at_the_deadline_make_no_suspect_of_a_long_task(
     assert journal.wait("end")["attempt"] == 1
     eventually(lambda: count() == 0, "the row is gone", log=last.log)
     assert last.stop() == 0
+
+
+@pytest.mark.parametrize("processes", ["1", "2"])
+def test_a_stop_at_the_deadline_has_counted_all_that_was_done(
+    start: Start, journal: Journal, gate: Path, processes: str
+) -> None:
+    gated(gate, 1)
+    add("run", *range(50))
+    worker = start("--shutdown-timeout", "0.3", "--processes", processes)
+    journal.wait("start")
+    eventually(lambda: rows().keys() == {"gated/1"}, "all others are done", log=worker.log)
+    worker.send(signal.SIGTERM)
+    assert worker.ended(deadline=10) == 1
+    assert done() == {"run": 50}
 
 
 def test_what_a_killed_worker_held_is_rescued_and_runs_again(

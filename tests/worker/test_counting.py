@@ -1,13 +1,17 @@
 """The counts of a worker: what is counted, when it is written, and what an error costs."""
 
+from collections.abc import Iterator
 from datetime import timedelta
+from threading import Event
 from typing import Any
 
 import pytest
-from django.db import DataError, OperationalError
+from django.db import DataError, OperationalError, connections
+from django.db.models import Sum
 
+from django_tasks import api
 from django_tasks.api import add_task
-from django_tasks.models import TaskMinute
+from django_tasks.models import Task, TaskMinute
 from django_tasks.monitoring.figures import (
     failures_by_exception,
     figures,
@@ -28,11 +32,11 @@ from django_tasks.values.outcomes import (
     Settled,
     Unsettled,
 )
-from django_tasks.worker import counting
+from django_tasks.worker import counting, embedded
 from django_tasks.worker.counting import MOST_EXCEPTIONS, Counts, Recorder
 from django_tasks.worker.worker import Worker
 from tests.factories import NOW
-from tests.waiting import DEADLINE
+from tests.waiting import DEADLINE, eventually
 from tests.worker.conftest import Register
 from tests.worker.parts import CODE, USING, StillTicks, config
 
@@ -213,6 +217,158 @@ def test_a_worker_leaves_no_count_behind(register: Register, atomic: bool) -> No
     assert 0 <= late <= 15
     (group,) = failures_by_exception(begun, using=USING)
     assert (group.exception, group.times) == ("builtins.ValueError", 1)
+
+
+def test_who_asks_has_the_counts_written_before_the_minute_is_over(
+    counts: Counts, still: StillTicks
+) -> None:
+    recorder = Recorder(USING, counts.take)
+    with counts:
+        counts.count(CODE, DONE, "done")
+    written = recorder.hurry()
+    recorder.write_if_due(1)
+    assert written.is_set()
+    assert since_then().runs == 1
+    assert recorder.seconds() == counting.WRITE_SECONDS
+
+
+def test_who_asks_during_a_write_has_what_came_meanwhile_written_by_the_next(
+    counts: Counts, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real, asked = minutes.add, list[Event]()
+
+    def slow(*args: Any, **kwargs: Any) -> None:
+        if not asked:
+            with counts:
+                counts.count(CODE, DONE, "done")
+            asked.append(recorder.hurry())
+        real(*args, **kwargs)
+
+    monkeypatch.setattr(minutes, "add", slow)
+    recorder = Recorder(USING, counts.take)
+    with counts:
+        counts.count(CODE, DONE, "done")
+    recorder.write(1)
+    assert not asked[0].is_set()
+    recorder.write_if_due(1)
+    assert asked[0].is_set()
+    assert since_then().runs == 2
+
+
+def test_who_asks_in_an_outage_is_answered_after_a_while_and_nothing_is_lost(
+    counts: Counts, still: StillTicks, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def down(*args: Any, **kwargs: Any) -> None:
+        raise OperationalError(2006, "Server has gone away")
+
+    recorder = Recorder(USING, counts.take)
+    with counts:
+        counts.count(CODE, DONE, "done")
+    written, tries = recorder.hurry(), 0
+    with monkeypatch.context() as patch:
+        patch.setattr(counting, "drop_connection", lambda using: None)
+        patch.setattr(minutes, "add", down)
+        while not written.is_set():
+            assert tries < counting.MOST_TRIES
+            assert recorder.seconds() <= counting.HURRY_SECONDS
+            recorder.write_if_due(1)
+            tries += 1
+    assert recorder.seconds() == counting.AFTER_ERROR_SECONDS
+    recorder.write(1)
+    assert since_then().runs == 1
+
+
+# A stop with a run that does not end
+
+
+@pytest.fixture
+def gate() -> Iterator[Event]:
+    """Opened, it lets the runs of "long" end."""
+    gate = Event()
+    yield gate
+    gate.set()
+    assert embedded.stop_workers(timeout=DEADLINE)
+
+
+@pytest.fixture
+def busy(register: Register, gate: Event) -> None:
+    """A worker of this process has done 50 tasks, and runs a long one."""
+    entered = Event()
+
+    def handle(task: Any) -> None:
+        entered.set()
+        assert gate.wait(DEADLINE)
+
+    register(lambda task: None)
+    register(handle, "long")
+    add_task("long", "1")
+    for number in range(50):
+        add_task(CODE, str(number))
+    api.start(threads=2, poll_interval=0.05, shutdown_timeout=0.1)
+    assert entered.wait(DEADLINE)
+    eventually(lambda: codes() == {"long"}, "all others are done")
+
+
+def codes() -> set[str]:
+    return set(Task.objects.values_list("biz_code", flat=True))
+
+
+def done() -> dict[str, int]:
+    """How many runs are counted as done, by code."""
+    return dict(TaskMinute.objects.values_list("biz_code").annotate(Sum("done")))
+
+
+@pytest.mark.django_db(transaction=True)
+@pytest.mark.usefixtures("busy")
+def test_a_stop_writes_the_counts_when_it_begins() -> None:
+    assert done() == {}
+    assert not api.shutdown(wait=False)
+    eventually(lambda: done() == {CODE: 50}, "the counts are written, while a task still runs")
+
+
+@pytest.mark.django_db(transaction=True)
+@pytest.mark.usefixtures("busy")
+def test_a_stop_that_was_given_up_neither_loses_nor_doubles_a_count(gate: Event) -> None:
+    for _ in range(3):
+        assert not api.shutdown(timeout=0.05)
+    gate.set()
+    assert api.shutdown(timeout=DEADLINE)
+    assert done() == {CODE: 50, "long": 1}
+
+
+@pytest.mark.django_db(transaction=True)
+@pytest.mark.usefixtures("busy")
+def test_what_is_counted_until_the_process_ends_is_written(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What was counted before it says what it abandons, beside that; the rest afterwards."""
+    (worker,) = embedded._workers
+    counts = worker._poller.counts
+
+    def forgive() -> None:
+        eventually(lambda: done() == {CODE: 50}, "the counts are written meanwhile")
+        with counts:
+            counts.count(CODE, DONE, "done")
+        connections.close_all()
+
+    monkeypatch.setattr(worker, "_forgive", forgive)
+    worker.abandon()
+    assert done() == {CODE: 51}
+
+
+@pytest.mark.django_db(transaction=True)
+@pytest.mark.usefixtures("busy")
+def test_a_worker_whose_poller_dies_leaves_no_count_behind(
+    gate: Event, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (worker,) = embedded._workers
+
+    def die() -> float:
+        raise SystemExit("a defect")
+
+    monkeypatch.setattr(worker._poller, "run_once", die)
+    eventually(lambda: worker.failed, "its poller has died")
+    gate.set()
+    assert worker.join(DEADLINE)
+    assert done() == {CODE: 50}
 
 
 def test_figures_of_codes_and_of_steps() -> None:
