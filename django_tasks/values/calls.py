@@ -23,7 +23,7 @@ class Call:
 
     ``path`` is that of the function; times are as Django gave them, aware under USE_TZ. ``life`` is
     random: it tells one enqueue of a key from the next one. ``results`` are those that the history
-    keeps.
+    keeps. ``options``, JSON text as a row has it, are for the backend to which it is handed.
     """
 
     path: str
@@ -37,6 +37,7 @@ class Call:
     life: str
     key: str | None = None
     results: str = "all"
+    options: str | None = None
 
     def payload(self) -> dict[str, Any]:
         """The payload of its task."""
@@ -52,6 +53,7 @@ class Call:
             "life": self.life,
             "key": self.key,
             "results": self.results,
+            "options": self.options and json.loads(self.options),
         }
 
 
@@ -94,6 +96,7 @@ def told_of_text(text: str | None) -> Told | None:
             # Words that came later: a neighbour of another release may not have them.
             key=facts.get("key"),
             results=facts.get("results", "all"),
+            options=json.dumps(options) if (options := facts.get("options")) else None,
         )
     except (KeyError, TypeError, ValueError):
         return None
