@@ -1,13 +1,16 @@
 """The pages that are measured, as people open them."""
 
 from datetime import timedelta
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from django.urls import NoReverseMatch, reverse
 
 from django_tasks.models import Task, TaskRun, WorkerRow
 from django_tasks.store import clock
 from django_tasks.values.status import Status
+
+if TYPE_CHECKING:
+    from django.db.models import QuerySet
 
 
 class Page(NamedTuple):
@@ -53,9 +56,11 @@ PAGES = (
     Page("A code: half of the rows", "django_tasks_code", "code=order_timeout", most=17),
     Page("A code: a small one", "django_tasks_code", "code=legacy", most=17),
     Page("Tasks", _TASKS, most=20),
-    Page("Tasks, page 2", _TASKS, "p=2", most=20),
+    Page("Tasks: the next page", _TASKS, "p=after-{middle}", most=20),
+    Page("Tasks: the previous page", _TASKS, "p=before-{middle}", most=20),
     Page("Tasks: failed", _TASKS, "status__exact=2", most=20),
     Page("Tasks: pending", _TASKS, "status__exact=0", most=20),
+    Page("Tasks: pending, the next page", _TASKS, "status__exact=0&p=after-{middle}", most=26),
     Page("Tasks: a code of half of the rows", _TASKS, "biz_code=order_timeout", most=20),
     Page("Tasks: a small code", _TASKS, "biz_code=legacy", most=18),
     Page("Tasks: failed of a code", _TASKS, "biz_code=refund&status__exact=2", most=19),
@@ -111,7 +116,8 @@ PAGES = (
     Page("A task: delete", "django_tasks_task_delete", place="{failed}", most=6),
     Page("A task: add", "django_tasks_task_add", most=5),
     Page("Runs", _RUNS, most=29),
-    Page("Runs, page 2", _RUNS, "p=2", most=29),
+    Page("Runs: the next page", _RUNS, "p=after-{middle_run}", most=29),
+    Page("Runs: the previous page", _RUNS, "p=before-{middle_run}", most=29),
     Page("Runs: failed", _RUNS, "outcome__exact=failed", most=30),
     Page("Runs: a code of half of the rows", _RUNS, "biz_code=order_timeout", most=30),
     Page("Runs: a small code", _RUNS, "biz_code=legacy", most=30),
@@ -132,6 +138,7 @@ def rows_to_look_at() -> dict[str, Any]:
     """Ids of rows of each kind that a page is about; some row where there is none of a kind."""
     now = clock.now("default")
     tasks = Task._base_manager.order_by("pk").values_list("pk", flat=True)
+    runs = TaskRun._base_manager.order_by("-pk").values_list("pk", flat=True)
     first = tasks.first() or 0
     kinds = {
         "failed": tasks.filter(pk__lte=100_000, status=Status.FAILED).first(),
@@ -139,7 +146,9 @@ def rows_to_look_at() -> dict[str, Any]:
         "late": tasks.filter(pk__gt=5).first(),
         "future": tasks.filter(pk__gt=5).first(),
         "recurring": tasks.order_by("-pk").first(),
-        "run": TaskRun._base_manager.order_by("-pk").values_list("pk", flat=True).first(),
+        "run": runs.first(),
+        "middle": _middle(tasks),
+        "middle_run": _middle(runs),
         "worker": WorkerRow._base_manager.order_by("pk").values_list("pk", flat=True).first(),
     }
     times = {
@@ -147,3 +156,9 @@ def rows_to_look_at() -> dict[str, Any]:
         "a_week_ago": (now - timedelta(days=7)).strftime("%Y-%m-%dT%H:%M:%SZ"),
     }
     return times | {kind: pk or first for kind, pk in kinds.items()}
+
+
+def _middle(ids: "QuerySet[Any, int]") -> int | None:
+    """The id of a row with as many before it as behind it, or nearly so."""
+    ends = sorted(filter(None, (ids.first(), ids.last())))
+    return ids.filter(pk__gte=sum(ends) // 2).order_by("pk").first() if ends else None

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 from django.contrib import admin, messages
 from django.contrib.admin import options
-from django.contrib.admin.models import CHANGE, DELETION, LogEntry
+from django.contrib.admin.models import CHANGE, DELETION
 from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.template.response import TemplateResponse
@@ -18,8 +18,10 @@ from django_tasks.admin.addresses import bulk_of, tasks_of
 from django_tasks.admin.bulk import step_of
 from django_tasks.admin.columns import TaskColumns
 from django_tasks.admin.lists import alias, may
+from django_tasks.admin.log import note
 from django_tasks.api import CancelResult
 from django_tasks.models import Task
+from django_tasks.monitoring.words import in_a_row
 from django_tasks.values.status import OWNED
 
 
@@ -114,7 +116,7 @@ class TaskActions(TaskColumns):
         results = _cancel_each(queryset)
         found = Counter(results.values())
         changed = [t for t, result in results.items() if result is not CancelResult.NOT_FOUND]
-        _log(request, changed, DELETION, gettext("Cancel"))
+        note(request, changed, DELETION, lambda: gettext("Cancel"))
         self._tell(request, changed, [(text, found[result]) for result, text in _CANCELS.items()])
         return None
 
@@ -180,7 +182,7 @@ class TaskActions(TaskColumns):
         """Take one step with each task by its key, and tell how many it changed."""
         tasks = list(queryset)
         changed = [t for t in tasks if step.take(t.biz_code, t.biz_num, using=alias())]
-        _log(request, changed, CHANGE, str(step.name))
+        note(request, changed, CHANGE, lambda: step.name)
         left = len(tasks) - len(changed)
         self._tell(request, changed, [(step.done, len(changed)), (step.left, left)])
 
@@ -189,7 +191,7 @@ class TaskActions(TaskColumns):
     ) -> None:
         said = [str(text % {"count": count}) for text, count in sentences if count]
         level = messages.SUCCESS if changed else messages.WARNING
-        self.message_user(request, " ".join(said) or gettext("Nothing was changed."), level)
+        self.message_user(request, in_a_row(said or [gettext("Nothing was changed.")]), level)
 
     def _tell_deleted(self, request: HttpRequest, results: Iterable[CancelResult]) -> None:
         """Tell of each result that Django's own "successfully deleted" leaves out."""
@@ -202,9 +204,3 @@ class TaskActions(TaskColumns):
 
 def _cancel_each(tasks: Iterable[Task]) -> dict[Task, CancelResult]:
     return {t: api.cancel_task(t.biz_code, t.biz_num, using=alias()) for t in list(tasks)}
-
-
-def _log(request: HttpRequest, tasks: list[Task], flag: int, message: str) -> None:
-    """Write who did what into the admin's history."""
-    if tasks:
-        LogEntry.objects.log_actions(str(request.user.pk), tasks, flag, message)

@@ -26,12 +26,15 @@ from django.utils.translation import gettext_lazy as _
 from django_tasks.admin import lists
 from django_tasks.admin.addresses import bulk_of, list_of, tasks_of
 from django_tasks.admin.cells import amount, moment, number_of_tasks
+from django_tasks.admin.display import in_brackets
 from django_tasks.admin.lists import alias, may
+from django_tasks.admin.log import in_project_words
 from django_tasks.exceptions import TaskException
 from django_tasks.host.clocks import ticks
 from django_tasks.models import Task
 from django_tasks.monitoring.filters import TaskFilter
 from django_tasks.monitoring.many import Step, meant, steps
+from django_tasks.monitoring.words import in_a_row
 from django_tasks.store import clock
 from django_tasks.timezones import aware
 from django_tasks.values.status import OWNED
@@ -131,16 +134,18 @@ class Work:
 
     def done(self) -> str:
         """Say in words what is done so far."""
-        said = gettext("%(tasks)s changed.") % {"tasks": number_of_tasks(self.changed, False)}
-        if self.going:
-            said += " " + gettext("%(number)s of them run, and go when their runs end.") % {
-                "number": amount(self.going, False)
-            }
-        if self.left:
-            said += " " + gettext("%(number)s did not match any more.") % {
-                "number": amount(self.left, False)
-            }
-        return said
+        said = [gettext("%(tasks)s changed.") % {"tasks": number_of_tasks(self.changed, False)}]
+        for number, text in (
+            (self.going, gettext("%(number)s of them run, and go when their runs end.")),
+            (self.left, gettext("%(number)s did not match any more.")),
+        ):
+            if number:
+                said.append(text % {"number": amount(number, False)})
+        return in_a_row(said)
+
+    def told(self) -> str:
+        """The same, behind the name of the change."""
+        return gettext("%(step)s: %(done)s") % {"step": NAMES[self.step], "done": self.done()}
 
 
 def _named(kind: str, name: Any, **others: str) -> dict[str, Any]:
@@ -191,7 +196,7 @@ class BulkPages(TaskModelAdmin):
         query = request.GET.dict()
         try:
             step = Step(query.pop("step", ""))
-            tasks = tasks_of(query)
+            tasks = tasks_of(query).settled(alias())
         except (TaskException, ValueError) as error:
             return self._bulk_end(request, TaskFilter(), str(error), messages.ERROR)
         self._bulk_check(request, step)
@@ -222,8 +227,7 @@ class BulkPages(TaskModelAdmin):
         if not is_done:
             return self._bulk_page(request, work)
         level = messages.SUCCESS if work.changed else messages.WARNING
-        text = f"{NAMES[work.step]}: {work.done()}"
-        return self._bulk_end(request, work.tasks, text, level)
+        return self._bulk_end(request, work.tasks, work.told(), level)
 
     def _bulk_check(self, request: HttpRequest, step: Step) -> None:
         if not self.may_take(request, step):
@@ -259,8 +263,7 @@ class BulkPages(TaskModelAdmin):
             "zone": django_timezone.get_current_timezone_name(),
             "form": (form or MoveForm()) if asks_time else None,
             "goes_on": work.log is not None,
-            "name": NAMES[work.step],
-            "number": amount(work.total, work.is_more),
+            "button": f"{NAMES[work.step]}{in_brackets(amount(work.total, work.is_more))}",
             "back": list_of(work.tasks, self.admin_site.name),
         }
         request.current_app = self.admin_site.name
@@ -293,15 +296,15 @@ def _go_on(request: HttpRequest, work: Work) -> tuple[Work, bool]:
 
 def _log(request: HttpRequest, work: Work) -> int:
     """Write the line of the whole, or write it again; returns its id."""
-    message = f"{NAMES[work.step]}: {work.done()}"
-    user = int(request.user.pk or 0)
+    message = in_project_words(work.told)
+    user: Any = request.user.pk  # as it is: some projects' users have a text for a key
     mine = LogEntry.objects.filter(pk=work.log, user_id=user) if work.log else None
     if mine is not None and mine.update(change_message=message):
         return int(work.log or 0)
     entry = LogEntry.objects.create(
         user_id=user,
         content_type_id=ContentType.objects.get_for_model(Task).pk,
-        object_repr=work.tasks.words()[:200],
+        object_repr=in_project_words(work.tasks.words)[:200],
         action_flag=DELETION if work.step is Step.CANCEL else CHANGE,
         change_message=message,
     )

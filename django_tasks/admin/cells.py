@@ -13,9 +13,8 @@ from django_tasks.admin.display import distance
 from django_tasks.timezones import aware
 
 _START = datetime(2000, 1, 1)
-# Characters of an error, from its end, that are read for its last line.
-ERROR_TAIL = 400
-LONGEST_LINE = 300  # characters of an error in a list
+# Characters of an error, from its end, that are read for its message: it may have many lines.
+ERROR_TAIL = 1000
 
 
 def badge(kind: str, label: Any) -> str:
@@ -49,18 +48,6 @@ def length(seconds: float) -> str:
     if whole < 60:
         return ngettext("%(count)d second", "%(count)d seconds", whole) % {"count": whole}
     return lengths.between(_START, _START + timedelta(seconds=whole))
-
-
-def error_line(exception: str, tail: str) -> str:
-    """The message of an error in one line, with the class of its exception."""
-    name = exception.rpartition(".")[2]
-    last = next((line.strip() for line in reversed(tail.splitlines()) if line.strip()), "")
-    if not last:
-        return name
-    last = last.removeprefix(exception.removesuffix(name))
-    if name not in last:
-        last = f"{name}: {last}"
-    return last if len(last) <= LONGEST_LINE else f"{last[: LONGEST_LINE - 1]}…"
 
 
 def amount(count: int, is_more: bool) -> str:

@@ -9,7 +9,7 @@ from django.contrib.admin.views.main import ORDER_VAR
 from django.db.models.functions import Right
 from django.http import HttpRequest
 from django.utils.html import format_html, format_html_join
-from django.utils.text import capfirst
+from django.utils.text import capfirst, format_lazy
 from django.utils.translation import gettext, ngettext
 from django.utils.translation import gettext_lazy as _
 
@@ -20,7 +20,6 @@ from django_tasks.admin.cells import (
     ERROR_TAIL,
     amount,
     badge,
-    error_line,
     labelled,
     moment_and_distance,
     number_of_tasks,
@@ -44,7 +43,8 @@ from django_tasks.admin.pages import (
 from django_tasks.admin.standing import Standing, surroundings
 from django_tasks.exceptions import TaskException
 from django_tasks.models import Task
-from django_tasks.monitoring.filters import TaskFilter
+from django_tasks.monitoring.errors import error_line
+from django_tasks.monitoring.filters import MOST_SEARCHED, TaskFilter
 from django_tasks.monitoring.looks import look
 from django_tasks.store import clock
 from django_tasks.timezones import aware
@@ -79,11 +79,14 @@ class TaskList(PagedList):
 
     def get_queryset(self, request: HttpRequest, exclude_parameters: Any = None) -> "QuerySet[Any]":
         try:
-            self.tasks = tasks_of(request.GET)
+            self.tasks = tasks_of(request.GET).settled(alias())
         except TaskException as error:
             messages.error(request, str(error))
             raise IncorrectLookupParameters(str(error)) from error
         query = query_of(self.tasks)
+        # All pages show the same; another search, or another filter, has a meaning of its own.
+        meaning = query.pop("search_as", "")
+        self.of_pages = {"search_as": meaning} if meaning else {}
         kept = {name: value for name, value in self.params.items() if name.startswith(("_", "o"))}
         self.params = kept | query
         self.filter_params = {name: [value] for name, value in self.params.items()}
@@ -131,7 +134,7 @@ class TaskList(PagedList):
         tasks, size = self.tasks, self.list_per_page
         few = tasks.worker is not None or tasks.stuck or tasks.search or tasks.number
         if tasks.due or (
-            (tasks.queue is not None or (tasks.code and _status(tasks) is not None)) and not few
+            (tasks.queue is not None or (tasks.code and tasks.one_status is not None)) and not few
         ):
             found = tasks.rows(using=alias(), now=self.seen_at, lanes_named=False)
             lanes = [
@@ -139,7 +142,7 @@ class TaskList(PagedList):
                 for status, lane in tasks.lanes(using=alias())
             ]
             return sought_in_lanes(self.root_queryset & found, lanes, place, size)
-        if _status(tasks) is not None:
+        if tasks.one_status is not None:
             return sought(self.queryset, CLAIM_ORDER, place, size)
         if tasks.code and tasks.worker is None and not tasks.stuck:
             return sought(self.queryset, KEY_ORDER, place, size)
@@ -157,6 +160,9 @@ class TaskList(PagedList):
 
     # What the template says around the table
 
+    def hint(self) -> str:
+        return self.tasks.hint()
+
     def words(self) -> str:
         return self.tasks.words()
 
@@ -166,15 +172,6 @@ class TaskList(PagedList):
             return words
         text = gettext("%(tasks)s among the %(number)s that were looked at: filter further")
         return text % {"tasks": words, "number": amount(self.looked, False)}
-
-
-def _status(tasks: TaskFilter) -> Status | None:
-    """The one status that a filter means, though it may not name it."""
-    if tasks.due:
-        return Status.PENDING
-    if tasks.status is None and (tasks.exception or tasks.error or tasks.since):
-        return None if tasks.stuck or tasks.worker is not None else Status.FAILED
-    return tasks.status
 
 
 def _with_time(when: datetime, pk: int) -> Key:
@@ -192,8 +189,12 @@ class TaskColumns(FailurePages):
     show_full_result_count = False
     show_facets = admin.ShowFacets.NEVER
     search_fields = ("biz_code", "biz_num")
-    search_help_text = _(
-        "A code, the beginning of a number, or code/number. Of one code, any part of a number."
+    search_help_text = format_lazy(
+        _(
+            "A code, the beginning of a number, or code/number. Of one code, any part of a number; "
+            "if it has more than {most} tasks, the beginning alone."
+        ),
+        most=f"{MOST_SEARCHED:,}",
     )
     change_list_template = "admin/django_tasks/task/change_list.html"
 

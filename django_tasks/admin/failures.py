@@ -14,9 +14,10 @@ from django.utils.translation import gettext_lazy as _
 
 from django_tasks.admin.addresses import bulk_of, list_of
 from django_tasks.admin.bulk import BulkPages
-from django_tasks.admin.cells import ERROR_TAIL, error_line, moment_and_distance, number_of_tasks
+from django_tasks.admin.cells import ERROR_TAIL, moment_and_distance, number_of_tasks
 from django_tasks.admin.lists import alias
 from django_tasks.models import Task
+from django_tasks.monitoring.errors import error_line
 from django_tasks.monitoring.filters import TaskFilter
 from django_tasks.monitoring.many import Step
 from django_tasks.store import clock

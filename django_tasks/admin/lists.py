@@ -3,15 +3,19 @@
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from django.contrib import admin
+from django.contrib import admin, messages
+from django.contrib.admin.options import IncorrectLookupParameters
+from django.contrib.admin.views.main import ChangeList
 from django.contrib.auth import get_permission_codename
 from django.core.paginator import Paginator
 from django.db import router
 from django.db.models import Q, QuerySet
 from django.http import HttpRequest
 from django.utils.functional import cached_property
+from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
+from django_tasks.exceptions import TaskValueError
 from django_tasks.models import Task
 
 if TYPE_CHECKING:
@@ -40,11 +44,33 @@ def may(request: HttpRequest, action: str) -> bool:
     return request.user.has_perm(f"{Task._meta.app_label}.{codename}")
 
 
+class Unfiltered(ChangeList):
+    """A list without filters: a URL that names one is refused in words.
+
+    Django would compare the column with it, and some values stop the database's driver.
+    """
+
+    def get_filters(self, request: HttpRequest) -> Any:
+        for name in self.get_filters_params():
+            error = TaskValueError(gettext("filter"), name, gettext("is not known"))
+            messages.error(request, str(error))
+            raise IncorrectLookupParameters(str(error))
+        return super().get_filters(request)
+
+
+def sees_workers(request: HttpRequest) -> bool:
+    """Tell if the pages of workers are for this user."""
+    return request.user.has_perm("django_tasks.view_workerrow")
+
+
 class OnlyShown(ModelAdminOfAny):
     """Rows that are written by the processes that they describe: nobody edits them here."""
 
     def get_queryset(self, request: HttpRequest) -> "QuerySet[Any]":
         return super().get_queryset(request).using(alias())
+
+    def get_changelist(self, request: HttpRequest, **kwargs: Any) -> type[ChangeList]:
+        return Unfiltered
 
     def has_add_permission(self, request: HttpRequest) -> bool:
         return False

@@ -1,6 +1,6 @@
 """Lists in pages that begin after a row: each is one seek, however many rows come before it."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from django.contrib.admin.views.main import PAGE_VAR, ChangeList
@@ -165,10 +165,12 @@ def _within(
 class PagedList(ChangeList):
     """A list of the admin that counts no further than LIST_LIMIT, and has links to its neighbours.
 
-    ``is_more``: there are more rows than were counted.
+    ``is_more``: there are more rows than were counted. ``of_pages``: what stands in the links to
+    other pages alone.
     """
 
     is_more = False
+    of_pages: Mapping[str, str] = {}
     is_first = True
     previous_link = ""
     next_link = ""
@@ -211,10 +213,10 @@ class PagedList(ChangeList):
         return amount(self.result_count, self.is_more)
 
     def first_link(self) -> str:
-        return self.get_query_string()
+        return self.get_query_string({**self.of_pages})
 
     def _link(self, place: Place) -> str:
-        return self.get_query_string({PAGE_VAR: str(place)})
+        return self.get_query_string({**self.of_pages, PAGE_VAR: str(place)})
 
 
 def in_order(ids: list[int], rows: Iterable[Any]) -> list[Any]:

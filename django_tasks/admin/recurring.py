@@ -7,7 +7,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from django.contrib import admin, messages
-from django.contrib.admin.models import CHANGE, LogEntry
+from django.contrib.admin.models import CHANGE
 from django.core.exceptions import PermissionDenied
 from django.db.models import OuterRef, Subquery
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
@@ -20,14 +20,24 @@ from django_tasks import api
 from django_tasks.admin.display import distance
 from django_tasks.admin.forms import ScheduleForm
 from django_tasks.admin.lists import alias, may
+from django_tasks.admin.log import note
 from django_tasks.admin.moments import told, told_with_day, zone_name
-from django_tasks.admin.task_steps import MOVED, PAUSE, RESUME, Step, guarded, seen_of
+from django_tasks.admin.task_steps import (
+    ANEW,
+    MOVED,
+    PAUSE,
+    RESUME,
+    Step,
+    begins_anew,
+    guarded,
+    seen_of,
+)
 from django_tasks.admin.task_views import no_task
 from django_tasks.client.arguments import check_code
 from django_tasks.exceptions import TaskException, TaskValueError
 from django_tasks.models import Pause, Task, TaskRun
 from django_tasks.monitoring import recurring
-from django_tasks.monitoring.words import as_sentence
+from django_tasks.monitoring.words import as_sentence, listed
 from django_tasks.schedules.base import LONGEST
 from django_tasks.schedules.policies import Plan, clauses
 from django_tasks.store import clock
@@ -44,6 +54,7 @@ else:
 
 MOST_TIMES = 10
 
+_CHANGED = _("Schedule changed from “%(before)s” to “%(schedule)s”.")
 _SAVING = {
     Status.PENDING: _("Saving moves the task to the first of these times."),
     Status.RUNNING: _("It is running. This run goes on, and then the first of these times counts."),
@@ -152,7 +163,7 @@ class RecurringPages(TaskModelAdmin):
         return Row(
             task=task,
             status=status,
-            options=", ".join(clauses(task.options)),
+            options=listed(clauses(task.options)),
             is_own=is_schedule_num(task.biz_num),
             hint=_hint(task, pauses),
             last=last,
@@ -194,7 +205,7 @@ class RecurringPages(TaskModelAdmin):
             "is_own": task is not None and is_schedule_num(task.biz_num),
             "can_save": can_save,
             "seen": data.get("seen") or (seen_of(task) if task else ""),
-            "saving": _SAVING[Status(task.status)] if task else "",
+            "saving": _saving_means(task) if task else (),
             "zone": zone_name(),
             **(_preview_of(task) if text is None else _preview(plan)),
         }
@@ -215,8 +226,7 @@ class RecurringPages(TaskModelAdmin):
             self.message_user(request, MOVED % {"task": task}, messages.WARNING)
             return HttpResponseRedirect(address)
         facts = {"before": task.schedule or "-", "schedule": str(plan), "task": task}
-        words = gettext("Schedule changed from “%(before)s” to “%(schedule)s”.") % facts
-        LogEntry.objects.log_actions(str(request.user.pk), [task], CHANGE, words)
+        note(request, [task], CHANGE, lambda: _CHANGED % facts)
         said = gettext("Task %(task)s repeats now: %(schedule)s.") % facts
         self.message_user(request, said, messages.SUCCESS)
         return HttpResponseRedirect(address)
@@ -242,6 +252,11 @@ def _place(asked: Any) -> tuple[str, str]:
     return "", check_code(after) if after else ""
 
 
+def _saving_means(task: Task) -> list[Any]:
+    means = _SAVING[Status(task.status)]
+    return [means, ANEW] if begins_anew(task) else [means]
+
+
 def _initial(task: Task | None) -> dict[str, str]:
     if task is None or not task.schedule:
         return {}
@@ -257,11 +272,15 @@ def _preview(plan: Plan | None) -> dict[str, Any]:
 
 
 def _preview_of(task: Task | None) -> dict[str, Any]:
-    """The times that follow the one for which a task waits."""
+    """The time for which a task waits, and those that follow."""
     if task is None or not task.schedule:
         return {}
     now = clock.now(alias())
-    return _told(recurring.coming_of(task, now, MOST_TIMES), now)
+    if task.status not in (Status.PENDING, Status.PAUSED):
+        return _told(recurring.coming_of(task, now, MOST_TIMES), now)
+    due = aware("when", task.when)
+    coming = recurring.coming_of(task, max(now, due), MOST_TIMES - 1)
+    return _told(coming._replace(times=(due, *coming.times)), now)
 
 
 def _told(coming: recurring.Coming, now: datetime) -> dict[str, Any]:

@@ -18,18 +18,18 @@ from django_tasks.admin.cells import (
     ERROR_TAIL,
     amount,
     badge,
-    error_line,
     labelled,
     moment,
     moment_and_distance,
 )
-from django_tasks.admin.display import LONG_TEXT, duration, shown
+from django_tasks.admin.display import LONG_TEXT, duration, in_brackets, shown
 from django_tasks.admin.filters import TaskCodeFilter, TextFilter, chosen_filter
 from django_tasks.admin.lists import SEARCH_HELP, SEARCHED, OnlyShown, alias, hopping, key_matching
 from django_tasks.admin.pages import Page, PagedList, in_order, place_of, walked
 from django_tasks.admin.site import StrictPages
 from django_tasks.exceptions import TaskException, TaskValueError
 from django_tasks.models import TaskRun
+from django_tasks.monitoring.errors import error_line
 from django_tasks.monitoring.filters import TaskFilter
 from django_tasks.monitoring.looks import without_index
 from django_tasks.store import clock, search
@@ -235,9 +235,8 @@ class RunAdmin(StrictPages, OnlyShown):
 
     @admin.display(description=_("outcome"))
     def outcome_word(self, run: TaskRun) -> str:
-        missed = f" ({run.missed})" if run.missed else ""
         word = badge(f"run-{run.outcome}", run.get_outcome_display())
-        return format_html("{}{}", word, missed)
+        return format_html("{}{}", word, in_brackets(run.missed))
 
     @admin.display(description=_("when, late"))
     def due(self, run: TaskRun) -> str:

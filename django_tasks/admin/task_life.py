@@ -7,17 +7,26 @@ from typing import Any
 
 from django.utils.translation import gettext
 
-from django_tasks.admin.display import LONG_CELL, LONG_TEXT, as_json, cell, distance, duration
+from django_tasks.admin.display import (
+    LONG_CELL,
+    LONG_TEXT,
+    as_json,
+    cell,
+    distance,
+    duration,
+    in_brackets,
+)
 from django_tasks.admin.moments import told
 from django_tasks.models import Task, TaskRun
+from django_tasks.monitoring.errors import message_of
 from django_tasks.monitoring.recurring import coming_of
+from django_tasks.monitoring.words import listed
 from django_tasks.schedules.policies import clauses
 from django_tasks.timezones import aware
 from django_tasks.values.status import Status
 
 MOST_RUNS = 50
 MOST_TIMES = 5
-LONG_MESSAGE = 1000
 
 # The strip of runs, in units of its view box.
 BAR, GAP, HEIGHT, LOWEST = 10, 2, 48, 3
@@ -71,6 +80,7 @@ class Life:
     status: Status
     due: str
     away: str
+    place: str
     since: str
     payload: ErrorText | None
     schedule: str
@@ -94,10 +104,11 @@ def life_of(task: Task, runs: Sequence[TaskRun], now: datetime) -> Life:
         status=Status(task.status),
         due=told(task.when),
         away=distance(aware("when", task.when), now),
+        place=listed((task.queue, str(task.priority))),
         since=_since(task, now),
         payload=_payload(task),
         schedule=task.schedule[:LONG_CELL] if task.schedule else "",
-        options=", ".join(clauses(task.options)),
+        options=listed(clauses(task.options)),
         times=[told(moment) for moment in coming.times] if coming else (),
         times_error=coming.error if coming else "",
         error=error_text(task.last_error, task.exception) if task.last_error else None,
@@ -110,21 +121,6 @@ def life_of(task: Task, runs: Sequence[TaskRun], now: datetime) -> Life:
 def error_text(error: str, exception: str) -> ErrorText:
     whole = error[-LONG_TEXT:]
     return ErrorText(message=message_of(whole, exception), whole=whole, length=len(error))
-
-
-def message_of(error: str, exception: str = "") -> str:
-    """The message at the end of a traceback: from the last line that names the exception on."""
-    lines = error.rstrip().splitlines()
-    name = exception.rpartition(".")[2]
-    for place in range(len(lines) - 1, -1, -1) if name else ():
-        head = lines[place].partition(":")[0]
-        if head in (name, exception) or head.endswith(f".{name}"):
-            return _cut("\n".join(lines[place:]))
-    return _cut(lines[-1] if lines else "")
-
-
-def _cut(text: str) -> str:
-    return text if len(text) <= LONG_MESSAGE else f"{text[: LONG_MESSAGE - 1]}…"
 
 
 def _since(task: Task, now: datetime) -> str:
@@ -163,7 +159,7 @@ def _line(run: TaskRun) -> RunLine:
         pk=run.pk,
         outcome=run.outcome,
         word=str(run.get_outcome_display()),
-        missed=run.missed,
+        missed=in_brackets(run.missed),
         started=told(run.started),
         late=duration(run.lateness),
         took=duration(run.duration),

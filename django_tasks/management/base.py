@@ -1,19 +1,18 @@
 """The manners that the commands for people share: arguments, answers, exit codes."""
 
 import getpass
-from collections.abc import Iterable, Mapping, Sequence
-from contextlib import nullcontext
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, nullcontext
 from datetime import datetime
 from typing import Any
 
-from django.core.management.base import BaseCommand, CommandError, CommandParser
+from django.core.management.base import BaseCommand, CommandError, CommandParser, OutputWrapper
 from django.db import Error
 from django.utils.translation import gettext, override
 
 from django_tasks.coming.places import database
 from django_tasks.exceptions import TaskException
-from django_tasks.management import output
-from django_tasks.redaction import without_secrets
+from django_tasks.management import output, tables
 from django_tasks.store import clock
 
 # Exit codes: something is wrong with the tasks, or with the way in which the command was called.
@@ -21,11 +20,31 @@ TROUBLE, USAGE = 1, 2
 
 
 class TranslatedCommand(BaseCommand):
-    """A command whose ``help`` is lazy: argparse takes nothing but text."""
+    """A command whose ``help`` is lazy: argparse takes nothing but text.
+
+    It does its work, and ends with its usual code, also if nobody reads its output to the end.
+    """
 
     def create_parser(self, prog_name: str, subcommand: str, **kwargs: Any) -> CommandParser:
         self.help = str(self.help)
         return super().create_parser(prog_name, subcommand, **kwargs)
+
+    def execute(self, *args: Any, **options: Any) -> str | None:
+        given = options.get("stdout")
+        out = output.Unread(OutputWrapper(given) if given else self.stdout)
+        try:
+            return super().execute(*args, **{**options, "stdout": out})
+        finally:
+            out.flush()
+
+
+@contextmanager
+def told_of_errors(using: str) -> Iterator[None]:
+    """Turn an error of the database ``using`` into a sentence and exit code 1."""
+    try:
+        yield
+    except Error as error:
+        raise CommandError(tables.words(error, using)) from None
 
 
 class TaskCommand(TranslatedCommand):
@@ -63,16 +82,10 @@ class TaskCommand(TranslatedCommand):
             raise usage(str(error)) from None
         try:
             # Programs read it, which know one language.
-            with override("en") if self.is_json else nullcontext():
+            with told_of_errors(self.using), override("en") if self.is_json else nullcontext():
                 self.answer(options)
         except TaskException as error:
             raise usage(gettext("%(error)s.") % {"error": error}) from None
-        except Error as error:
-            text = without_secrets(str(error).strip())
-            raise CommandError(
-                gettext("The database %(using)s does not answer: %(text)s")
-                % {"using": self.using, "text": text}
-            ) from None
 
     def answer(self, options: dict[str, Any]) -> None:
         raise NotImplementedError
@@ -90,8 +103,10 @@ class TaskCommand(TranslatedCommand):
     def say_json(self, value: Mapping[str, Any]) -> None:
         self.stdout.write(output.as_json(value))
 
-    def say_table(self, heads: Sequence[Any], rows: Iterable[list[Any]]) -> None:
-        self.say(*output.table([str(head) for head in heads], rows, output.width()))
+    def say_table(
+        self, heads: Sequence[Any], rows: Iterable[list[Any]], spare: Iterable[int] = ()
+    ) -> None:
+        self.say(*output.table([str(head) for head in heads], rows, output.width(), spare))
 
 
 def usage(sentence: str) -> CommandError:

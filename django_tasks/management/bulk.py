@@ -41,6 +41,7 @@ class BulkCommand(TaskCommand):
 
     def take(self, which: TaskFilter, options: dict[str, Any]) -> None:
         """Take the step with the tasks of ``which``; of an empty one, with all."""
+        which = which.settled(self.using)  # what is counted is what is changed
         count = sum(self._count(each) for each in self.parts(which))
         if options["dry_run"]:
             self._tell_would(which, count)

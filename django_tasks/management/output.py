@@ -1,11 +1,14 @@
 """Answers of commands: tables that fit the terminal, or JSON for programs."""
 
 import json
+import os
 import shutil
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 from unicodedata import combining, east_asian_width
+
+from django.core.management.base import OutputWrapper
 
 from django_tasks.conf import options
 
@@ -18,19 +21,56 @@ WITHOUT_TERMINAL = (160, 24)
 TEXT, JSON = "table", "json"
 
 
+class Unread:
+    """An output that may lose its reader, as a pipe to ``head`` does: the rest goes nowhere."""
+
+    def __init__(self, out: OutputWrapper) -> None:
+        self._out = out
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._out, name)
+
+    def write(self, text: str) -> None:
+        try:
+            self._out.write(text)
+        except BrokenPipeError:
+            self._go_nowhere()
+
+    def flush(self) -> None:
+        try:
+            self._out.flush()
+        except BrokenPipeError:
+            self._go_nowhere()
+
+    def _go_nowhere(self) -> None:
+        nowhere = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(nowhere, self._out.fileno())
+        os.close(nowhere)
+
+
 def width() -> int:
     return max(20, shutil.get_terminal_size(WITHOUT_TERMINAL).columns)
 
 
-def table(heads: Sequence[str], rows: Iterable[Sequence[Any]], most: int) -> Iterator[str]:
+def table(
+    heads: Sequence[str], rows: Iterable[Sequence[Any]], most: int, spare: Iterable[int] = ()
+) -> Iterator[str]:
     """The lines of a table that is at most ``most`` columns wide: long cells end with "…".
 
     The widest columns give way first, then those on the right. A column that is empty in all rows
-    is left out.
+    is left out. So are those whose places are ``spare``, one after the other, as long as some
+    column would be cut to less than a time.
     """
     cells = [[plain(cell) for cell in row] for row in rows]
-    shown = [place for place in range(len(heads)) if any(row[place] for row in cells)]
-    widths = _fitting([max(_width(row[place]) for row in [heads, *cells]) for place in shown], most)
+    sizes = {
+        place: max(_width(row[place]) for row in [heads, *cells])
+        for place in range(len(heads))
+        if any(row[place] for row in cells)
+    }
+    for place in spare:
+        if _is_narrow([*sizes.values()], most):
+            sizes.pop(place, None)
+    shown, widths = [*sizes], _fitting([*sizes.values()], most)
     for row in [heads, *cells]:
         line = GAP.join(_cell(row[place], size) for place, size in zip(shown, widths, strict=True))
         yield line.rstrip()
@@ -98,6 +138,12 @@ def _fitting(widths: list[int], most: int) -> list[int]:
         excess = max(0, sum(widths) - room)
         widths[place] = max(min(widths[place], NARROWEST), widths[place] - excess)
     return widths
+
+
+def _is_narrow(widths: list[int], most: int) -> bool:
+    """Tell if some column would be cut to less than a time."""
+    fitting = zip(widths, _fitting(list(widths), most), strict=True)
+    return any(given < min(wanted, ENOUGH) for wanted, given in fitting)
 
 
 def _cell(text: str, size: int) -> str:

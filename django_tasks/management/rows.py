@@ -8,6 +8,7 @@ from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
 from django_tasks.models import Task, TaskRun, WorkerRow
+from django_tasks.monitoring.errors import error_line
 from django_tasks.monitoring.phrases import distance_text
 from django_tasks.monitoring.words import stamp
 from django_tasks.timezones import aware
@@ -31,6 +32,8 @@ HEADS = [
     _("schedule"),
     _("error"),
 ]
+# The places of the distance and of the attempts: where it is narrow, the error says more.
+SPARE = (4, 5)
 
 
 def utc(value: datetime | None) -> datetime | None:
@@ -47,20 +50,22 @@ def worker_names(using: str) -> dict[int, str]:
     return dict(WorkerRow._base_manager.using(using).values_list("pk", "name"))
 
 
-def row_of(task: Task, now: datetime, workers: Mapping[int, str]) -> list[Any]:
-    """One line of a list, as HEADS says."""
+def row_of(
+    task: Task, now: datetime, workers: Mapping[int, str], *, has_status: bool = True
+) -> list[Any]:
+    """One line of a list, as HEADS says; the status is empty where all have the same."""
     when = aware("when", task.when)
     return [
         task.biz_code,
         task.biz_num,
-        Status(task.status).label,
+        Status(task.status).label if has_status else "",
         stamp(when),
         distance_text(when, now),
         task.attempts or "",
         worker_of(task, workers),
         "" if task.queue == DEFAULT_QUEUE else task.queue,
         task.schedule,
-        last_line(task.last_error),
+        error_line(task.exception, task.last_error),
     ]
 
 
@@ -69,12 +74,6 @@ def worker_of(task: Task, workers: Mapping[int, str]) -> str:
         return ""
     gone = gettext("%(worker)s (gone)") % {"worker": task.claimed_by}
     return workers.get(task.claimed_by, gone)
-
-
-def last_line(error: str) -> str:
-    """The line of a traceback that says what was raised."""
-    lines = [line for line in error.rstrip().rsplit("\n", 5) if line and not line[0].isspace()]
-    return lines[-1] if lines else ""
 
 
 def task_as_json(task: Task, workers: Mapping[int, str]) -> dict[str, Any]:

@@ -12,6 +12,7 @@ from typing import Any, Literal
 
 from django.db.models import Q, QuerySet
 from django.utils.dateparse import parse_datetime
+from django.utils.formats import number_format
 from django.utils.functional import Promise
 from django.utils.translation import gettext, gettext_lazy
 
@@ -51,6 +52,11 @@ _DUE_WORDS: dict[str, Promise] = {
 }
 _MOST_ID = 2**63 - 1
 
+SearchAs = Literal["", "code", "begins", "contains"]
+# What a search may mean, within a code and without one.
+_WITHIN_A_CODE = ("begins", "contains")
+_EVERYWHERE = ("code", "begins")
+
 
 @dataclass(frozen=True, kw_only=True)
 class TaskFilter:
@@ -63,7 +69,9 @@ class TaskFilter:
     changed them before. These three mean what FAILED unless ``status``, ``due``, ``worker`` or
     ``stuck`` says otherwise. ``search``: any part of a number within ``code``, but the beginning
     if it has more than MOST_SEARCHED tasks; without a code a whole code, and if there is none of
-    that name, the beginning of a number in every code, or "code/beginning".
+    that name, the beginning of a number in every code, or "code/beginning". Which of these it is
+    depends on the rows that are there: ``search_as`` says it once for all, "code", "begins" or
+    "contains"; see ``settled``.
     """
 
     status: Status | None = None
@@ -76,6 +84,7 @@ class TaskFilter:
     stuck: bool = False
     exception: str = ""
     search: str = ""
+    search_as: SearchAs = ""
     error: str = ""
     since: datetime | None = None
 
@@ -84,12 +93,22 @@ class TaskFilter:
             value = getattr(self, name)
             if value not in ("", None):
                 object.__setattr__(self, name, check(name, value))
-        for name in ("due", "code", "number", "exception", "search", "error"):
+        for name in ("due", "code", "number", "exception", "search", "search_as", "error"):
             if getattr(self, name) is None:
                 raise TaskTypeError(name, None, _("must be a string"))
         for name in ("recurring", "stuck"):
             if not isinstance(getattr(self, name), bool | None):
                 raise TaskTypeError(name, getattr(self, name), _("must be True or False"))
+        self._check_search_as()
+
+    def _check_search_as(self) -> None:
+        if self.search_as and not self.search:
+            raise TaskValueError("search_as", self.search_as, _("goes with search alone"))
+        meanings = _WITHIN_A_CODE if self.code else _EVERYWHERE
+        if self.search_as and self.search_as not in meanings:
+            choices = ", ".join(map(repr, meanings))
+            problem = _("must be one of %(choices)s", choices=choices)
+            raise TaskValueError("search_as", self.search_as, problem)
 
     def __bool__(self) -> bool:
         """Tell if anything is set."""
@@ -116,6 +135,25 @@ class TaskFilter:
         }
         return cls(**values)
 
+    def settled(self, using: str) -> "TaskFilter":
+        """The same filter, with what its ``search`` means now; it means that from now on.
+
+        For a count, the question about it, and the change: between them, and between two batches,
+        a code may go, or grow.
+        """
+        if not self.search or self.search_as:
+            return self
+        return replace(self, search_as=self._search_as(using))
+
+    def hint(self) -> str:
+        """A sentence about what a settled search leaves out; empty if it does not."""
+        if not (self.code and self.search_as == "begins"):
+            return ""
+        text = gettext(
+            "Of a code with more than %(most)s tasks, only the beginning of a number is sought."
+        )
+        return text % {"most": number_format(MOST_SEARCHED, force_grouping=True)}
+
     def words(self) -> str:
         """One phrase for people, such as "failed, code refund, ConnectionError"."""
         return gettext(", ").join(self._words()) or gettext("all tasks")
@@ -135,12 +173,21 @@ class TaskFilter:
             (gettext_lazy("queue %(value)s"), self.queue),
             (gettext_lazy("of worker %(value)s"), self.worker),
             ("%(value)s", self.exception),
-            (gettext_lazy("found by “%(value)s”"), self.search),
+            (self._search_phrase(), self.search),
             (gettext_lazy("with “%(value)s” in the error"), self.error),
             (gettext_lazy("since %(value)s"), self.since and stamp(self.since)),
         ):
             if value not in ("", None):
                 yield str(phrase) % {"value": value}
+
+    def _search_phrase(self) -> str | Promise:
+        if self.search_as == "code":
+            return gettext_lazy("code %(value)s")
+        if self.search_as == "contains":
+            return gettext_lazy("whose number contains “%(value)s”")
+        if self.search_as == "begins" and (self.code or "/" not in self.search):
+            return gettext_lazy("whose number begins with “%(value)s”")
+        return gettext_lazy("found by “%(value)s”")
 
     def rows(self, *, using: str, now: datetime, lanes_named: bool = True) -> QuerySet[Task]:
         """The rows that match by the clock ``now`` (aware UTC), in no order.
@@ -179,6 +226,11 @@ class TaskFilter:
             matching &= Q(update_time__gte=for_django(self.since))
         return matching
 
+    @property
+    def one_status(self) -> Status | None:
+        """The status that all such tasks have, named or not; None if they may have several."""
+        return Status.PENDING if self.due else self._status()
+
     def _status(self) -> Status | None:
         """The status that is meant, though it may not be named."""
         about_failures = self.exception or self.error or self.since
@@ -210,7 +262,7 @@ class TaskFilter:
 
     def lanes(self, *, using: str) -> list[tuple[Status, Lane]]:
         """The lanes in which such rows may be, each with its status."""
-        status = Status.PENDING if self.due else self._status()
+        status = self.one_status
         return [
             (each, lane)
             for each in (Status if status is None else (status,))
@@ -251,13 +303,20 @@ class TaskFilter:
                 timed &= ~scope if scope else Q(pk__in=[])
         return timed, limit
 
-    def _by_search(self, using: str) -> Q:
+    def _search_as(self, using: str) -> SearchAs:
+        """What a search means now, by the rows that are there."""
         if self.code:
-            if _is_large(self.code, using):
-                return search.beginning(self.search, using=using)
-            return search.containing(self.code, self.search, at_start=False)
-        if _is_code(self.search, using):
+            return "begins" if _is_large(self.code, using) else "contains"
+        return "code" if _is_code(self.search, using) else "begins"
+
+    def _by_search(self, using: str) -> Q:
+        meaning = self.search_as or self._search_as(using)
+        if meaning == "code":
             return Q(biz_code=self.search)
+        if meaning == "contains":
+            return search.containing(self.code, self.search, at_start=False)
+        if self.code:
+            return search.beginning(self.search, using=using)
         code, slash, number = self.search.partition("/")
         if slash and not number:
             return Q(biz_code=code)

@@ -86,7 +86,8 @@ def steps(
     ``batch_size`` of them, 1 to 1,000, go in one transaction, which changes those alone that still
     match by then. If a later batch fails, or nobody asks for it, the earlier ones stand. ``after``
     is the ``last_id`` from which to go on. ``to`` is the time that MOVE moves them to. The filter
-    must say something, unless FAILED tasks are requeued. One signal is sent at the end,
+    must say something, unless FAILED tasks are requeued; what its search means is settled here,
+    unless the caller has done so. One signal is sent at the end,
     ``tasks_changed``. Raises TaskValueError or TaskTypeError before anything is changed.
     """
     using = write_alias(using)
@@ -96,7 +97,7 @@ def steps(
     if (to is None) == (step is Step.MOVE):
         raise TaskValueError("to", to, _("must be given for a move, and for nothing else"))
     moment = None if to is None else checked_moment("to", to, using)
-    return _batches(tasks, step, moment, using, size, after)
+    return _batches(tasks.settled(using), step, moment, using, size, after)
 
 
 def _batches(

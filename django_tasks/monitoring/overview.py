@@ -3,7 +3,6 @@
 In this order: is somebody working; what is late; what has failed; what comes; how fast it goes.
 """
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any, NamedTuple
@@ -64,7 +63,8 @@ class Overview:
     """The state of everything at ``now`` (aware UTC).
 
     ``working``: workers that are alive and claim tasks. ``last_seen``: the last sign of any worker,
-    if it is known. ``due``: all pending tasks that are due, those that are paused as a whole too.
+    if there is one: a heartbeat, or about when the last run was. ``due``: all pending tasks that
+    are due, those that are paused as a whole too.
     """
 
     now: datetime
@@ -117,14 +117,15 @@ def overview(
         now=now,
         seen=seen,
         codes=found,
-        last_seen=_last_seen(seen.workers, using),
+        heartbeat=max((worker.heartbeat for worker in seen.workers), default=None),
+        counted=None if seen.workers else _last_counted(using),
         speed={name: figures(now - length, using=using) for name, length in SPANS.items()},
     )
     late = late_codes(found)
     return Overview(
         now=now,
         workers=tuple(seen.workers),
-        last_seen=facts.last_seen,
+        last_seen=facts.heartbeat or facts.counted,
         due=together(*(code.due for code in found)),
         late=Late(
             together(*(code.late for code in late)),
@@ -176,10 +177,11 @@ def _paused(seen: Seen) -> list[Paused]:
     ]
 
 
-def _last_seen(found: Sequence[Worker], using: str) -> datetime | None:
-    """The last sign of a worker: a heartbeat, or the last minute that one has counted."""
-    if found:
-        return max(worker.heartbeat for worker in found)
-    minutes = TaskMinute._base_manager.using(using).order_by("-minute")
-    minute = minutes.values_list("minute", flat=True).first()
-    return None if minute is None else EPOCH + timedelta(minutes=minute)
+def _last_counted(using: str) -> datetime | None:
+    """The middle of the minute, or of the hour, in which a worker has counted a run last."""
+    minutes = TaskMinute._base_manager.using(using).filter(minute__gt=0).order_by("-minute")
+    found = minutes.values_list("minute", "span").first()
+    if found is None:
+        return None
+    minute, length = found
+    return EPOCH + timedelta(minutes=minute + length / 2)

@@ -12,7 +12,16 @@ from django_tasks.models import Pause
 from django_tasks.monitoring import backlog
 from django_tasks.monitoring.backlog import Group, Waiting
 from django_tasks.monitoring.codes import Code, Seen
-from django_tasks.monitoring.words import Amount, at, class_name, span, together
+from django_tasks.monitoring.words import (
+    Amount,
+    about,
+    at,
+    class_name,
+    in_a_row,
+    listed,
+    span,
+    together,
+)
 from django_tasks.monitoring.workers import Worker
 from django_tasks.values.figures import Figures
 
@@ -51,12 +60,17 @@ class Problem:
 
 
 class Facts(NamedTuple):
-    """All that problems are told from; ``speed`` has the figures of "hour" and "day"."""
+    """All that problems are told from; ``speed`` has the figures of "hour" and "day".
+
+    ``heartbeat`` is the last one of the workers that are known, ``counted`` about when the last run
+    was, if no worker is known.
+    """
 
     now: datetime
     seen: Seen
     codes: Sequence[Code]
-    last_seen: datetime | None
+    heartbeat: datetime | None
+    counted: datetime | None
     speed: Mapping[str, Figures]
 
     @property
@@ -104,11 +118,14 @@ def _no_worker(facts: Facts) -> Iterator[Problem]:
     if facts.alive:
         return
     level = ERROR if facts.has_work else INFO
-    if facts.last_seen is None:
-        text = gettext("No worker has run yet: start one with “manage.py starttask”.")
+    if facts.heartbeat is not None:
+        text = gettext("No worker has been alive since %(time)s.")
+        text %= {"time": at(facts.heartbeat, facts.now)}
+    elif facts.counted is not None:
+        text = gettext("No worker is alive, and the last run was at about %(time)s.")
+        text %= {"time": about(facts.counted, facts.now)}
     else:
-        text = gettext("No worker is alive since %(time)s.")
-        text %= {"time": at(facts.last_seen, facts.now)}
+        text = gettext("No worker has run yet: start one with “manage.py starttask”.")
     yield Problem("no_worker", level, text, gettext("See the workers"), WORKERS)
 
 
@@ -201,7 +218,8 @@ def _no_queue(facts: Facts) -> Iterator[Problem]:
 
 
 def _late(facts: Facts) -> Iterator[Problem]:
-    for code in facts.codes:
+    # The worst first: of many, the others are not told.
+    for code in sorted(facts.codes, key=lambda code: code.oldest or facts.now):
         # Without a handler they are told of with that, which is why they are late.
         if not code.late or (facts.working and not code.workers):
             continue
@@ -278,7 +296,9 @@ def _rising(facts: Facts) -> Iterator[Problem]:
     if failures < RISING_FAILURES or failures < RISING_SHARE * hour.runs:
         return
     runs_before, failures_before = day.runs - hour.runs, day.failures - failures
-    before = failures_before / runs_before if runs_before > 0 else 0.0
+    if runs_before <= 0:  # there is nothing that they could have risen from
+        return
+    before = failures_before / runs_before
     if failures / hour.runs <= RISING_TIMES * before:
         return
     text = gettext(
@@ -299,10 +319,7 @@ def _paused(facts: Facts) -> Iterator[Problem]:
         sentence = text % {"scope": _scope(pause), "time": time, "by": pause.by}
         if due:
             waiting = ngettext("%(count)s due task waits.", "%(count)s due tasks wait.", due.number)
-            sentence = gettext("%(paused)s %(waiting)s") % {
-                "paused": sentence,
-                "waiting": waiting % {"count": due},
-            }
+            sentence = in_a_row((sentence, waiting % {"count": due}))
         level = WARNING if due else INFO
         yield Problem("paused", level, sentence, gettext("See the pauses"), PAUSES)
 
@@ -324,7 +341,7 @@ def _versions(facts: Facts) -> Iterator[Problem]:
     versions = sorted({worker.version for worker in facts.alive if worker.version})
     if len(versions) > 1:
         text = gettext("Workers of different versions are alive: %(versions)s.")
-        words = {"versions": ", ".join(versions)}
+        words = {"versions": listed(versions)}
         yield Problem("versions", INFO, text % words, gettext("See the workers"), WORKERS)
 
 

@@ -40,7 +40,7 @@ def shift(
         raise TaskTypeError("by", by, _("must be a timedelta"))
     if not tasks:
         raise TaskValueError("tasks", tasks.words(), _("must say which tasks are meant"))
-    return _batches(tasks, by, using, size)
+    return _batches(tasks.settled(using), by, using, size)
 
 
 def _batches(

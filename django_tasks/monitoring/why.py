@@ -21,7 +21,7 @@ from django_tasks.host.clocks import EPOCH
 from django_tasks.models import Gate, Task, WorkerRow
 from django_tasks.monitoring.filters import LATE_SECONDS
 from django_tasks.monitoring.phrases import attempts_text, scope_words
-from django_tasks.monitoring.words import class_name, span, stamp
+from django_tasks.monitoring.words import class_name, listed, span, stamp
 from django_tasks.store import clock
 from django_tasks.store.pauses import Scope
 from django_tasks.timezones import aware, for_django
@@ -204,7 +204,7 @@ def _nobody(case: _Case) -> Reason | None:
             )
         return Reason("handler", sentence % {"code": task.biz_code})
     if not _willing(able):
-        names = ", ".join(worker.name for worker in able[:3])
+        names = listed(worker.name for worker in able[:3])
         sentence = ngettext(
             "The only worker that could run it claims nothing now: %(names)s.",
             "All workers that could run it claim nothing now: %(names)s.",

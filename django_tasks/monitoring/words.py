@@ -1,6 +1,8 @@
 """Numbers, spans and times as people read them. For sentences, pages and terminals alike."""
 
+from collections.abc import Iterable
 from datetime import datetime
+from functools import reduce
 from typing import NamedTuple
 
 from django.utils import timezone as django_timezone
@@ -75,6 +77,14 @@ def at(moment: datetime, now: datetime) -> str:
     return f"{local:%H:%M:%S} {local.tzname()}"
 
 
+def about(moment: datetime, now: datetime) -> str:
+    """The same to the minute, for a time that is not known better."""
+    zone = django_timezone.get_current_timezone()
+    local = moment.astimezone(zone)
+    day = "" if local.date() == now.astimezone(zone).date() else f"{local:%Y-%m-%d} "
+    return f"{day}{local:%H:%M} {local.tzname()}"
+
+
 def stamp(moment: datetime) -> str:
     """A time (aware) in the current time zone, with its date and zone."""
     local = moment.astimezone(django_timezone.get_current_timezone())
@@ -101,6 +111,17 @@ def state_words(state: str) -> str:
         "stopping": pgettext("a worker", "stopping"),
     }
     return known.get(state, state)
+
+
+def listed(words: Iterable[str]) -> str:
+    """Words in a row, with the mark between them that the language has for this."""
+    return pgettext("between the words of a list", ", ").join(words)
+
+
+def in_a_row(sentences: Iterable[str]) -> str:
+    """Sentences in a row: some languages have no blank between them."""
+    text = gettext("%(sentence)s %(next)s")
+    return reduce(lambda before, after: text % {"sentence": before, "next": after}, sentences)
 
 
 def class_name(path: str) -> str:

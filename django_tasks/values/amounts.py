@@ -50,13 +50,14 @@ def duration(field: str, value: object) -> timedelta:
 
     Raises TaskTypeError or TaskValueError, naming ``field``.
     """
+    length = value
     if isinstance(value, (int, float)) and not isinstance(value, bool):
         try:
-            value = timedelta(seconds=value)
+            length = timedelta(seconds=value)
         except (ValueError, OverflowError):
             raise TaskValueError(field, value, _("is no duration")) from None
-    if not isinstance(value, timedelta):
+    if not isinstance(length, timedelta):
         raise TaskTypeError(field, value, _("must be a timedelta or a number of seconds"))
-    if value < timedelta(0):
+    if length < timedelta(0):
         raise TaskValueError(field, value, _("must not be negative"))
-    return value
+    return length

@@ -2,6 +2,7 @@
 
 import getpass
 import sys
+from collections.abc import Callable
 from io import StringIO
 from typing import Any
 
@@ -10,7 +11,7 @@ import pytest
 from django_tasks.api import paused
 from django_tasks.management import bulk, progress
 from django_tasks.models import Task
-from django_tasks.monitoring import many
+from django_tasks.monitoring import filters, many
 from django_tasks.store import control
 from django_tasks.values.status import Status
 from tests.commands.conftest import Call
@@ -177,11 +178,14 @@ class Terminal(StringIO):
         return True
 
 
-def answering(monkeypatch: pytest.MonkeyPatch, answer: str) -> list[str]:
+def answering(
+    monkeypatch: pytest.MonkeyPatch, answer: str, meanwhile: Callable[[], None] = lambda: None
+) -> list[str]:
     asked: list[str] = []
 
     def read(question: str) -> str:
         asked.append(question)
+        meanwhile()
         return answer
 
     monkeypatch.setattr(sys, "stdin", Terminal())
@@ -251,6 +255,45 @@ def test_a_stop_in_between_says_how_far_it_came(
     said = call("requeuetasks", "--all", "--yes")
     assert said.code == 1
     assert said.error == "Stopped before the end. 500 tasks were requeued (all tasks)."
+
+
+@pytest.fixture
+def batches(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each batch is looked for by itself, as of very many tasks."""
+    monkeypatch.setattr(many, "FEW", 1)
+
+
+@pytest.mark.usefixtures("batches")
+def test_a_code_that_is_gone_is_not_taken_for_the_beginning_of_a_number(call: Call) -> None:
+    rows(range(3), biz_code="mail")
+    rows(["mail-1", "mail-2"])
+    counted = call("canceltasks", "--search", "mail", "--dry-run")
+    assert counted == "3 tasks would be cancelled (code mail).\n"
+    assert call("canceltasks", "--search", "mail") == "3 tasks were cancelled (code mail).\n"
+    assert set(statuses()) == {"mail-1", "mail-2"}
+
+
+@pytest.mark.usefixtures("batches")
+def test_a_code_that_gets_small_is_searched_as_it_was_counted(
+    call: Call, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(filters, "MOST_SEARCHED", 5)
+    rows([*(f"eu-{number}" for number in range(4)), *(f"no-eu-{number}" for number in range(4))])
+    said = call("canceltasks", "--code", "order", "--search", "eu-")
+    assert said == "4 tasks were cancelled (code order, whose number begins with “eu-”).\n"
+    assert set(statuses()) == {f"no-eu-{number}" for number in range(4)}
+
+
+def test_a_code_that_grows_after_it_was_counted_is_searched_as_before(
+    call: Call, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(filters, "MOST_SEARCHED", 5)
+    monkeypatch.setattr(bulk, "MOST_UNASKED", 1)
+    rows(["no-eu-1", "no-eu-2"])
+    answering(monkeypatch, "y", meanwhile=lambda: rows(range(5)))
+    said = call("canceltasks", "--code", "order", "--search", "eu-")
+    assert said == "2 tasks were cancelled (code order, whose number contains “eu-”).\n"
+    assert set(statuses()) == set("01234")
 
 
 # Progress

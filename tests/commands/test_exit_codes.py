@@ -18,12 +18,13 @@ def manage(tmp_path_factory: pytest.TempPathFactory) -> Manage:
     path = tmp_path_factory.mktemp("commands") / "db.sqlite3"
     environment = os.environ | {"DATABASE_URL": f"sqlite:///{path}", "COLUMNS": "80"}
 
-    def run(*arguments: str) -> "subprocess.CompletedProcess[str]":
+    def run(*arguments: str, stdout: int = subprocess.PIPE) -> "subprocess.CompletedProcess[str]":
         return subprocess.run(
             [sys.executable, "manage.py", *arguments],
             cwd=ROOT,
             env=environment,
-            capture_output=True,
+            stdout=stdout,
+            stderr=subprocess.PIPE,
             text=True,
             check=False,
             stdin=subprocess.DEVNULL,
@@ -52,9 +53,35 @@ def test_exit_codes(arguments: list[str], code: int, manage: Manage) -> None:
     assert bool(done.stderr) == (code > 0)
 
 
-def test_tables_that_are_missing(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("arguments", "code"),
+    [
+        (["taskstatus"], 0),
+        (["taskstatus", "--check"], 1),
+        (["taskstatus", "--format", "json"], 0),
+        (["starttask", "--until-empty", "--processes", "1"], 0),
+    ],
+)
+def test_a_command_whose_reader_has_left_ends_quietly_with_its_usual_code(
+    arguments: list[str], code: int, manage: Manage
+) -> None:
+    reading, writing = os.pipe()
+    os.close(reading)
+    try:
+        done = manage(*arguments, stdout=writing)
+    finally:
+        os.close(writing)
+    assert done.returncode == code, done.stderr
+    assert "BrokenPipeError" not in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+@pytest.mark.parametrize(
+    "words", ["taskstatus", "showtask order 1", "addtask order 1", "checktasks"]
+)
+def test_tables_that_are_missing_are_one_sentence(words: str, tmp_path: Path) -> None:
     done = subprocess.run(
-        [sys.executable, "manage.py", "taskstatus"],
+        [sys.executable, "manage.py", *words.split()],
         cwd=ROOT,
         env=os.environ | {"DATABASE_URL": f"sqlite:///{tmp_path / 'empty.sqlite3'}"},
         capture_output=True,
@@ -62,4 +89,9 @@ def test_tables_that_are_missing(tmp_path: Path) -> None:
         check=False,
     )
     assert done.returncode == 1
+    last = done.stderr.splitlines()[-1]
+    assert last.startswith(
+        "CommandError: The tables of django_tasks in database default are not th"
+    )
+    assert last.endswith("run manage.py migrate --database default")
     assert "Traceback" not in done.stderr

@@ -7,6 +7,7 @@ import pytest
 from django_tasks.api import pause_tasks
 from django_tasks.management.commands import listtasks
 from django_tasks.models import Task
+from django_tasks.monitoring import filters
 from django_tasks.values.status import OWNED, Status
 from tests.commands.conftest import Call
 from tests.factories import NOW, a_row, a_run, a_worker, in_utc, later
@@ -126,8 +127,44 @@ def test_a_name_that_two_workers_begin_with(call: Call, crowd: int) -> None:
     assert (said.code, "several workers" in said.error) == (2, True)
 
 
-def test_the_error_of_a_list_is_its_last_line(call: Call, crowd: int) -> None:
-    assert "shop.ConnectionError: no route" in call("listtasks", "--exception", "ConnectionError")
+def test_the_error_of_a_list_is_its_class_and_the_first_line_of_its_message(call: Call) -> None:
+    error = f"{ERROR}LINE 1: SELECT 1\n        ^\n"
+    a_row(status=Status.FAILED, exception="shop.ConnectionError", last_error=error)
+    _head, row, _sum = call("listtasks", "--exception", "ConnectionError").splitlines()
+    assert row.endswith("  ConnectionError: no route")
+
+
+def test_at_80_columns_the_errors_of_what_has_failed_can_be_read(
+    call: Call, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    error = "shop.ConnectionError: payments.example.com: no route to host"
+    failed = {"status": Status.FAILED, "exception": "shop.ConnectionError", "attempts": 2}
+    a_row("1712", biz_code="refund", last_error=error, **failed)
+    head, row, _sum = call("listtasks", "--failed").splitlines()
+    assert head.split() == ["code", "number", "when", "attempts", "error"]
+    assert "ConnectionError: payment" in row
+    assert len(row) <= 80
+
+
+@pytest.mark.parametrize("chosen", [["--failed"], ["--due"], ["--exception", "ConnectionError"]])
+def test_a_status_that_all_have_has_no_column(chosen: list[str], call: Call, crowd: int) -> None:
+    assert "status" not in call("listtasks", *chosen).splitlines()[0]
+    assert "status" in call("listtasks", "--code", "refund").splitlines()[0]
+
+
+def test_the_last_line_says_that_a_part_of_a_number_is_not_sought_in_a_large_code(
+    call: Call, crowd: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(filters, "MOST_SEARCHED", 2)
+    said = call("listtasks", "--code", "refund", "--search", "0")
+    assert said.splitlines()[-1] == (
+        "No tasks (code refund, whose number begins with “0”). Of a code with more than 2 tasks,"
+        " only the beginning of a number is sought."
+    )
+    monkeypatch.setattr(filters, "MOST_SEARCHED", 20)
+    said = call("listtasks", "--code", "refund", "--search", "0")
+    assert said.splitlines()[-1] == "1 task (code refund, whose number contains “0”)."
 
 
 # One task

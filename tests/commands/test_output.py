@@ -41,6 +41,27 @@ def test_a_time_is_not_cut_for_an_error_on_its_right() -> None:
     assert row.endswith("…")
 
 
+ROW = ["42", "39 s ago", "2", "ConnectionError: payments.example.com: no route to host"]
+
+
+@pytest.mark.parametrize(
+    ("most", "shown"),
+    [
+        (80, [True, True, True, True]),
+        (44, [True, False, True, True]),
+        (30, [True, False, False, True]),
+        (20, [True, False, False, True]),
+    ],
+)
+def test_spare_columns_are_left_out_before_an_error_is_cut_to_less_than_a_time(
+    most: int, shown: list[bool]
+) -> None:
+    heads = ["number", "away", "attempts", "error"]
+    head, row = output.table(heads, [ROW], most, spare=(1, 2))
+    assert [name in head for name in heads] == shown
+    assert all(len(line) <= most for line in (head, row))
+
+
 def test_an_empty_column_is_left_out() -> None:
     lines = list(output.table(["code", "worker"], [["mail", None], ["refund", ""]], 80))
     assert lines == ["code", "mail", "refund"]

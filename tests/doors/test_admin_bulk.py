@@ -1,6 +1,8 @@
 """Changes of all tasks that match a filter, and the page of failures."""
 
 import re
+from dataclasses import replace
+from types import SimpleNamespace
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
@@ -10,8 +12,9 @@ from django.contrib.auth.models import Permission, User
 from django.test import Client
 from django.urls import reverse
 
-from django_tasks.admin import bulk, failures, lists
+from django_tasks.admin import bulk, columns, failures, lists
 from django_tasks.models import Task
+from django_tasks.monitoring import filters
 from django_tasks.monitoring.filters import TaskFilter
 from django_tasks.monitoring.many import Step, steps
 from django_tasks.timezones import for_django
@@ -190,6 +193,102 @@ def test_it_goes_on_a_while_at_a_time_and_the_line_grows(
     assert messages == ["Requeue: 5 tasks changed."]
     assert sent >= 2
     assert LogEntry.objects.get().change_message == "Requeue: 5 tasks changed."
+
+
+@pytest.fixture
+def bit_by_bit(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(bulk, "SECONDS", 0)
+    monkeypatch.setattr(bulk, "BATCH", 2)
+
+
+@pytest.mark.usefixtures("bit_by_bit")
+def test_all_requests_mean_the_code_that_was_confirmed_though_it_goes_meanwhile(
+    boss: Client,
+) -> None:
+    rows(range(3), biz_code="mail")
+    rows(["mail-1", "mail-2"])
+    page = ask(boss, "cancel", q="mail")
+    assert "3 tasks : code mail" in text(page)
+    messages, sent = go_to_the_end(boss, page)
+    assert sent > 1
+    assert messages == ["Cancel tasks: 3 tasks changed."]
+    assert {task.biz_num for task in Task.objects.all()} == {"mail-1", "mail-2"}
+    assert LogEntry.objects.get().object_repr == "code mail"
+
+
+@pytest.mark.usefixtures("bit_by_bit")
+def test_all_requests_mean_the_part_of_a_number_that_was_confirmed_though_the_code_gets_small(
+    boss: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(filters, "MOST_SEARCHED", 5)
+    rows([*(f"eu-{number}" for number in range(4)), *(f"no-eu-{number}" for number in range(4))])
+    page = ask(boss, "cancel", biz_code="order", q="eu-")
+    assert "4 tasks : code order, whose number begins with “eu-”" in text(page)
+    messages, sent = go_to_the_end(boss, page)
+    assert sent > 1
+    assert messages == ["Cancel tasks: 4 tasks changed."]
+    assert {task.biz_num for task in Task.objects.all()} == {f"no-eu-{n}" for n in range(4)}
+
+
+def test_the_list_passes_on_what_its_search_means(boss: Client) -> None:
+    rows(range(3), biz_code="mail")
+    rows(["mail-1", "mail-2"])
+    shown = boss.get(reverse(LIST), {"q": "mail"})
+    (address,) = [url for url, name in shown.context["for_all"] if name == bulk.NAMES[Step.CANCEL]]
+    table(biz_code="mail").delete()
+    page = boss.get(address)
+    assert "There is nothing to change." in text(page)
+    back = boss.get(page.context["back"])
+    assert "0 tasks : code mail" in text(back)
+    # Another search there has a meaning of its own.
+    assert b'name="search_as"' not in back.content
+
+
+def test_all_pages_of_a_list_show_what_the_first_one_means(
+    boss: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(columns.TaskColumns, "list_per_page", 2, raising=False)
+    rows(range(3), biz_code="mail")
+    rows(["mail-1", "mail-2"])
+    first = boss.get(reverse(LIST), {"q": "mail"}).context["cl"]
+    assert "search_as=code" in first.next_link
+    second = boss.get(reverse(LIST) + first.next_link).context["cl"]
+    assert [task.biz_num for task in second.result_list] == ["0"]
+    assert "search_as=code" in second.first_link()
+
+
+class Log:
+    """The table of the admin's log, for users whose key is a text."""
+
+    def __init__(self) -> None:
+        self.lines: list[dict[str, Any]] = []
+        self.objects = self
+
+    def filter(self, **which: Any) -> "Log":
+        assert which == {"pk": 7, "user_id": "anna-7f"}
+        return self
+
+    def update(self, **facts: Any) -> int:
+        self.lines[-1] |= facts
+        return 1
+
+    def create(self, **facts: Any) -> LogEntry:
+        self.lines.append(facts)
+        return LogEntry(pk=7)
+
+
+def test_a_user_with_a_text_for_a_key_has_a_line_in_the_log(
+    monkeypatch: pytest.MonkeyPatch, rf: Any, db: None
+) -> None:
+    log = Log()
+    monkeypatch.setattr(bulk, "LogEntry", log)
+    request = rf.get("/")
+    request.user = SimpleNamespace(pk="anna-7f")
+    work = bulk.Work(Step.PAUSE, TaskFilter(code="order"), 2, False, changed=1)
+    number = bulk._log(request, work)
+    assert bulk._log(request, replace(work, changed=2, log=number)) == number == 7
+    (line,) = log.lines
+    assert (line["user_id"], line["change_message"]) == ("anna-7f", "Pause: 2 tasks changed.")
 
 
 def test_what_does_not_match_any_more_is_left_alone_and_counted(

@@ -11,12 +11,11 @@ from django.urls import reverse
 from django_tasks import api
 from django_tasks.admin import filters, lists, pages, runs
 from django_tasks.admin.addresses import query_of, tasks_of
-from django_tasks.admin.cells import error_line
-from django_tasks.admin.columns import CLAIM_ORDER
+from django_tasks.admin.columns import CLAIM_ORDER, TaskColumns
 from django_tasks.admin.pages import Key, Place, page_of, place_of
 from django_tasks.handlers.base import task_handler
 from django_tasks.models import Gate
-from django_tasks.monitoring.filters import TaskFilter
+from django_tasks.monitoring.filters import MOST_SEARCHED, TaskFilter
 from django_tasks.timezones import for_django
 from django_tasks.values.status import Status
 from tests.doors.conftest import Staff
@@ -71,7 +70,7 @@ def test_each_filter_of_the_url_finds_its_tasks(
     a_row("push", biz_code="push", when=later(9))
     page = boss.get(reverse(LIST), query)
     assert set(numbers(page)) == found
-    assert page.context["cl"].tasks == tasks_of(query)
+    assert page.context["cl"].tasks == tasks_of(query).settled("default")
 
 
 @pytest.mark.parametrize(
@@ -143,7 +142,7 @@ def test_filters_stand_in_the_url_and_can_be_taken_out_again(boss: Client) -> No
     assert "?biz_code=order&amp;due=late&amp;q=fai&amp;status__exact=2" in links
     assert "?biz_code=order&amp;q=fai" in links  # any status
     assert page.context["cl"].clear_all_filters_qs == "?"
-    assert "failed, code order, found by “fai”" in text(page)
+    assert "failed, code order, whose number contains “fai”" in text(page)
 
 
 def test_a_filter_that_offers_it_no_more_still_shows_its_choice(boss: Client) -> None:
@@ -231,20 +230,57 @@ def test_times_have_seconds_and_a_zone(boss: Client) -> None:
         assert re.search(r"2030-05-17 20:30:1\d CST ", page), page
 
 
+def test_the_lists_and_failures_show_the_first_line_of_a_message_of_several(boss: Client) -> None:
+    text_of_it = f"Traceback\npsycopg.errors.UndefinedTable: no table\nLINE 1: {'x' * 300}\n    ^"
+    error = {"exception": "psycopg.errors.UndefinedTable"}
+    a_row(status=Status.FAILED, last_error=text_of_it, **error)
+    run = a_run(outcome="failed", error=text_of_it, **error)
+    for address in (
+        reverse(LIST),
+        reverse(RUNS),
+        reverse("admin:django_tasks_taskrun_change", args=[run.pk]),
+    ):
+        assert "UndefinedTable: no table" in text(boss.get(address)), address
+    page = boss.get(reverse("admin:django_tasks_failures"))
+    assert [group.message for group in page.context["groups"]] == ["no table"]
+
+
+def test_the_help_of_the_search_has_its_limit() -> None:
+    assert f"more than {MOST_SEARCHED:,} tasks" in str(TaskColumns.search_help_text)
+
+
+def test_a_part_of_a_number_that_is_not_sought_in_a_large_code_is_told(
+    boss: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rows(["eu-1", "eu-2", "3"])
+    hint = "only the beginning of a number is sought."
+    query = {"biz_code": "order", "q": "u-1"}
+    assert hint not in text(boss.get(reverse(LIST), query))
+    monkeypatch.setattr("django_tasks.monitoring.filters.MOST_SEARCHED", 2)
+    shown = text(boss.get(reverse(LIST), query))
+    assert "0 tasks : code order, whose number begins with “u-1”" in shown
+    assert f"Of a code with more than 2 tasks, {hint}" in shown
+
+
+@pytest.mark.parametrize("name", ["pause", "lock", "workerrow"])
 @pytest.mark.parametrize(
-    ("exception", "tail", "line"),
+    ("column", "value"),
     [
-        ("", "", ""),
-        ("a.b.Boom", "", "Boom"),
-        ("builtins.ValueError", "Traceback\n  File\nValueError: no\n", "ValueError: no"),
-        ("a.b.Boom", "Traceback\na.b.Boom: no", "Boom: no"),
-        ("a.b.Boom", "a.b.Boom: first\n  second", "Boom: second"),
-        ("", "rescued too often", "rescued too often"),
-        ("", "x" * 999, "x" * 299 + "…"),
+        ("since", "yesterday"),
+        ("since", "0001-01-01T00:00:00+14:00"),
+        ("started", "0001-01-01T00:00:00+14:00"),
+        ("since__gte", "9999-12-31T23:59:59-14:00"),
+        ("id__in", "9" * 30),
     ],
 )
-def test_an_error_is_told_in_one_line(exception: str, tail: str, line: str) -> None:
-    assert error_line(exception, tail) == line
+def test_a_list_without_filters_refuses_one_in_words(
+    name: str, column: str, value: str, boss: Client
+) -> None:
+    address = reverse(f"admin:django_tasks_{name}_changelist")
+    refused = boss.get(address, {column: value})
+    assert refused["Location"] == f"{address}?e=1"
+    assert said(boss.get(refused["Location"])) == [f"filter is not known: {column!r}"]
+    assert boss.get(address, {"q": "x", "p": "1", "o": "1"}).status_code == 200
 
 
 # Pages

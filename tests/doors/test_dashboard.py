@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterator
+from html import unescape
 from typing import Any
 from xml.etree import ElementTree
 
@@ -110,6 +111,21 @@ def test_the_links_between_the_pages_are_those_one_may_follow(staff: Staff) -> N
         *of_tasks,
         *("Workers", "Runs", "Locks"),
     }
+
+
+@pytest.mark.parametrize("permissions", [(), ("view_workerrow",)])
+def test_every_link_is_one_that_the_reader_may_follow(
+    staff: Staff, permissions: tuple[str, ...]
+) -> None:
+    busy()
+    who = staff("view_task", *permissions)
+    body = who.get(reverse(DASHBOARD)).content.decode()
+    links = set(re.findall(r'href="(/admin/django_tasks/[^"]*)"', body))
+    assert {link: who.get(unescape(link)).status_code for link in links} == dict.fromkeys(
+        links, 200
+    )
+    of_workers = reverse("admin:django_tasks_workerrow_changelist")
+    assert any(link.startswith(of_workers) for link in links) == bool(permissions)
 
 
 # What it shows

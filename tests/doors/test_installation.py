@@ -131,8 +131,9 @@ def test_overwritten_by_the_stranger_django_does_not_start_and_says_the_cure(sit
 
 
 def test_the_cure_names_both_distributions() -> None:
-    assert "uninstall -y django-tasks " in installation.CURE
-    assert installation.CURE.endswith(" django-delayed-tasks")
+    assert "“pip uninstall -y django-tasks”" in installation.CURE
+    # From a clone: no index has the package.
+    assert "“pip install --force-reinstall --no-deps ../django-delayed-tasks”" in installation.CURE
 
 
 @pytest.mark.parametrize("name", ["task", "default_task_backend", "TaskResult"])

@@ -66,6 +66,35 @@ def test_names_that_are_known_or_the_projects_own_are_silent(
     assert warnings() == []
 
 
+@pytest.mark.parametrize(
+    ("name", "value", "meant"),
+    [
+        *(("retries", 3, "max_attempts"), ("max_retries", 3, "max_attempts")),
+        *(("max_concurrency", 5, "max_running"), ("ignore_result", True, "history")),
+        *(("cron", "0 8 * * *", "schedule"), ("crontab", "0 8 * * *", "schedule")),
+        *(("time_limit", 60, "timeout"), ("soft_time_limit", 60, "timeout")),
+        *(("autoretry_for", (ValueError,), "retry_on"), ("retry_backoff", True, "backoff")),
+    ],
+)
+def test_a_name_of_another_library_is_named_with_ours(
+    name: str, value: Any, meant: str, handlers: Handlers
+) -> None:
+    handlers(a_handler(**{name: value}))
+    (warning,) = warnings()
+    assert warning.hint is not None
+    assert warning.hint.startswith(f"Did you mean {meant!r}?")
+
+
+def test_of_two_that_may_be_meant_the_handler_has_one_and_is_told_of_the_other(
+    handlers: Handlers,
+) -> None:
+    handlers(a_handler(timeout=30, time_limit=60, max_attempts=3, max_retries=2))
+    (warning,) = warnings()
+    assert warning.msg.startswith("shop.tasks.Push has 'time_limit'")
+    assert warning.hint is not None
+    assert warning.hint.startswith("Did you mean 'kill_after'?")
+
+
 def test_a_name_like_one_that_the_handler_has_too_is_its_own(handlers: Handlers) -> None:
     handlers(a_handler(timeout=60, timeouts=(3, 10), handler="x", handled=method))
     assert warnings() == []

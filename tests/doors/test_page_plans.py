@@ -9,6 +9,7 @@ import json
 import re
 from collections.abc import Callable, Iterator
 from typing import Any
+from urllib.parse import parse_qs, parse_qsl
 
 import pytest
 from django.contrib.auth.models import User
@@ -80,6 +81,27 @@ def test_a_page_needs_few_statements_that_read_few_rows(page: Page, boss_client:
     assert len(found) <= page.most, "\n".join(sql[:300] for sql in found)
     for sql in found:
         check(sql)
+
+
+NEXT_PAGES = [page for page in PAGES if "p" in parse_qs(page.query)]
+
+
+@pytest.mark.parametrize("page", NEXT_PAGES, ids=lambda page: page.title)
+def test_a_page_behind_the_first_one_is_none_of_the_first(page: Page, boss_client: Client) -> None:
+    path, _, query = page.url(rows_to_look_at()).partition("?")
+    others = {name: value for name, value in parse_qsl(query) if name != "p"}
+    first = boss_client.get(path, others)
+    shown = boss_client.get(path, parse_qs(query)).context["cl"]
+    assert shown.result_list
+    assert shown.previous_link
+    assert shown.next_link
+    there = {row.pk for row in first.context["cl"].result_list}
+    assert not there & {row.pk for row in shown.result_list}
+
+
+def test_the_pages_behind_the_first_one_are_in_the_list() -> None:
+    walks = [page.query for page in NEXT_PAGES if page.query.startswith("p=")]
+    assert {query.partition("-")[0] for query in walks} == {"p=after", "p=before"}
 
 
 def check(sql: str) -> None:

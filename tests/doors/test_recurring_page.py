@@ -12,6 +12,8 @@ from django.urls import reverse
 from django.utils import timezone
 
 from django_tasks import api
+from django_tasks.admin import recurring as recurring_pages
+from django_tasks.admin.moments import told_with_day
 from django_tasks.admin.task_steps import seen_of
 from django_tasks.handlers.base import TaskHandler, task_handler
 from django_tasks.models import Task
@@ -290,6 +292,29 @@ def preview(who: Client, schedule: str, **more: Any) -> Any:
     return response
 
 
+@pytest.mark.parametrize(
+    ("fields", "first"),
+    [
+        ({"when": later(2 * 86_400)}, [(2, 0), (3, 0)]),
+        ({"when": later(2 * 86_400), "status": Status.PAUSED}, [(2, 0), (3, 0)]),
+        # It is tried again at noon, and then waits for the next time of its schedule.
+        ({"when": later(600), "scheduled_time": NOW}, [(0, 600), (1, 0)]),
+        ({"when": later(-60)}, [(0, -60), (1, -60)]),
+        ({"when": later(-60), "status": Status.RUNNING}, [(1, -60), (2, -60)]),
+        ({"when": later(-60), "status": Status.FAILED}, [(1, -60), (2, -60)]),
+    ],
+)
+def test_the_times_of_a_task_begin_with_the_one_it_waits_for(
+    fields: dict[str, Any], first: list[tuple[int, int]], boss: Client
+) -> None:
+    task = a_row(schedule="every 1d", **fields)
+    page = boss.get(reverse(SCHEDULE), {"task": task.pk})
+    times = [moment for moment, _away in page.context["times"]]
+    assert len(times) == recurring_pages.MOST_TIMES
+    expected = [later(86_400 * days + seconds) for days, seconds in first]
+    assert times[:2] == [told_with_day(moment) for moment in expected]
+
+
 def test_a_text_is_shown_with_ten_times_in_the_readers_zone(staff: Staff) -> None:
     who = staff("view_task")
     with timezone.override(ZoneInfo("America/New_York")):
@@ -345,7 +370,7 @@ def test_a_tasks_own_schedule_is_shown_from_its_next_run_on(
     handlers(Report)
     task = a_row(schedule="every 1h", when=later(60))
     page = boss.get(reverse(SCHEDULE), {"task": str(task.pk)})
-    assert page.context["times"][0][0] == "Fri 2030-05-17 13:31:15 UTC"
+    assert page.context["times"][0][0] == "Fri 2030-05-17 12:31:15 UTC"
     assert "Save this schedule" not in page.content.decode()
     own = a_row(SCHEDULE_NUM, biz_code="report", schedule="trigger of the code")
     assert len(boss.get(reverse(SCHEDULE), {"task": str(own.pk)}).context["times"]) == 10

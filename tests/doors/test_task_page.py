@@ -14,9 +14,10 @@ from django.urls import reverse
 from django.utils import timezone, translation
 
 from django_tasks import api
-from django_tasks.admin import task_life, task_steps
+from django_tasks.admin import task_steps
 from django_tasks.admin.task_steps import STEPS, Step, seen_of
 from django_tasks.models import Task
+from django_tasks.monitoring.errors import message_of
 from django_tasks.timezones import for_django
 from django_tasks.values.keys import SCHEDULE_NUM
 from django_tasks.values.options import TaskOptions
@@ -395,7 +396,7 @@ with a line more"""
     ],
 )
 def test_the_message_of_an_error(error: str, exception: str, message: str) -> None:
-    assert task_life.message_of(error, exception) == message
+    assert message_of(error, exception) == message
 
 
 def test_the_message_stands_before_the_whole_error(boss: Client) -> None:
@@ -573,6 +574,21 @@ def test_what_was_edited_by_whom_is_the_log_of_changes(boss: Client) -> None:
     assert "Changed Priority." in log
 
 
+@pytest.mark.parametrize("language", ["en", "de", "zh-hans", "fa"])
+def test_times_of_the_row_are_exact_in_every_language(
+    language: str, boss: Client, settings: Any
+) -> None:
+    settings.LANGUAGE_CODE = language
+    columns = ("claim_time", "scheduled_time", "latest_time", "create_time", "update_time")
+    times: dict[str, Any] = {name: later(61 * number) for number, name in enumerate(columns, 1)}
+    task = a_row(status=R, claimed_by=7, **times)
+    with timezone.override(ZoneInfo("Asia/Shanghai")):
+        page = text(page_of(boss, task))
+    for moment in times.values():
+        local = moment.astimezone(ZoneInfo("Asia/Shanghai"))
+        assert f"{local:%Y-%m-%d %H:%M:%S} CST" in page
+
+
 # Save
 
 
@@ -581,6 +597,31 @@ def test_the_button_says_what_save_does(status: Status, boss: Client) -> None:
     page = page_of(boss, a_row(status=status))
     (label,) = re.findall(r'<input type="submit" value="([^"]*)"', page.content.decode())
     assert label.startswith("Save: ")
+
+
+@pytest.mark.parametrize(
+    ("fields", "label"),
+    [
+        ({}, "Save: add the task again"),
+        ({"attempts": 2}, "Save: add the task again, with all its attempts"),
+        ({"rescues": 1}, "Save: add the task again"),
+        ({"last_error": "ValueError: no"}, "Save: add the task again"),
+    ],
+)
+def test_a_save_that_clears_something_says_so(
+    fields: dict[str, Any], label: str, boss: Client
+) -> None:
+    page = page_of(boss, a_row(**fields)).content.decode()
+    assert f'value="{label}"' in page
+    assert (str(task_steps.ANEW) in page) == bool(fields)
+
+
+@pytest.mark.parametrize("status", OWNED)
+def test_a_save_during_a_run_clears_nothing_of_it(status: Status, boss: Client) -> None:
+    task = a_row(status=status, attempts=2, last_error="ValueError: no")
+    assert str(task_steps.ANEW) not in page_of(boss, task).content.decode()
+    save(boss, task, opened(boss, task) | {"name": "Offer"})
+    assert (the_row().attempts, the_row().last_error) == (2, "ValueError: no")
 
 
 def test_a_form_that_was_not_edited_says_that_nothing_was_changed(boss: Client) -> None:

@@ -196,6 +196,7 @@ EVERYTHING = TaskFilter(
     stuck=True,
     exception="ConnectionError",
     search="4",
+    search_as="contains",
     error="a b",
     since=NOW,
 )
@@ -213,6 +214,55 @@ def test_only_what_is_set_stands_in_a_url() -> None:
         "status": "failed",
         "code": "refund",
     }
+
+
+MEANINGS: list[tuple[TaskFilter, str, str]] = [
+    (TaskFilter(search="mail"), "code", "code mail"),
+    (TaskFilter(search="mai"), "begins", "whose number begins with “mai”"),
+    (TaskFilter(search="mail/4"), "begins", "found by “mail/4”"),
+    (TaskFilter(code="mail", search="42"), "contains", "code mail, whose number contains “42”"),
+]
+
+
+@pytest.mark.parametrize(("given", "meaning", "words"), MEANINGS)
+def test_a_search_is_settled_once_for_all(
+    given: TaskFilter, meaning: str, words: str, crowd: dict[str, int]
+) -> None:
+    settled = given.settled("default")
+    assert (settled.search_as, settled.words()) == (meaning, words)
+    assert not settled.hint()
+    assert found(settled) == found(given)
+    assert TaskFilter.from_params(settled.params()) == settled
+    Task.objects.all()._raw_delete("default")
+    assert settled.settled("default") == settled
+
+
+def test_of_a_large_code_the_beginning_is_sought_and_that_is_said(
+    crowd: dict[str, int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(filters, "MOST_SEARCHED", len(NUMBERS) - 1)
+    settled = TaskFilter(code="mail", search="42").settled("default")
+    assert settled.words() == "code mail, whose number begins with “42”"
+    assert found(settled) == {("mail", "42")}
+    assert settled.hint() == (
+        f"Of a code with more than {len(NUMBERS) - 1} tasks, only the beginning of a number is"
+        " sought."
+    )
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"search_as": "begins"},
+        {"search": "4", "search_as": "contains"},
+        {"search": "4", "code": "mail", "search_as": "code"},
+        {"search": "4", "search_as": "ends"},
+    ],
+)
+def test_a_meaning_that_a_search_cannot_have_is_named(given: dict[str, str]) -> None:
+    with pytest.raises(TaskValueError) as caught:
+        TaskFilter.from_params(given)
+    assert caught.value.field == "search_as"
 
 
 @pytest.mark.parametrize(

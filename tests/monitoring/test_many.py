@@ -1,5 +1,6 @@
 """Steps for all tasks that match a filter."""
 
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -7,9 +8,10 @@ import pytest
 from django_tasks import signals
 from django_tasks.exceptions import TaskTypeError, TaskValueError
 from django_tasks.models import Task
-from django_tasks.monitoring import many
+from django_tasks.monitoring import filters, many
 from django_tasks.monitoring.filters import TaskFilter
 from django_tasks.monitoring.many import Batch, Step, steps
+from django_tasks.monitoring.shifting import shift
 from django_tasks.values.status import Status
 from tests.factories import NOW, a_row, in_utc, later, rows, table, the_row
 from tests.worker.parts import heard
@@ -112,6 +114,72 @@ def test_a_task_that_changes_between_look_and_write_is_left(
     assert isinstance(batch, Batch)
     assert (batch.seen, batch.changed, batch.left) == (3, 2, 1)
     assert statuses() == {"1": PENDING}
+
+
+@pytest.fixture
+def eu(monkeypatch: pytest.MonkeyPatch) -> TaskFilter:
+    """Numbers that begin with a part which others have within, in a code that is just too large.
+
+    The ones that begin with it are a half: when they have gone the code is a small one.
+    """
+    monkeypatch.setattr(filters, "MOST_SEARCHED", 5)
+    rows([*(f"eu-{number}" for number in range(4)), *(f"no-eu-{number}" for number in range(4))])
+    return TaskFilter(code="order", search="eu-")
+
+
+@pytest.fixture
+def mail() -> TaskFilter:
+    """A code, and numbers of another that begin with its name."""
+    rows(range(3), biz_code="mail")
+    rows(["mail-1", "mail-2"])
+    return TaskFilter(search="mail")
+
+
+@pytest.mark.usefixtures("size")
+def test_a_code_that_gets_small_meanwhile_is_searched_as_before(eu: TaskFilter) -> None:
+    done = list(steps(eu, Step.CANCEL, batch_size=2))
+    assert sum(batch.changed for batch in done) == 4
+    assert set(statuses()) == {f"no-eu-{number}" for number in range(4)}
+
+
+@pytest.mark.usefixtures("size")
+def test_a_code_that_gets_large_meanwhile_is_searched_as_before(eu: TaskFilter) -> None:
+    table(biz_num__startswith="eu-").delete()
+    going = steps(eu, Step.PAUSE, batch_size=2)
+    next(going)
+    rows(range(5))
+    assert sum(batch.changed for batch in going) == 2
+    paused = {number for number, status in statuses().items() if status == PAUSED}
+    assert paused == {f"no-eu-{number}" for number in range(4)}
+
+
+@pytest.mark.usefixtures("size")
+def test_a_code_that_goes_meanwhile_is_not_taken_for_the_beginning_of_a_number(
+    mail: TaskFilter,
+) -> None:
+    with heard(signals.tasks_changed) as told:
+        done = list(steps(mail, Step.CANCEL, batch_size=2))
+    assert sum(batch.changed for batch in done) == 3
+    assert set(statuses()) == {"mail-1", "mail-2"}
+    (fact,) = told
+    assert fact["which"] == {"search": "mail", "search_as": "code"}
+
+
+def test_a_move_by_a_length_keeps_to_the_code_that_was_meant(mail: TaskFilter) -> None:
+    going = shift(mail, timedelta(hours=1), batch_size=2)
+    next(going)
+    table(biz_code="mail").delete()
+    assert not list(going)
+    assert {in_utc(row.when) for row in table()} == {NOW}
+
+
+def test_a_move_by_a_length_keeps_to_the_part_of_a_number_that_was_meant(eu: TaskFilter) -> None:
+    going = shift(eu, timedelta(hours=1), batch_size=2)
+    next(going)
+    table(biz_num__in=["eu-0", "eu-1", "eu-2"]).delete()
+    assert sum(batch.changed for batch in going) == 1
+    moved = {row.biz_num for row in table() if in_utc(row.when) != NOW}
+    assert moved == {"eu-3"}
 
 
 def test_one_signal_tells_of_all_batches_also_if_nobody_asks_for_the_last() -> None:

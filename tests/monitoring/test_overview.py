@@ -63,15 +63,32 @@ def test_nobody_is_alive_since_the_last_heartbeat() -> None:
     assert [worker.name for worker in found.silent] == ["w1"]
     assert kinds(found)[:2] == ["no_worker", "silent"]
     assert found.problems[0].level == "error"
+    assert found.last_seen == later(-100)
+    # NOW is 20:30:15 in the time zone of the project.
+    assert sentences(found, "no_worker") == ["No worker has been alive since 20:28:35 CST."]
     (silent,) = sentences(found, "silent")
     assert silent == "Worker w1 is 1 min 30 s late with its heartbeat."
 
 
-def test_nobody_is_alive_since_the_last_minute_that_was_counted() -> None:
+def test_the_last_run_was_about_when_it_was_counted() -> None:
     a_minute(seconds_ago=600, done=1)
     found = look()
-    assert found.last_seen == later(-600).replace(second=0, microsecond=0)
-    assert sentences(found, "no_worker")[0].startswith("No worker is alive since")
+    assert found.last_seen == later(-600).replace(second=30, microsecond=0)
+    sentence = "No worker is alive, and the last run was at about 20:20 CST."
+    assert sentences(found, "no_worker") == [sentence]
+
+
+def test_of_runs_that_are_counted_by_the_hour_the_last_was_about_its_middle() -> None:
+    minute = int(NOW.timestamp()) // 3600 * 60 - 24 * 60
+    TaskMinute.objects.create(biz_code="order", minute=minute, span=60, worker=0, done=1)
+    (sentence,) = sentences(look(), "no_worker")
+    assert sentence.endswith(f"at about {later(-86_400):%Y-%m-%d} 20:30 CST.")
+
+
+def test_runs_of_all_time_do_not_tell_when_the_last_one_was() -> None:
+    TaskMinute.objects.create(biz_code="order", minute=0, span=0, worker=0, done=1)
+    (sentence,) = sentences(look(), "no_worker")
+    assert sentence.startswith("No worker has run yet")
 
 
 def test_late_is_what_is_due_for_more_than_a_minute_and_not_paused() -> None:
@@ -302,6 +319,21 @@ def test_failures_that_rise_are_told() -> None:
     assert sentences(look(), "rising") == [
         "Failures rise: 20 % of the runs in the last hour, 1 % in the day before."
     ]
+
+
+def test_failures_do_not_rise_where_nothing_ran_before() -> None:
+    at_work()
+    a_minute(done=80, failed=20)
+    assert "rising" not in kinds(look())
+
+
+def test_the_codes_that_are_late_by_most_are_told_first() -> None:
+    codes = [f"code{number:02}" for number in range(20)]
+    at_work(codes=codes)
+    for number, code in enumerate(codes):
+        a_row("1", biz_code=code, when=later(-100 - number))
+    first, *_others = sentences(look(), "late")
+    assert first == "1 task of “code19” is late, by 1 min 59 s."
 
 
 def test_of_many_problems_of_a_kind_some_are_told_and_the_others_counted() -> None:

@@ -14,6 +14,7 @@ from django_tasks.coming.handlers import without_handler
 from django_tasks.coming.places import database
 from django_tasks.exceptions import TaskException
 from django_tasks.management.base import TranslatedCommand
+from django_tasks.monitoring.words import listed
 from django_tasks.schedules.arguments import zone as zone_of
 from django_tasks.sentences import sentence as _
 from django_tasks.store import forerunner
@@ -168,7 +169,7 @@ def _refusal(refused: Sequence[str], *, is_dry: bool) -> str:
 
 def _some(names: Sequence[str]) -> str:
     """Such as "a, b and 7 more"."""
-    shown = ", ".join(names[:MOST_NAMES])
+    shown = listed(names[:MOST_NAMES])
     if len(names) <= MOST_NAMES:
         return shown
     return gettext("%(shown)s and %(count)s more") % {

@@ -13,7 +13,8 @@ from django_tasks.coming.found import Found, Left, StoreError
 from django_tasks.coming.handlers import without_handler
 from django_tasks.coming.importing import Coming, add, tasks_for
 from django_tasks.coming.places import database
-from django_tasks.management.base import TranslatedCommand
+from django_tasks.management.base import TranslatedCommand, told_of_errors
+from django_tasks.monitoring.words import listed
 from django_tasks.schedules.policies import clauses
 from django_tasks.sentences import sentence as _
 from django_tasks.store import clock
@@ -76,8 +77,10 @@ class Command(TranslatedCommand):
             self.stdout.write(
                 gettext("--code %(name)s: no job that can come over calls it.") % {"name": name}
             )
-        codes = Codes(said, functions)
-        found = list(tasks_for(jobs, codes, using=using))
+        with told_of_errors(using):
+            self._bring(list(tasks_for(jobs, Codes(said, functions), using=using)), options, using)
+
+    def _bring(self, found: Sequence[Coming | Left], options: dict[str, Any], using: str) -> None:
         for each in found:
             self._tell(each)
         new = [each for each in found if isinstance(each, Coming) and not each.is_there]
@@ -99,12 +102,17 @@ class Command(TranslatedCommand):
         plan = " | ".join([job.text or gettext("once"), *clauses(job.options)])
         text = gettext("first at %(when)s") if job.text else gettext("at %(when)s")
         first = text % {"when": job.when}
-        notes = "".join(f"; {note}" for note in (gettext("paused"),) * job.is_paused + job.notes)
+        notes = (gettext("paused"),) * job.is_paused + job.notes
         payload = dump(job.payload, len(repr(job.payload)) * 4)
-        self.stdout.write(
-            f"{job.name} ({job.function}) → {key}: {plan}, {first},"
-            f" {str(payload)[:LONGEST_PAYLOAD]}{notes}"
-        )
+        line = gettext("%(job)s (%(function)s) → %(key)s: %(plan)s, %(first)s, %(payload)s") % {
+            "job": job.name,
+            "function": job.function,
+            "key": key,
+            "plan": plan,
+            "first": first,
+            "payload": str(payload)[:LONGEST_PAYLOAD],
+        }
+        self.stdout.write(gettext("; ").join([line, *map(str, notes)]))
 
     def _add(self, new: Sequence[Coming], using: str) -> int:
         done = 0
@@ -136,7 +144,7 @@ class Command(TranslatedCommand):
         if missing := without_handler(each.task.biz_code for each in coming):
             self.stdout.write(
                 gettext("No handler of this project takes %(codes)s yet.")
-                % {"codes": ", ".join(missing)}
+                % {"codes": listed(missing)}
             )
 
 

@@ -8,8 +8,16 @@ from django.utils.translation import gettext, ngettext
 
 from django_tasks.management.base import TaskCommand, usage
 from django_tasks.management.choosing import add_filters, filter_of
-from django_tasks.management.rows import COLUMNS, HEADS, row_of, task_as_json, worker_names
+from django_tasks.management.rows import (
+    COLUMNS,
+    HEADS,
+    SPARE,
+    row_of,
+    task_as_json,
+    worker_names,
+)
 from django_tasks.models import Task
+from django_tasks.monitoring.words import in_a_row
 from django_tasks.sentences import sentence as _
 
 # As many are put in order of time; of more some are shown as the index has them.
@@ -38,7 +46,7 @@ class Command(TaskCommand):
                 gettext("--limit must be from 1 to %(most)s, not %(limit)s.")
                 % {"most": f"{MOST_SHOWN:,}", "limit": limit}
             )
-        which = filter_of(options, self.using)
+        which = filter_of(options, self.using).settled(self.using)
         rows = which.rows(using=self.using, now=self.now)
         count = rows.values("pk")[: MOST_SORTED + 1].count()
         found = _first(rows, limit, is_sorted=count <= MOST_SORTED)
@@ -54,9 +62,11 @@ class Command(TaskCommand):
             )
             return
         if found:
-            now = self.now
-            self.say_table(HEADS, [row_of(task, now, workers) for task in found])
-        self.say(_sum(which.words(), count, len(found)))
+            now, varied = self.now, which.one_status is None
+            lines = [row_of(task, now, workers, has_status=varied) for task in found]
+            self.say_table(HEADS, lines, SPARE)
+        said = _sum(which.words(), count, len(found))
+        self.say(in_a_row(filter(None, (said, which.hint()))))
 
 
 def _first(rows: QuerySet[Task], limit: int, *, is_sorted: bool) -> list[Task]:

@@ -20,7 +20,7 @@ from django_tasks.management.rows import (
 from django_tasks.models import Task, TaskRun
 from django_tasks.monitoring.phrases import distance_text
 from django_tasks.monitoring.why import why
-from django_tasks.monitoring.words import class_name, span, stamp
+from django_tasks.monitoring.words import class_name, listed, span, stamp
 from django_tasks.schedules.policies import clauses
 from django_tasks.sentences import sentence as _
 from django_tasks.timezones import aware
@@ -119,7 +119,7 @@ class Command(TaskCommand):
         yield gettext("scheduled time"), local(task.scheduled_time)
         yield gettext("queue"), task.queue
         yield gettext("priority"), task.priority
-        yield gettext("options"), ", ".join(clauses(task.options))
+        yield gettext("options"), listed(clauses(task.options))
         yield gettext("worker"), worker_of(task, worker_names(self.using))
         yield gettext("claimed"), local(task.claim_time)
         yield gettext("progress"), _progress(task.progress)

@@ -10,7 +10,6 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from django.apps import apps
 from django.core.management.base import CommandError, CommandParser
 from django.db import Error, connections, router
 from django.db.backends.base.base import BaseDatabaseWrapper
@@ -20,8 +19,11 @@ from django.utils.translation import gettext, ngettext, override
 import django_tasks
 from django_tasks import conf, installation, logs, requirements
 from django_tasks.handlers import finders, registry
+from django_tasks.handlers.slips import slips
+from django_tasks.management import tables
 from django_tasks.management.base import TranslatedCommand
 from django_tasks.models import Task
+from django_tasks.monitoring.words import listed
 from django_tasks.probes.answers import Page
 from django_tasks.probes.ports import Address
 from django_tasks.sentences import said
@@ -97,6 +99,8 @@ class Command(TranslatedCommand):
         for queue in configs[0].queues:
             if queue not in known:
                 logs.strange_queue(queue)
+        for slip in slips():
+            logs.strange_attribute(*slip)
 
 
 def _run(configs: list[WorkerConfig], processes: int, recycling: Recycling, probes: Probes) -> int:
@@ -212,7 +216,7 @@ def _configs(options: dict[str, Any]) -> tuple[list[WorkerConfig], int]:
         if alias not in connections:
             raise _usage(
                 gettext("--database %(alias)s: there is only %(connections)s")
-                % {"alias": alias, "connections": ", ".join(connections)}
+                % {"alias": alias, "connections": listed(connections)}
             )
     processes = _processes(options, wishes.processes, aliases)
     children = processes > 1 or options["max_tasks_per_child"] or options["max_memory_per_child"]
@@ -331,7 +335,7 @@ def _refuse_missing_handlers(config: WorkerConfig) -> None:
     if missing := [code for code in config.codes if not _is_known(code, config.using)]:
         raise _usage(
             gettext("--codes %(missing)s: there is only %(known)s")
-            % {"missing": ", ".join(missing), "known": ", ".join(known)}
+            % {"missing": listed(missing), "known": listed(known)}
         )
 
 
@@ -356,7 +360,7 @@ def _refuse_missing_tables(configs: list[WorkerConfig]) -> None:
     for config in configs:
         try:
             with _bounded(config) as connection:
-                missing = _missing_columns(connection)
+                missing = tables.missing(connection)
         except Error:
             continue  # the database is down: the worker says so, and starts when it is back
         if missing:
@@ -366,7 +370,7 @@ def _refuse_missing_tables(configs: list[WorkerConfig]) -> None:
                     "version (%(missing)s missing): run manage.py migrate --database "
                     "%(using)s"
                 )
-                % {"using": config.using, "missing": ", ".join(missing)}
+                % {"using": config.using, "missing": listed(missing)}
             )
 
 
@@ -385,26 +389,6 @@ def _bounded(config: WorkerConfig) -> Iterator[BaseDatabaseWrapper]:
         drop_connection(config.using)
         connections[config.using] = before
         before.close()
-
-
-def _missing_columns(connection: BaseDatabaseWrapper) -> list[str]:
-    """Tables that a worker needs and that are not there, and columns, as ``table.column``."""
-    missing = []
-    with connection.cursor() as cursor:
-        tables = set(connection.introspection.table_names(cursor))
-        for model in apps.get_app_config("django_tasks").get_models():
-            table = model._meta.db_table
-            if table not in tables:
-                missing.append(table)
-                continue
-            described = connection.introspection.get_table_description(cursor, table)
-            there = {column.name for column in described}
-            missing += [
-                f"{table}.{field.column}"
-                for field in model._meta.concrete_fields
-                if field.column not in there
-            ]
-    return missing
 
 
 # What a person sees
@@ -435,7 +419,11 @@ def _show_log(verbosity: int) -> bool:
 
 
 def _introduction(configs: list[WorkerConfig], processes: int) -> str:
-    places = ", ".join(f"{config.using} ({connections[config.using].vendor})" for config in configs)
+    text = gettext("%(alias)s (%(vendor)s)")
+    places = listed(
+        text % {"alias": config.using, "vendor": connections[config.using].vendor}
+        for config in configs
+    )
     codes = configs[0].codes or sorted(registry.get_task_handlers())
     queues = configs[0].queues
     return gettext(
@@ -475,7 +463,7 @@ def _handlers(codes: Sequence[str]) -> str:
 
 def _few(names: Sequence[str]) -> str:
     """Not too many names, and the number of the others."""
-    shown = ", ".join(names[:MOST_NAMES])
+    shown = listed(names[:MOST_NAMES])
     if len(names) <= MOST_NAMES:
         return shown
     return gettext("%(shown)s and %(count)s more") % {

@@ -10,7 +10,7 @@ from django_tasks.management.base import TROUBLE, TaskCommand, usage
 from django_tasks.management.rows import local
 from django_tasks.models import Task
 from django_tasks.monitoring.overview import Overview, overview
-from django_tasks.monitoring.words import Amount, class_name, span, stamp
+from django_tasks.monitoring.words import Amount, class_name, listed, span, stamp
 from django_tasks.sentences import sentence as _
 from django_tasks.values.figures import Histogram
 from django_tasks.values.status import Status
@@ -96,7 +96,7 @@ class Command(TaskCommand):
                     worker.busy,
                     worker.threads,
                     gettext("%(span)s ago") % {"span": span(max(0.0, worker.silent))},
-                    ", ".join(worker.queues) or gettext("all"),
+                    listed(worker.queues) or gettext("all"),
                     worker.version,
                 ]
                 for worker in found.workers[:MOST_WORKERS]

@@ -1,0 +1,52 @@
+"""The tables that this version needs, and those that a database has."""
+
+from collections.abc import Collection
+
+from django.apps import apps
+from django.db import Error, connections
+from django.db.backends.base.base import BaseDatabaseWrapper
+from django.utils.translation import gettext
+
+from django_tasks.models import Task
+from django_tasks.redaction import without_secrets
+
+
+def missing(connection: BaseDatabaseWrapper) -> list[str]:
+    """Tables that are needed and not there, and columns, as ``table.column``."""
+    found = []
+    with connection.cursor() as cursor:
+        tables = set(connection.introspection.table_names(cursor))
+        for model in apps.get_app_config(Task._meta.app_label).get_models():
+            table = model._meta.db_table
+            if table not in tables:
+                found.append(table)
+                continue
+            described = connection.introspection.get_table_description(cursor, table)
+            there = {column.name for column in described}
+            found += [
+                f"{table}.{field.column}"
+                for field in model._meta.concrete_fields
+                if field.column not in there
+            ]
+    return found
+
+
+def sentence(names: Collection[str], using: str) -> str:
+    """Say what is missing, and what to do."""
+    return gettext(
+        "The tables of django_tasks in database %(using)s are not those of this "
+        "version (%(missing)s missing): run manage.py migrate --database "
+        "%(using)s"
+    ) % {"using": using, "missing": ", ".join(names)}
+
+
+def words(error: Error, using: str) -> str:
+    """Say why a statement has failed: tables are missing, or what the database says."""
+    try:
+        names = missing(connections[using])
+    except Error:  # it does not answer this either
+        names = []
+    if names:
+        return sentence(names, using)
+    facts = {"using": using, "text": without_secrets(str(error).strip())}
+    return gettext("The database %(using)s does not answer: %(text)s") % facts
