@@ -9,6 +9,8 @@ from dataclasses import dataclass
 from math import ceil, floor, log10
 from typing import NamedTuple
 
+from django.utils.translation import gettext
+
 WIDTH, HEIGHT = 720.0, 180.0
 LEFT, TOP, BOTTOM = 80.0, 12.0, 28.0
 SPARK_WIDTH, SPARK_HEIGHT = 120.0, 24.0
@@ -101,7 +103,7 @@ def bars(key: str, title: str, words: str, found: Sequence[Bar], head: tuple[str
                 rects.append(
                     Rect(
                         *(_text(x), _text(floor_at), _text(width), _text(height)),
-                        *(part.kind, f"{bar.label}: {bar.words}"),
+                        *(part.kind, _bar_words(bar)),
                     )
                 )
     return Chart(
@@ -203,6 +205,10 @@ def _height(part: float) -> float:
 
 def _y(part: float) -> float:
     return HEIGHT - BOTTOM - part * (HEIGHT - TOP - BOTTOM)
+
+
+def _bar_words(bar: Bar) -> str:
+    return gettext("%(time)s: %(words)s") % {"time": bar.label, "words": bar.words}
 
 
 def _text(value: float) -> str:

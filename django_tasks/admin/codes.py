@@ -1,6 +1,7 @@
 """The pages of codes: what waits of each, how fast it goes, its limits and its pause."""
 
 from datetime import timedelta
+from functools import partial
 from typing import Any, NamedTuple
 
 from django import forms
@@ -16,6 +17,7 @@ from django_tasks import api
 from django_tasks.admin import charts, site
 from django_tasks.admin.dashboard import late_chart, runs_chart
 from django_tasks.admin.lists import alias, may
+from django_tasks.admin.log import note
 from django_tasks.client.arguments import check_code
 from django_tasks.client.operating import set_limits
 from django_tasks.exceptions import TaskException, TaskTypeError, TaskValueError
@@ -23,7 +25,7 @@ from django_tasks.models import Gate, Pause
 from django_tasks.monitoring.codes import Code, codes
 from django_tasks.monitoring.figures import series, series_by_code
 from django_tasks.monitoring.overview import HOUR, see
-from django_tasks.monitoring.words import as_sentence
+from django_tasks.monitoring.words import as_sentence, listed
 from django_tasks.store import clock
 from django_tasks.values.limits import MOST, as_limit
 
@@ -31,6 +33,9 @@ SPARK_STEP = timedelta(minutes=2)
 # More codes than a page is made for: the others are found by their own filter.
 MOST_CODES = 500
 LONGEST_RATE = 20
+
+_PAUSED = _("Code “%(code)s” is paused.")
+_RESUMED = _("Code “%(code)s” is resumed.")
 
 
 class Codes(models.Model):
@@ -188,9 +193,10 @@ class CodePages(site.OwnPages):
             return self._one(request, code, form)
         most, rate = form.cleaned_data["max_running"], form.cleaned_data["rate_limit"] or None
         if set_limits(code, max_running=most, rate_limit=rate, using=alias()):
-            message = _limits_message(code, most, rate)
-            self._note(request, Gate._base_manager.using(alias()).filter(biz_code=code), message)
-            self.message_user(request, message, messages.SUCCESS)
+            say = partial(_limits_message, code, most, rate)
+            gates = list(Gate._base_manager.using(alias()).filter(biz_code=code))
+            note(request, gates, CHANGE, say)
+            self.message_user(request, say(), messages.SUCCESS)
         else:
             text = gettext("The limits of “%(code)s” are as they were.") % {"code": code}
             self.message_user(request, text, messages.INFO)
@@ -216,10 +222,8 @@ class CodePages(site.OwnPages):
             )
         by = site.author(request)
         if api.pause_tasks(biz_code=code, by=by, using=alias()):
-            message = gettext("Code “%(code)s” is paused.") % names
-            rows = Pause._base_manager.using(alias()).filter(biz_code=code, queue="")
-            self._note(request, rows, message)
-            self.message_user(request, message, messages.SUCCESS)
+            note(request, self._pauses(code), CHANGE, lambda: _PAUSED % names)
+            self.message_user(request, _PAUSED % names, messages.SUCCESS)
         else:
             text = gettext("Code “%(code)s” was paused already.") % names
             self.message_user(request, text, messages.INFO)
@@ -234,19 +238,17 @@ class CodePages(site.OwnPages):
         if request.method != "POST":
             return self._back(code)
         names = {"code": code}
-        rows = list(Pause._base_manager.using(alias()).filter(biz_code=code, queue=""))
+        pauses = self._pauses(code)
         if api.resume_tasks(biz_code=code, using=alias()):
-            message = gettext("Code “%(code)s” is resumed.") % names
-            self._note(request, rows, message)
-            self.message_user(request, message, messages.SUCCESS)
+            note(request, pauses, CHANGE, lambda: _RESUMED % names)
+            self.message_user(request, _RESUMED % names, messages.SUCCESS)
         else:
             text = gettext("Code “%(code)s” was not paused.") % names
             self.message_user(request, text, messages.INFO)
         return self._back(code)
 
-    def _note(self, request: HttpRequest, rows: Any, message: str) -> None:
-        for row in rows:
-            site.note(request, row, CHANGE, message)
+    def _pauses(self, code: str) -> list[Pause]:
+        return list(Pause._base_manager.using(alias()).filter(biz_code=code, queue=""))
 
     def _back(self, code: str) -> HttpResponse:
         return HttpResponseRedirect(self.address("django_tasks_code", code=code))
@@ -280,7 +282,7 @@ def limits_words(max_running: int | None, rate_limit: str | None) -> str:
     found = [rate_limit] if rate_limit else []
     if max_running is not None:
         found.insert(0, gettext("%(most)d at once") % {"most": max_running})
-    return ", ".join(found)
+    return listed(found)
 
 
 def _limits_message(code: str, most: int | None, rate: str | None) -> str:

@@ -16,12 +16,12 @@ from django.views.decorators.cache import never_cache
 
 from django_tasks.admin import charts, site
 from django_tasks.admin.charts import Bar, Chart, Line, Part
-from django_tasks.admin.lists import alias
+from django_tasks.admin.lists import alias, sees_workers
 from django_tasks.monitoring.backlog import Coming, Group
 from django_tasks.monitoring.figures import series
 from django_tasks.monitoring.overview import SPANS, Overview, Speed, overview
-from django_tasks.monitoring.problems import Problem
-from django_tasks.monitoring.words import Amount, at, span
+from django_tasks.monitoring.problems import WORKER, WORKERS, Problem
+from django_tasks.monitoring.words import Amount, about, at, span
 from django_tasks.values.figures import Figures
 
 # Seconds between two looks of a page that is open.
@@ -70,7 +70,9 @@ class Tile(NamedTuple):
 
 
 class Told(NamedTuple):
-    """A problem with the address of its cure; empty if this site has no such page."""
+    """A problem with the address of its cure; empty if it is not on this site, or not for the
+    user.
+    """
 
     problem: Problem
     address: str
@@ -101,8 +103,8 @@ class DashboardPage(site.OwnPages):
             "dashboard.html",
             _("Delayed tasks"),
             now=now,
-            tiles=self._tiles(now),
-            told=[Told(each, self._cure(each)) for each in now.problems],
+            tiles=self._tiles(request, now),
+            told=[Told(each, self._cure(request, each)) for each in now.problems],
             late=[
                 (code, self._tasks(due="late", code=code.code)) for code in _few(now.late.by_code)
             ],
@@ -113,9 +115,9 @@ class DashboardPage(site.OwnPages):
             refresh=REFRESH,
         )
 
-    def _tiles(self, now: Overview) -> list[Tile]:
+    def _tiles(self, request: HttpRequest, now: Overview) -> list[Tile]:
         return [
-            self._workers_tile(now),
+            self._workers_tile(request, now),
             self._late_tile(now),
             self._failed_tile(now),
             Tile(
@@ -129,20 +131,20 @@ class DashboardPage(site.OwnPages):
             _speed_tile(now.speed[0]),
         ]
 
-    def _workers_tile(self, now: Overview) -> Tile:
+    def _workers_tile(self, request: HttpRequest, now: Overview) -> Tile:
         working = len(now.working)
         if now.working:
             words = gettext("at work")
         elif now.last_seen is None:
             words = gettext("none has run yet")
         else:
-            words = gettext("none since %(time)s") % {"time": at(now.last_seen, now.now)}
+            words = gettext("none since %(time)s") % {"time": about(now.last_seen, now.now)}
         others = len(now.workers) - working
         if working and others:
             more = ngettext("%(count)d other", "%(count)d others", others) % {"count": others}
             words = gettext("%(words)s, %(more)s") % {"words": words, "more": more}
         kind = "good" if working else "bad"
-        address = self.address("django_tasks_workerrow_changelist")
+        address = self.address(WORKERS) if sees_workers(request) else ""
         return Tile(gettext("Workers"), str(working), words, kind, address)
 
     def _late_tile(self, now: Overview) -> Tile:
@@ -176,7 +178,9 @@ class DashboardPage(site.OwnPages):
     def _of_group(self, group: Group) -> str:
         return self._tasks(status="failed", code=group.biz_code, exception=group.exception)
 
-    def _cure(self, problem: Problem) -> str:
+    def _cure(self, request: HttpRequest, problem: Problem) -> str:
+        if problem.cure_view in (WORKERS, WORKER) and not sees_workers(request):
+            return ""
         return self.address(problem.cure_view, *problem.cure_args, **problem.cure_params)
 
 

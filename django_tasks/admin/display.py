@@ -36,6 +36,11 @@ def cell(text: str) -> str:
     return text if len(text) <= LONG_CELL else f"{text[: LONG_CELL - 1]}…"
 
 
+def in_brackets(text: str) -> str:
+    """What stands in brackets behind a word, with the blank before them; nothing for nothing."""
+    return gettext(" (%(text)s)") % {"text": text} if text else ""
+
+
 def distance(moment: datetime, now: datetime) -> str:
     """The distance to a moment, ahead or ago, in words."""
     if moment > now:

@@ -1,5 +1,6 @@
 """The form of a task: its fields, their widgets, and the checks of ``add_task``."""
 
+import re
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from django import forms
@@ -77,6 +78,17 @@ class PayloadField(forms.JSONField):
         return indented if len(indented) <= LONG_TEXT else as_json(value)
 
 
+class ShownText(forms.CharField):
+    """A text of one line that was edited only if it comes back as another than it was shown.
+
+    What is typed loses its outer blanks, but a task may have some. A browser shows no line ends.
+    """
+
+    def has_changed(self, initial: Any, data: Any) -> bool:
+        shown = re.sub("[\r\n]", "", initial or "")
+        return data != shown and super().has_changed(initial, data)
+
+
 class TaskForm(TaskModelForm):
     """Checks as ``add_task`` does, and that nobody has moved the task since the form was opened."""
 
@@ -90,8 +102,21 @@ class TaskForm(TaskModelForm):
         fields = (
             *("biz_code", "biz_num", "name", "when", "schedule", "biz_ext", "queue", "priority"),
         )
-        labels: ClassVar[Any] = {"biz_ext": _("Payload")}
-        field_classes = {"biz_ext": PayloadField, "schedule": forms.CharField}
+        # Django keeps these labels in its log, and translates them when it is read.
+        labels: ClassVar[Any] = {
+            "name": _("Name"),
+            "when": _("When"),
+            "schedule": _("Schedule"),
+            "biz_ext": _("Payload"),
+            "queue": _("Queue"),
+            "priority": _("Priority"),
+        }
+        field_classes = {
+            "name": ShownText,
+            "schedule": ShownText,
+            "biz_ext": PayloadField,
+            "queue": ShownText,
+        }
         widgets: ClassVar[Any] = {
             "when": ExactWhen,
             "name": forms.TextInput(attrs={"size": 60}),

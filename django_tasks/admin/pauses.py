@@ -1,11 +1,12 @@
 """The pages of what is paused as a whole."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
 
 from django import forms
 from django.contrib import admin, messages
 from django.contrib.admin.models import DELETION
+from django.contrib.admin.views.main import ChangeList
 from django.core.exceptions import PermissionDenied
 from django.db.models import QuerySet
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
@@ -18,7 +19,8 @@ from django.utils.translation import gettext_lazy as _
 from django_tasks import api
 from django_tasks.admin import site
 from django_tasks.admin.display import scope_name
-from django_tasks.admin.lists import alias, may
+from django_tasks.admin.lists import Unfiltered, alias, may
+from django_tasks.admin.log import note
 from django_tasks.client.arguments import check_code, check_queue
 from django_tasks.exceptions import TaskValueError
 from django_tasks.models import Pause
@@ -81,6 +83,9 @@ class PauseAdmin(site.StrictPages, PauseModelAdmin):
 
     def get_queryset(self, request: HttpRequest) -> "QuerySet[Pause]":
         return super().get_queryset(request).using(alias())
+
+    def get_changelist(self, request: HttpRequest, **kwargs: Any) -> type[ChangeList]:
+        return Unfiltered
 
     def has_module_permission(self, request: HttpRequest) -> bool:
         return self.has_view_permission(request)
@@ -169,15 +174,12 @@ class PauseAdmin(site.StrictPages, PauseModelAdmin):
         if pause is None:
             self.message_user(request, gettext("That pause has ended already."), messages.INFO)
             return HttpResponseRedirect(back)
-        words = {"scope": scope_name(pause)}
         if request.method != "POST":
-            title = gettext("Resume: %(scope)s?") % words
+            title = gettext("Resume: %(scope)s?") % {"scope": scope_name(pause)}
             sentences = [gettext("Workers start what is due of it, and look at once.")]
             return self.confirm(request, title, sentences, button=_("Resume"), back=back)
-        # Before: there is no row to write about afterwards.
-        site.note(request, pause, DELETION, gettext("Resumed: %(scope)s.") % words)
-        self.delete_model(request, pause)
-        self.message_user(request, gettext("Resumed: %(scope)s.") % words, messages.SUCCESS)
+        self._end(request, pause)
+        self.message_user(request, _resumed([pause]), messages.SUCCESS)
         return HttpResponseRedirect(back)
 
     def delete_view(self, request: HttpRequest, object_id: str, *args: Any) -> HttpResponse:
@@ -188,14 +190,15 @@ class PauseAdmin(site.StrictPages, PauseModelAdmin):
 
     @admin.action(description=_("Resume"), permissions=["delete"])
     def resume_selected(self, request: HttpRequest, queryset: "QuerySet[Pause]") -> None:
-        scopes = []
-        for pause in list(queryset):
-            words = {"scope": scope_name(pause)}
-            site.note(request, pause, DELETION, gettext("Resumed: %(scope)s.") % words)
-            self.delete_model(request, pause)
-            scopes.append(words["scope"])
-        text = gettext("Resumed: %(scope)s.") % {"scope": "; ".join(scopes)}
-        self.message_user(request, text, messages.SUCCESS)
+        pauses = list(queryset)
+        for pause in pauses:
+            self._end(request, pause)
+        self.message_user(request, _resumed(pauses), messages.SUCCESS)
+
+    def _end(self, request: HttpRequest, pause: Pause) -> None:
+        # Before: there is no row to write about afterwards.
+        note(request, [pause], DELETION, lambda: _resumed([pause]))
+        self.delete_model(request, pause)
 
     def get_actions(self, request: HttpRequest, action_location: Any = None) -> dict[str, Any]:
         # Django 6.1 asks for the actions of a place.
@@ -206,3 +209,8 @@ class PauseAdmin(site.StrictPages, PauseModelAdmin):
 
     def delete_model(self, request: HttpRequest, obj: Pause) -> None:
         api.resume_tasks(biz_code=obj.biz_code, queue=obj.queue, using=alias())
+
+
+def _resumed(pauses: Iterable[Pause]) -> str:
+    scopes = gettext("; ").join(scope_name(pause) for pause in pauses)
+    return gettext("Resumed: %(scope)s.") % {"scope": scopes}

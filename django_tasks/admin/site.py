@@ -12,19 +12,21 @@ from urllib.parse import urlsplit
 
 from django.apps.registry import Apps
 from django.conf import settings
-from django.contrib.admin.models import LogEntry
-from django.db import models
+from django.contrib.admin.utils import unquote
 from django.http import HttpRequest, HttpResponse, HttpResponseBase
 from django.template.response import TemplateResponse
 from django.templatetags.static import static
 from django.urls import NoReverseMatch, URLPattern, path, reverse
 from django.utils.http import urlencode
 from django.utils.text import capfirst
+from django.utils.translation import gettext_lazy as _
 
 from django_tasks.admin.lists import ModelAdminOfAny, may
+from django_tasks.admin.log import in_project_words
 from django_tasks.values.keys import NAME_LENGTH
 
 POLICY = "Content-Security-Policy"
+_LOG = _("Log of changes: %(row)s")
 # The registry of models that are pages: makemigrations and permissions look at Django's own.
 pages = Apps()
 
@@ -81,6 +83,19 @@ class StrictPages(ModelAdminOfAny):
         title = capfirst(str(self.model._meta.verbose_name_plural))
         context = {"title": title, "subtitle": None} | dict(extra_context or {})
         response: HttpResponse = super().changelist_view(request, context)
+        return response
+
+    def history_view(
+        self, request: HttpRequest, object_id: str, extra_context: Any = None
+    ) -> HttpResponse:
+        """The log of changes; "history" is that of runs."""
+        row = self.get_object(request, unquote(object_id))
+        context = {
+            "title": _LOG % {"row": row},
+            "is_in_other_words": in_project_words(lambda: _LOG) != str(_LOG),
+            **(extra_context or {}),
+        }
+        response: HttpResponse = super().history_view(request, object_id, context)
         return response
 
     def address(self, name: str, *args: Any, **query: Any) -> str:
@@ -156,8 +171,3 @@ def address_of(site: str, name: str, *args: Any, **query: Any) -> str:
         return ""
     given = {key: value for key, value in query.items() if value not in ("", None)}
     return f"{address}?{urlencode(given)}" if given else address
-
-
-def note(request: HttpRequest, row: models.Model, flag: int, message: str) -> None:
-    """Write who did what into the admin's history."""
-    LogEntry.objects.log_actions(str(request.user.pk), [row], flag, message, single_object=True)

@@ -1,19 +1,23 @@
 """A task's own page: its life above, its form below, and what Save and Delete do."""
 
+from collections.abc import Callable
+from datetime import datetime
 from typing import Any
 
 from django.contrib import admin, messages
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.urls import reverse
+from django.utils.html import format_html
 from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
 from django_tasks import api
 from django_tasks.admin.display import LONG_CELL, LONG_TEXT, as_json, distance, shown
 from django_tasks.admin.forms import TaskForm
-from django_tasks.admin.lists import alias
+from django_tasks.admin.lists import alias, sees_workers
+from django_tasks.admin.moments import told
 from django_tasks.admin.task_life import MOST_RUNS, life_of
-from django_tasks.admin.task_steps import cancel_means, seen_of
+from django_tasks.admin.task_steps import ANEW, begins_anew, cancel_means, seen_of
 from django_tasks.admin.task_views import TaskSteps
 from django_tasks.conf import options
 from django_tasks.exceptions import TaskExists
@@ -27,7 +31,7 @@ from django_tasks.values.status import Status
 SAVING: dict[int, Any] = {
     Status.PENDING: _("Saving adds the task again."),
     Status.RUNNING: _("It is running. Saving adds it again: it runs once more after this run."),
-    Status.FAILED: _("It has failed. Saving adds it again: it waits, with all its attempts."),
+    Status.FAILED: _("It has failed. Saving adds it again: it waits."),
     Status.PAUSED: _("It is paused. Saving adds it again; it stays paused."),
     Status.CANCELLING: _("It is being cancelled while it runs. Saving takes that back."),
     Status.PAUSING: _("It is running its last time before a pause. Saving adds it again, paused."),
@@ -42,17 +46,33 @@ SAVE: dict[int, Any] = {
 }
 
 
+def _moment_of(column: str) -> Callable[..., str]:
+    """A field for reading that shows a column with times as all pages do."""
+    field: Any = Task._meta.get_field(column)
+
+    @admin.display(description=field.verbose_name)
+    def shown_moment(page: TaskSteps, task: Task) -> str:
+        value: datetime | None = getattr(task, column)
+        return told(value) if value else page.get_empty_value_display()
+
+    return shown_moment
+
+
 class TaskPage(TaskSteps):
     """The part of the tasks' admin that is about one task."""
 
     form = TaskForm
     change_form_template = "admin/django_tasks/task/change_form.html"
     delete_confirmation_template = "admin/django_tasks/task/delete_confirmation.html"
-    object_history_template = "admin/django_tasks/task/object_history.html"
     readonly_fields = (
-        *("version", "attempts", "rescues", "runs", "claim_time", "scheduled_time"),
-        *("latest_time", "create_time", "update_time"),
+        *("version", "attempts", "rescues", "runs", "claimed_at", "scheduled_for"),
+        *("latest_at", "created_at", "updated_at"),
     )
+    claimed_at = _moment_of("claim_time")
+    scheduled_for = _moment_of("scheduled_time")
+    latest_at = _moment_of("latest_time")
+    created_at = _moment_of("create_time")
+    updated_at = _moment_of("update_time")
 
     # The form
 
@@ -72,7 +92,7 @@ class TaskPage(TaskSteps):
         row = (_("Row"), {"fields": self.readonly_fields, "classes": ("collapse",)})
         if not self.has_change_permission(request, obj):
             return [row]  # all else stands above
-        edited = {"fields": (*plan, "seen_version"), "description": SAVING[obj.status]}
+        edited = {"fields": (*plan, "seen_version"), "description": _saving_means(obj)}
         return [(_("Edit"), edited), row]
 
     @admin.display(description=_("extension data"))
@@ -97,7 +117,7 @@ class TaskPage(TaskSteps):
         obj: Task | None = None,
     ) -> HttpResponse:
         if obj is not None:
-            context["save_label"] = SAVE[obj.status]
+            context["save_label"] = SAVE[Status.FAILED if _is_retry(obj) else obj.status]
             # A form that was refused has put what was typed into its task.
             row = self.get_object(request, str(obj.pk)) if request.method == "POST" else obj
             context |= self._life_facts(request, row) if row is not None else {}
@@ -116,20 +136,13 @@ class TaskPage(TaskSteps):
             "buttons": self.step_buttons(request, task),
             "seen": seen_of(task),
             "sees_runs": sees_runs,
-            "sees_workers": request.user.has_perm("django_tasks.view_workerrow"),
+            "sees_workers": sees_workers(request),
             "most_runs": MOST_RUNS,
             "worker_name": getattr(task, "worker_name", None),
             "active_worker": _active_worker(task) if task.biz_code in sticky_codes() else "",
             "is_own_row": is_schedule_num(task.biz_num),
             "has_handler": has_handler(task.biz_code),
         }
-
-    def history_view(
-        self, request: HttpRequest, object_id: str, extra_context: Any = None
-    ) -> HttpResponse:
-        task = self.get_object(request, object_id)
-        title = gettext("Log of changes: %(task)s") % {"task": task}
-        return super().history_view(request, object_id, {"title": title, **(extra_context or {})})
 
     def render_delete_form(self, request: HttpRequest, context: dict[str, Any]) -> HttpResponse:
         context |= {"means": cancel_means(context["object"]), "title": gettext("Cancel the task")}
@@ -185,6 +198,16 @@ def has_long_payload(task: Task) -> bool:
 
 def has_long_schedule(task: Task) -> bool:
     return len(task.schedule or "") > LONG_CELL
+
+
+def _saving_means(task: Task) -> Any:
+    """The sentences beside the button."""
+    means = SAVING[task.status]
+    return format_html("{}<br>{}", means, ANEW) if begins_anew(task) else means
+
+
+def _is_retry(task: Task) -> bool:
+    return task.status == Status.PENDING and task.attempts > 0
 
 
 def _was_edited(obj: Any) -> bool:

@@ -154,6 +154,17 @@ _COMES_BACK = _(
 )
 
 
+ANEW = _(
+    "It begins anew, with all its attempts: its failed attempts and its last error are cleared, "
+    "and it is meant for the time that is saved."
+)
+
+
+def begins_anew(task: Task) -> bool:
+    """Tell if saving clears something. What belongs to a run under way stays."""
+    return task.status not in OWNED and bool(task.attempts or task.rescues or task.last_error)
+
+
 def cancel_means(task: Task) -> list[Any]:
     """Sentences about what a cancel, or a deletion, does to a task."""
     said = [CANCEL.means.get(Status(task.status), DELETED_TWICE)]

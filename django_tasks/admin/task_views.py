@@ -5,7 +5,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from django.contrib import admin
-from django.contrib.admin.models import CHANGE, DELETION, LogEntry
+from django.contrib.admin.models import CHANGE, DELETION
 from django.contrib.messages import SUCCESS, WARNING
 from django.core.exceptions import PermissionDenied
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
@@ -16,6 +16,7 @@ from django.utils.translation import gettext_lazy as _
 
 from django_tasks.admin.forms import RescheduleForm
 from django_tasks.admin.lists import alias, may
+from django_tasks.admin.log import note
 from django_tasks.admin.moments import told, zone_name
 from django_tasks.admin.task_steps import (
     CANCEL,
@@ -156,7 +157,9 @@ class TaskSteps(TaskModelAdmin):
         if not guarded(task.pk, seen, act, using=using):
             return self._tell_step(request, task, MOVED, WARNING)
         said = {name: told(value) for name, value in facts.items()}
-        note_task(request, task, step, str(step.logged) % {"before": told(task.when), **said})
+        words = {"before": told(task.when), **said}
+        flag = DELETION if step is CANCEL else CHANGE
+        note(request, [task], flag, lambda: step.logged % words)
         done = step.done
         if step is CANCEL and task.status in OWNED:
             done = CANCELLED_WHILE_IT_RUNS
@@ -178,12 +181,6 @@ class TaskSteps(TaskModelAdmin):
         if is_there:
             return HttpResponseRedirect(reverse(f"{name}:django_tasks_task_change", args=[task.pk]))
         return HttpResponseRedirect(reverse(f"{name}:django_tasks_task_changelist"))
-
-
-def note_task(request: HttpRequest, task: Task, step: Step | None, words: str) -> None:
-    """Write who did what into the admin's log of changes."""
-    flag = DELETION if step is CANCEL else CHANGE
-    LogEntry.objects.log_actions(str(request.user.pk), [task], flag, words)
 
 
 def no_task(page: TaskModelAdmin, request: HttpRequest) -> HttpResponse:

@@ -14,9 +14,10 @@ from django.utils.translation import gettext_lazy as _
 from django_tasks.admin import site
 from django_tasks.admin.display import cell
 from django_tasks.admin.lists import OnlyShown, alias, may
+from django_tasks.admin.log import note
 from django_tasks.client.operating import ask_worker
 from django_tasks.models import WorkerRow
-from django_tasks.monitoring.words import at, memory, span, state_words
+from django_tasks.monitoring.words import at, listed, memory, span, state_words
 from django_tasks.monitoring.workers import Claim, Worker, claims, worker_of
 from django_tasks.store import clock
 from django_tasks.timezones import aware
@@ -196,14 +197,14 @@ class WorkerAdmin(site.StrictPages, OnlyShown):
 
     @admin.display(description=_("queues"))
     def queue_names(self, row: WorkerRow) -> str:
-        return cell(", ".join(_seen(row).queues)) or gettext("all")
+        return cell(listed(_seen(row).queues)) or gettext("all")
 
     @admin.display(description=_("codes"))
     def code_names(self, row: WorkerRow) -> str:
         codes = _seen(row).codes
         if codes is None:
             return self.get_empty_value_display()
-        return cell(", ".join(sorted(codes))) or gettext("none")
+        return cell(listed(sorted(codes))) or gettext("none")
 
     @admin.display(description=_("codes"))
     def code_count(self, row: WorkerRow) -> str:
@@ -214,7 +215,7 @@ class WorkerAdmin(site.StrictPages, OnlyShown):
     def numbers(self, row: WorkerRow) -> str:
         counters = row.counters if isinstance(row.counters, dict) else {}
         told = [(str(_COUNTED.get(name, name)), count) for name, count in sorted(counters.items())]
-        return cell(", ".join(f"{name} {count}" for name, count in told))
+        return cell(listed(f"{name} {count}" for name, count in told))
 
     @admin.display(description=_("ask it to"))
     def asking(self, row: WorkerRow) -> str:
@@ -272,7 +273,7 @@ class WorkerAdmin(site.StrictPages, OnlyShown):
             title = ask.question % names
             return self.confirm(request, title, sentences, button=ask.button, back=page)
         if ask_worker(row.pk, ask.wish, using=alias()):
-            site.note(request, row, CHANGE, ask.asked % names)
+            note(request, [row], CHANGE, lambda: ask.asked % names)
             self.message_user(request, ask.asked % names, messages.SUCCESS)
             return HttpResponseRedirect(page)
         text = gettext("Worker %(worker)s is gone.") % names

@@ -1,19 +1,21 @@
 """The view that Prometheus scrapes."""
 
+from django.contrib.auth.decorators import login_not_required
 from django.db import transaction
 from django.http import HttpRequest, HttpResponse
 from django.utils.translation import gettext
 from django.views.decorators.cache import never_cache
-from django.views.decorators.http import require_GET
+from django.views.decorators.http import require_safe
 
 from django_tasks.metrics.access import may_see
 from django_tasks.metrics.collector import Using
 from django_tasks.metrics.page import metrics_page
 
 
+@login_not_required  # LoginRequiredMiddleware would send a scraper with its token to a form
 @transaction.non_atomic_requests  # else a database that is down is an error before the view
 @never_cache
-@require_GET
+@require_safe
 def metrics(
     request: HttpRequest, using: Using = None, keep_connections: bool = False
 ) -> HttpResponse:

@@ -12,6 +12,7 @@ from django.utils.translation import gettext
 
 from django_tasks import logs
 from django_tasks.host.clocks import ticks
+from django_tasks.monitoring.words import listed
 from django_tasks.probes.board import Board
 from django_tasks.probes.health import Facts, judge
 
@@ -122,7 +123,7 @@ class Handler(BaseHTTPRequestHandler):
     def _answer(self) -> Answer:
         route = self.server.get(self.path.partition("?")[0])
         if route is None:
-            reason = gettext("There is only %(paths)s.") % {"paths": ", ".join(self.server)}
+            reason = gettext("There is only %(paths)s.") % {"paths": listed(self.server)}
             return Answer(HTTPStatus.NOT_FOUND, _body({"reason": reason}))
         answer: Answer = route(self.headers.get("Accept", ""))
         return answer

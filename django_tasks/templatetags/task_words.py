@@ -1,5 +1,6 @@
 """Filters that put times, spans and figures into words, for our own templates."""
 
+from collections.abc import Iterable
 from datetime import datetime
 
 from django import template
@@ -46,6 +47,12 @@ def number(value: int) -> str:
 def quantile(value: Histogram, part: str) -> str:
     """A quantile of a histogram."""
     return span(value.quantile(float(part)))
+
+
+@register.filter
+def listed(value: Iterable[str]) -> str:
+    """Words in a row."""
+    return words.listed(value)
 
 
 @register.filter

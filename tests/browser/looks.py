@@ -44,6 +44,38 @@ _TOO_WIDE = """
 """
 
 
+# Chinese may be broken between any two characters: a narrow column stands such a word on end. (The
+# heads of cards are for screen readers; the toolbar is Django's.)
+_ON_END = """
+() => {
+  const isSeen = (e) => e.checkVisibility() && e.closest("#toolbar") === null
+      && !(e.closest("thead")?.getBoundingClientRect().width <= 1);
+  const isShort = (text) => text.length <= 12 && (text.match(/\\p{Script=Han}/gu) ?? []).length
+      <= 6 && /\\p{Script=Han}/u.test(text);
+  const found = [];
+  const places = "th, td, dt, a, button, summary, .task-badge, .task-mark, .life-badge";
+  for (const e of document.querySelectorAll("#content :is(" + places + ")")) {
+    for (const node of isSeen(e) ? e.childNodes : []) {
+      const text = node.nodeType === Node.TEXT_NODE ? node.data.trim() : "";
+      if (!isShort(text)) continue;
+      const range = document.createRange();
+      range.selectNodeContents(node);
+      const tops = [...range.getClientRects()].filter((box) => box.width > 1)
+          .map((box) => Math.round(box.top));
+      if (new Set(tops).size > 1) found.push(`${e.tagName.toLowerCase()} “${text}” is broken`);
+    }
+  }
+  return [...new Set(found)].slice(0, 8);
+}
+"""
+
+
+def on_end(page: Page) -> list[str]:
+    """Sentences about short Chinese texts of a table or a button that take two lines."""
+    found: list[str] = page.evaluate(_ON_END)
+    return found
+
+
 def too_wide(page: Page) -> list[str]:
     """Sentences about whatever makes the page, or a list on it, scroll sideways."""
     found: list[str] = page.evaluate(_TOO_WIDE)

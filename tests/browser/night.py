@@ -5,8 +5,19 @@ All times are told from one moment, so that the same moment gives the same pages
 
 from collections.abc import Iterator
 from datetime import datetime, timedelta
+from functools import partial
+from operator import mod
 from random import Random
 
+from django.contrib.admin.models import CHANGE, LogEntry
+from django.contrib.auth.models import User
+from django.http import HttpRequest
+from django.utils import translation
+
+from django_tasks.admin.forms import TaskForm
+from django_tasks.admin.log import note
+from django_tasks.admin.moments import told
+from django_tasks.admin.task_steps import STEPS
 from django_tasks.handlers.base import TaskHandler
 from django_tasks.handlers.running_task import RunningTask
 from django_tasks.models import Gate, Lock, Pause, Task, TaskMinute, TaskRun, WorkerRow
@@ -20,6 +31,8 @@ from tests.factories import UTC, a_line, a_row, a_worker, table
 MOMENT = datetime(2027, 3, 11, 2, 7, 31, 250_000, tzinfo=UTC)
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 VERSION = "2027.3.1"
+# The fields of a task's form.
+SAVED = ("name", "when", "schedule", "biz_ext", "queue", "priority")
 
 REFUSED = "ConnectionError"
 TRACEBACK = """Traceback (most recent call last):
@@ -115,6 +128,7 @@ class Night:
         self.wholes()
         self.runs()
         self.minutes()
+        self.changes()
         return self
 
     def at(self, *, days: float = 0, minutes: float = 0, seconds: float = 0) -> datetime:
@@ -310,6 +324,20 @@ class Night:
         if any(failures.values):
             values = dict(zip(COLUMNS, failures.values, strict=True))
             yield TaskMinute(**place, exception=f"builtins.{REFUSED}", **values)
+
+    def changes(self) -> None:
+        """The log of the invoice: a save of all fields, and each step."""
+        request = HttpRequest()
+        request.user, _is_new = User.objects.get_or_create(username="anna")
+        with translation.override(None):
+            saved = [str(TaskForm.base_fields[name].label) for name in SAVED]
+        who, log = str(request.user.pk), LogEntry.objects
+        log.log_actions(who, [self.invoice], CHANGE, [{"changed": {"fields": saved}}])
+        times = {"before": told(self.at(minutes=-90)), "when": told(self.at(minutes=-60))}
+        for step in STEPS:
+            note(request, [self.invoice], CHANGE, partial(mod, step.logged, times))
+        for number, entry in enumerate(log.order_by("pk")):
+            log.filter(pk=entry.pk).update(action_time=for_django(self.at(minutes=number - 80)))
 
     def _unsaved(self, code: str, number: str, *, when: datetime, **fields: object) -> Task:
         before = for_django(self.at(minutes=-190))

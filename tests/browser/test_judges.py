@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.browser.looks import barriers, too_wide
+from tests.browser.looks import barriers, on_end, too_wide
 from tests.browser.person import Person, is_icon
 from tests.browser.windows import NARROW, WIDE, Look
 
@@ -24,6 +24,15 @@ GREY_THING = """
     thing.style.color = colour;
     thing.textContent = "Nobody can read this.";
     document.querySelector("#content").append(thing);
+}
+"""
+
+NARROW_CELL = """
+() => {
+    const table = document.createElement("table");
+    table.innerHTML = "<tr><td></td><td class='narrow-cell'>9 个任务</td><td>mail</td></tr>";
+    table.rows[0].cells[1].style.maxWidth = table.rows[0].cells[1].style.width = "10px";
+    document.querySelector("#content").append(table);
 }
 """
 
@@ -65,6 +74,12 @@ def test_a_page_that_is_wider_than_its_window_is_seen(look: Look, before_a_page:
     found = too_wide(before_a_page.page)
     assert found[0].startswith("the page is")
     assert any("div.wide-thing ends at" in sentence for sentence in found)
+
+
+def test_a_short_chinese_cell_that_takes_two_lines_is_seen(before_a_page: Person) -> None:
+    assert on_end(before_a_page.page) == []
+    before_a_page.page.evaluate(NARROW_CELL)
+    assert on_end(before_a_page.page) == ["td “9 个任务” is broken"]
 
 
 def test_a_text_that_few_can_read_is_seen(before_a_page: Person) -> None:

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Page
 
-from tests.browser.looks import barriers, too_wide
+from tests.browser.looks import barriers, on_end, too_wide
 from tests.browser.night import Night
 from tests.browser.person import Person
 from tests.browser.places import PLACES, Place
@@ -39,7 +39,8 @@ def test_a_page_fits_every_window_and_nothing_keeps_anybody_from_using_it(
         if PICTURES and (ALL_PICTURES or look in place.kept_in_chinese):
             path = Path(PICTURES) / f"zh-hans-{name}{look.suffix}.png"
             reader.draws(path, place.part)
-        found += [f"{look}, in Chinese: {sentence}" for sentence in too_wide(page)]
+        faults = too_wide(page) + on_end(page)
+        found += [f"{look}, in Chinese: {sentence}" for sentence in faults]
     assert not found, "\n".join(found)
 
 

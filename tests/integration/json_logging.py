@@ -32,6 +32,6 @@ class Talk(TaskHandler):
     backoff = timedelta(seconds=0)
 
     def handle(self, task: Any) -> None:
-        logging.getLogger("shop.orders").info("asking the bank")
+        logging.getLogger("shop.orders").info("asking the bank 招商银行")
         if task.biz_num == "bad":
             raise ConnectionError("the bank does not answer")

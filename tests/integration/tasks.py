@@ -3,8 +3,10 @@
 from datetime import datetime, timedelta, timezone
 from typing import Any
 
+from django.db.models import Sum
+
 from django_tasks.client.adding import add_tasks
-from django_tasks.models import Task, WorkerRow
+from django_tasks.models import Task, TaskMinute, WorkerRow
 from tests.vendor import SERVERS, only_on
 
 needs_a_server = only_on(*SERVERS, because="no server to restart, or to cut off from")
@@ -34,6 +36,11 @@ def payload_of(key: str) -> Any:
 
 def count(**conditions: Any) -> int:
     return Task.objects.filter(**conditions).count()
+
+
+def done() -> dict[str, int]:
+    """How many runs are counted as done, by code."""
+    return dict(TaskMinute.objects.values_list("biz_code").annotate(Sum("done")))
 
 
 def workers() -> int:

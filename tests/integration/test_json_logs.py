@@ -55,7 +55,8 @@ def test_all_that_starttask_prints_is_json_with_events_and_tasks(start: Start) -
         ("talk/bad", 2),
         ("talk/good", 1),
     ]
-    assert {line["message"] for line in own} == {"asking the bank"}
+    assert {line["message"] for line in own} == {"asking the bank 招商银行"}
+    assert '"asking the bank 招商银行"' in worker.log()  # people read it, too
     stopped = heard(worker, "worker_stopped")
     assert stopped["task"] == ""
     assert stopped["worker"] == heard(worker, "worker_started")["worker"]

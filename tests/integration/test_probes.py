@@ -7,12 +7,12 @@ import signal
 import socket
 import subprocess
 from collections.abc import Iterator
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
 import pytest
-from django.db import connections
+from django.db import connections, transaction
 
 from devtools.servers.ports import free_port, port_is_free
 from django_tasks.models import WorkerRow
@@ -80,6 +80,35 @@ def probe(tmp_path: Path) -> Probe:
 
 
 # Start, outage, stop
+
+
+@contextmanager
+def workers_locked() -> Iterator[None]:
+    """Let nobody write into the table of workers meanwhile: it can be read, and nobody can join."""
+    connection, table = connections["default"], WorkerRow._meta.db_table
+    with connection.cursor() as cursor:
+        if connection.vendor == "mysql":
+            cursor.execute(f"LOCK TABLES {table} READ")
+            try:
+                yield
+            finally:
+                cursor.execute("UNLOCK TABLES")
+            return
+        with transaction.atomic():  # on SQLite it has the lock of all that write
+            if connection.vendor == "postgresql":
+                cursor.execute(f"LOCK TABLE {table} IN SHARE MODE")
+            yield
+
+
+@pytest.mark.parametrize("processes", ["1", "2"])
+def test_it_starts_before_it_works(start: Start, probe: Probe, processes: str) -> None:
+    with workers_locked():
+        worker = start(*probe.flags, "--processes", processes)
+        probe.shows(200, 503, "starting", worker)
+        assert probe.ask("ready")[1]["reason"] == "The workers on default are starting."
+        assert workers() == 0
+    probe.shows(200, 200, "working", worker)
+    assert worker.stop() == 0
 
 
 def test_without_its_database_it_is_live_and_ready_when_that_is_there(

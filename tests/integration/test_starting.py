@@ -16,7 +16,7 @@ import pytest
 from django.core.management import CommandError, ManagementUtility, call_command
 from django.db import connections
 
-from django_tasks.api import CannotStart, shutdown, start
+from django_tasks.api import CannotStart, TaskHandler, shutdown, start
 from django_tasks.management.commands import starttask
 from django_tasks.models import Task
 from django_tasks.worker.config import worker_config
@@ -237,6 +237,20 @@ def test_a_database_in_memory_is_warned_of(
         assert shutdown(timeout=DEADLINE)
     warnings = [each.getMessage() for each in caplog.records if each.levelname == "WARNING"]
     assert warnings == ["'default' is in memory."]
+
+
+def test_it_warns_once_of_an_attribute_that_means_nothing(
+    transactional_db: None, caplog: pytest.LogCaptureFixture, handlers: Any
+) -> None:
+    base = type("Base", (TaskHandler,), {"__module__": "shop.base", "max_attempt": 3})
+    members = {"handle": lambda self, task: None}
+    handlers(*(type(code, (base,), {"biz_code": code, **members}) for code in ("a", "b")))
+    call_command("starttask", until_empty=True, processes=1)
+    warnings = [each.getMessage() for each in caplog.records if each.levelname == "WARNING"]
+    assert [each for each in warnings if "in memory" not in each] == [
+        "shop.base.Base has 'max_attempt', which means nothing to django_tasks. "
+        "Did you mean 'max_attempts'?"
+    ]
 
 
 # A database that is not there yet

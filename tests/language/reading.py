@@ -17,12 +17,17 @@ EXAMPLES = re.compile(
 WORD = re.compile(r"(?<![\w./:@_-])[A-Za-z][a-z]+(?![\w/:@_-]|\.\w)")
 
 
+# Elements that stand within a line.
+INLINE = ("a", "b", "em", "small", "span", "strong")
+
+
 class Reading(HTMLParser):
-    """The texts of a page as people see them, or hear them."""
+    """The texts of a page as people see them, or hear them: each by itself, and by lines."""
 
     def __init__(self, body: str) -> None:
         super().__init__()
         self.texts: list[str] = []
+        self.lines: list[str] = [""]
         self._shut: list[str] = []
         self.feed(body)
         self.close()
@@ -30,17 +35,24 @@ class Reading(HTMLParser):
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         if tag in AS_THEY_ARE:
             self._shut.append(tag)
+        if tag not in INLINE:
+            self.lines.append("")
         given = dict(attrs)
         self.texts += [text for name in READ if (text := given.get(name))]
         if tag == "input" and given.get("type") in ("submit", "button"):
             self.texts.append(given.get("value") or "")
 
     def handle_endtag(self, tag: str) -> None:
+        if tag not in INLINE:
+            self.lines.append("")
         if tag in AS_THEY_ARE and tag in self._shut:
             self._shut.remove(tag)
 
     def handle_data(self, data: str) -> None:
-        if not self._shut and (text := " ".join(data.split())):
+        if self._shut:
+            return
+        self.lines[-1] += data
+        if text := " ".join(data.split()):
             self.texts.append(text)
 
 

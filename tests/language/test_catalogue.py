@@ -19,7 +19,7 @@ SPAN, AMOUNT, CHINESE_TEXT = "3 分钟", "3 个任务", "全部"
 OURS = {
     **dict.fromkeys(("ago", "distance", "silence", "span"), SPAN),
     **dict.fromkeys(("runs_found", "tasks"), AMOUNT),
-    **dict.fromkeys(("reason", "scope", "scopes", "status", "word", "words"), CHINESE_TEXT),
+    **dict.fromkeys(("next", "reason", "scope", "scopes", "status", "word", "words"), CHINESE_TEXT),
     **dict.fromkeys(("paused", "question", "sentence", "steps"), CHINESE_TEXT),
     "waiting": CHINESE_TEXT,
 }

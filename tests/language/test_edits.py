@@ -1,7 +1,8 @@
 """No column that nobody edited changes, in whatever language a form was opened and sent back."""
 
+import re
 from collections.abc import Iterator
-from datetime import datetime
+from datetime import datetime, timedelta
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
@@ -14,10 +15,12 @@ from django.urls import reverse
 from django.utils.formats import reset_format_cache
 from django.utils.translation import to_locale
 
-from django_tasks.admin.task_steps import seen_of
+from django_tasks.admin.task_steps import ANEW, seen_of
 from django_tasks.client.operating import limits, set_limits
 from django_tasks.models import Task, WorkerRow
 from django_tasks.timezones import for_django
+from django_tasks.values.status import Status
+from tests.doors.test_admin import text
 from tests.factories import UTC, a_row, a_worker, table, the_row
 
 pytestmark = pytest.mark.usefixtures("now")
@@ -30,8 +33,9 @@ LANGUAGES = [
     if (LOCALES / to_locale(code) / "LC_MESSAGES" / "django.mo").exists()
 ]
 WHEN = datetime(2130, 3, 4, 15, 26, 37, 123456, tzinfo=UTC)
-# Columns that every change writes, for it is an add; the time for which the row waits is ``when``.
-OF_A_CHANGE = {"version", "update_time", "scheduled_time"}
+# Columns that every change writes, and those that a real one clears: it is an add, and says so.
+OF_A_CHANGE = {"version", "update_time"}
+CLEARED = {"attempts", "rescues", "last_error", "exception", "scheduled_time"}
 
 
 class Form(HTMLParser):
@@ -50,7 +54,8 @@ class Form(HTMLParser):
             self._area = name
             self.values[name] = ""
         elif tag == "input" and name and given.get("type") != "submit":
-            self.values[name] = given.get("value") or ""
+            # In a field of one line there are no line ends.
+            self.values[name] = re.sub("[\r\n]", "", given.get("value") or "")
 
     def handle_data(self, data: str) -> None:
         if self._area:
@@ -74,13 +79,17 @@ def language(request: pytest.FixtureRequest, settings: Any) -> Iterator[str]:
 def task(db: None) -> Task:
     task = a_row(
         "12345678",
-        name="1,234.5",
+        name=" 1,234.5\u3000",
         priority=-12345,
         queue="1.000",
         biz_ext={"a": [1234567.125, 12345678901234567890, "\u2028 x\ny", None]},
+        attempts=1234,
+        rescues=1,
+        last_error="ConnectionError: 1,234.5",
+        exception="builtins.ConnectionError",
+        scheduled_time=WHEN - timedelta(hours=1),
     )
-    moment = for_django(WHEN)
-    table(pk=task.pk).update(when=moment, scheduled_time=moment, schedule="every 1h30m jitter 1.5s")
+    table(pk=task.pk).update(when=for_django(WHEN), schedule="every 1h30m jitter 1.5s")
     return the_row(task.biz_num)
 
 
@@ -109,8 +118,34 @@ def test_the_page_of_a_task(language: str, boss: Client, task: Task) -> None:
     assert (response.status_code, columns(task)) == (302, before)
     # One edit a language: pages are many, and so are the languages that write numbers alike.
     column, edit = EDITS[LANGUAGES.index(language) % len(EDITS)]
-    response = boss.post(address, Form(boss.get(address)).values | edit)
-    assert (response.status_code, changed(before, task)) == (302, {column})
+    page = boss.get(address)
+    assert str(ANEW) in text(page)
+    response = boss.post(address, Form(page).values | edit)
+    assert (response.status_code, changed(before, task)) == (302, {column, *CLEARED})
+
+
+@pytest.mark.parametrize(
+    ("column", "value"),
+    [
+        ("name", "Summer sale "),
+        ("name", " Summer sale"),
+        ("name", "\u3000Summer\r\nsale\n"),
+        ("schedule", " every 1h\u3000"),
+    ],
+)
+def test_a_text_that_comes_back_as_it_was_shown(
+    column: str, value: str, boss: Client, db: None
+) -> None:
+    task = a_row(status=Status.FAILED, attempts=5)
+    table(pk=task.pk).update(**{column: value})
+    before = columns(task)
+    address = reverse("admin:django_tasks_task_change", args=[task.pk])
+    page = boss.get(address)
+    assert boss.post(address, Form(page).values).status_code == 302
+    assert columns(task) == before
+    boss.post(address, Form(page).values | {"queue": "mail", "name": "Summer sale"})
+    after = columns(task)
+    assert (after["status"], after["name"]) == (Status.PENDING, "Summer sale")
 
 
 def test_its_time_in_a_form_of_its_own(language: str, boss: Client, task: Task) -> None:
@@ -125,10 +160,12 @@ def test_its_time_in_a_form_of_its_own(language: str, boss: Client, task: Task) 
 def test_its_schedule_in_a_form_of_its_own(language: str, boss: Client, task: Task) -> None:
     before = columns(task)
     address = reverse("admin:django_tasks_recurring_schedule")
+    page = boss.get(address, {"task": str(task.pk), "schedule": "every 2h"})
+    assert str(ANEW) in text(page)
     sent = Form(boss.get(address, {"task": task.pk})).values
     assert boss.post(address, sent | {"task": str(task.pk)}).status_code == 302
     # Saved, it begins again: so its next time is another.
-    assert changed(before, task) == {"when"}
+    assert changed(before, task) == {"when", *CLEARED}
 
 
 def test_limits(language: str, boss: Client, task: Task) -> None:

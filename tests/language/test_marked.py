@@ -3,16 +3,20 @@
 from typing import Any
 
 import pytest
+from django.contrib.admin.models import LogEntry
 from django.test import Client
 from django.urls import reverse
 
+from django_tasks.admin.task_steps import STEPS, Step, seen_of
 from django_tasks.api import pause_tasks, set_limits
 from django_tasks.handlers import registry
 from django_tasks.models import Lock, Pause, Task
-from django_tasks.values.status import Status
+from django_tasks.values.status import OWNED, Status
+from tests.doors.test_admin import opened, save
 from tests.factories import a_row, a_run, a_worker, later
 from tests.language import pseudo
 from tests.language.pseudo import read
+from tests.language.test_log import ALL_FIELDS
 
 # What stands in the scene, or is a name or a word of the language of schedules: nothing of ours.
 DATA = {
@@ -95,15 +99,41 @@ def test_the_page_of_each_task(boss: Client, scene: Task) -> None:
         assert (task.biz_num, unmarked(read(page))) == (task.biz_num, set())
 
 
-@pytest.mark.parametrize(
-    "step",
-    ["run_now", "reschedule", "requeue", "pause", "resume", "cancel", "delete", "history"],
-)
-def test_the_steps_of_a_task(step: str, boss: Client, scene: Task) -> None:
+@pytest.mark.parametrize("step", STEPS, ids=lambda step: str(step.address))
+def test_the_steps_of_a_task(step: Step, boss: Client, scene: Task) -> None:
     for task in Task._base_manager.all():
-        address = reverse(f"admin:django_tasks_task_{step}", args=[task.pk])
-        for page in (boss.get(address, follow=True), boss.post(address, follow=True)):
+        address = _address(task, step.address.replace("-", "_"))
+        sent = {"seen": seen_of(task), "wait": "1800"}
+        for page in (boss.get(address, follow=True), boss.post(address, sent, follow=True)):
             assert (task.biz_num, unmarked(read(page))) == (task.biz_num, set())
+        is_possible = Status(task.status) in step.means
+        assert (task.biz_num, _is_in_log(task)) == (task.biz_num, is_possible)
+        history = boss.get(_address(task, "history"), follow=True)
+        assert (task.biz_num, unmarked(read(history))) == (task.biz_num, set())
+
+
+def test_the_page_that_deletes_a_task(boss: Client, scene: Task) -> None:
+    for task in Task._base_manager.all():
+        address, sent = _address(task, "delete"), {"post": "yes"}
+        for page in (boss.get(address), boss.post(address, sent, follow=True)):
+            assert (task.biz_num, unmarked(read(page))) == (task.biz_num, set())
+        left = Task._base_manager.filter(pk=task.pk).values_list("status", flat=True)
+        assert list(left) == ([Status.CANCELLING] if task.status in OWNED else [])
+
+
+def test_a_save_of_all_fields(boss: Client, scene: Task) -> None:
+    assert save(boss, scene, opened(boss, scene) | ALL_FIELDS).status_code == 302
+    history = boss.get(_address(scene, "history"))
+    assert _is_in_log(scene)
+    assert unmarked(read(history)) == set()
+
+
+def _address(task: Task, page: str) -> str:
+    return reverse(f"admin:django_tasks_task_{page}", args=[task.pk])
+
+
+def _is_in_log(task: Task) -> bool:
+    return LogEntry.objects.filter(object_id=str(task.pk)).exists()
 
 
 def test_one_code(boss: Client, scene: Task) -> None:

@@ -1,6 +1,7 @@
 """Pages of the admin in Chinese: no word of ours in English is on them."""
 
 import re
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -11,8 +12,9 @@ from django.utils.text import capfirst
 
 from django_tasks.values.keys import DEFAULT_QUEUE
 from tests.browser.night import Night
-from tests.browser.places import PLACES
-from tests.language.reading import english
+from tests.browser.places import PLACES, Place
+from tests.language.marks import CHINESE, RULES
+from tests.language.reading import Reading, english
 
 # Texts of Django's own templates that its catalogue lacks.
 DJANGOS_OWN = {
@@ -24,6 +26,13 @@ DJANGOS_OWN = {
     "True",
     "- Select an option -",
 }
+# What its Chinese does with marks and blanks: titles, labels, times, lists of words.
+DJANGOS_MARKS = re.compile(
+    r"(修改|增加|查看|删除所选的) \w+| \| Django 站点管理员$|^\w+:$|\d{4}年\d+月\d+日| 和 "
+    r"|^欢迎， |^在应用程序 .* 中的模型$|^开始输入以筛选\.\.\.$|条结果。 \(|\(?显示全部\)"
+)
+# Digits and names in brackets stand in those of Chinese, on a page.
+BRACKET = re.compile(rf"{CHINESE} \(")
 
 pytestmark = pytest.mark.usefixtures("chinese")
 
@@ -61,13 +70,44 @@ def _inside(value: Any) -> list[str]:
     return [value] if isinstance(value, str) else []
 
 
+def pages(night: Night, boss: Client) -> Iterator[tuple[str, Place, str]]:
+    """Each place, with its name and its page."""
+    for name, place in PLACES.items():
+        response = boss.get(reverse(f"admin:{place.name}", args=place.about(night)), place.query)
+        assert response.status_code == 200
+        yield name, place, response.content.decode()
+
+
 def test_no_page_in_chinese_has_an_english_word_of_ours(night: Night, boss: Client) -> None:
     known = values_of_rows()
     found = {}
-    for name, place in PLACES.items():
-        address = reverse(f"admin:{place.name}", args=place.about(night))
-        response = boss.get(address, place.query)
-        assert response.status_code == 200
+    for name, place, body in pages(night, boss):
         asked = known | {str(value) for value in place.query.values()}
-        found[name] = set(english(response.content.decode(), asked)) - DJANGOS_OWN
+        found[name] = set(english(body, asked)) - DJANGOS_OWN
     assert {name: texts for name, texts in found.items() if texts} == {}
+
+
+def test_marks_and_spaces_on_pages_are_those_of_chinese(night: Night, boss: Client) -> None:
+    found = {name: set(wrongly_marked(body)) for name, _place, body in pages(night, boss)}
+    assert {name: texts for name, texts in found.items() if texts} == {}
+
+
+def wrongly_marked(body: str) -> Iterator[str]:
+    """Texts that break a rule, and lines, in which a blank may stand between two elements."""
+    reading = Reading(body)
+    within_a_line = {"bracket": BRACKET} | RULES
+    del within_a_line["loose"]
+    for texts, rules in ((reading.texts, RULES), (reading.lines, within_a_line)):
+        for text in texts:
+            ours = DJANGOS_MARKS.sub("\0", " ".join(text.split()))
+            yield from (f"{name}: {text}" for name, rule in rules.items() if rule.search(ours))
+
+
+@pytest.mark.parametrize(
+    ("name", "words"), [("workers", "3 个工作进程"), ("pauses", "1 项暂停"), ("locks", "2 个锁")]
+)
+def test_the_foot_of_a_list_has_a_measure_word(
+    name: str, words: str, night: Night, boss: Client
+) -> None:
+    page = boss.get(reverse(f"admin:{PLACES[name].name}"))
+    assert words in Reading(page.content.decode()).texts

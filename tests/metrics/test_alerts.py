@@ -12,9 +12,9 @@ from django_tasks.metrics.counters import OF_RUNS
 
 DOCS = Path(__file__).resolve().parents[2] / "docs"
 LABELS = {entry.shown: {"database", *entry.labels} for entry in ENTRIES}
-# Prometheus' own, and those that it adds to every sample.
+# Prometheus' own, and those that it adds to every sample: of pods the name as a rule, too.
 OWN = {"up": {"job", "instance"}}
-TARGET = {"job", "instance"}
+TARGET = {"job", "instance", "pod"}
 VALUES = {"outcome": set(OF_RUNS), "state": {"working", "quiet", "silent"}}
 SUFFIXES = ("_bucket", "_sum", "_count")
 

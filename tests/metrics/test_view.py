@@ -80,6 +80,23 @@ def test_another_scheme_does_not_open_it(token: str) -> None:
     assert response.status_code == 401
 
 
+def test_a_project_in_which_every_page_wants_a_login_sends_no_scraper_to_it(
+    token: str, settings: Any
+) -> None:
+    middleware = "django.contrib.auth.middleware.LoginRequiredMiddleware"
+    settings.MIDDLEWARE = [*settings.MIDDLEWARE, middleware]
+    assert ask().status_code == 200
+    assert ask("other").status_code == 401
+    assert logged_in("view_task").get("/metrics").status_code == 200
+
+
+def test_head_is_answered_without_a_body(token: str) -> None:
+    response = Client().head("/metrics", headers={"Authorization": f"Bearer {token}"})
+    assert (response.status_code, response.content) == (200, b"")
+    assert response["Content-Type"] == ask()["Content-Type"]
+    assert Client().head("/metrics").status_code == 401
+
+
 def test_users_who_may_view_tasks_see_it() -> None:
     assert logged_in("view_task").get("/metrics").status_code == 200
 

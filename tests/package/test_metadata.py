@@ -16,7 +16,7 @@ from devtools.release.addresses import Addresses
 from devtools.test import SESSIONS
 from tests.package.test_description import KNOWN
 
-USERS = {"mysql", "postgres", "cron", "progress", "prometheus", "sentry"}
+USERS = {"mysql", "postgres", "cron", "json", "progress", "prometheus", "sentry"}
 
 
 def versions(metadata: Message, prefix: str) -> set[str]:
