@@ -1,8 +1,8 @@
-"""The settings of production: those of ``startproject``, and what the environment says."""
+"""The settings of production: those of the project, and what the environment says."""
 
 import environ
-from shop.settings import *  # noqa: F403
-from shop.settings import BASE_DIR, INSTALLED_APPS
+from mysite.settings import *  # noqa: F403
+from mysite.settings import BASE_DIR
 
 env = environ.FileAwareEnv()  # SECRET_KEY_FILE may name a file instead of SECRET_KEY; all may so
 
@@ -11,6 +11,3 @@ DEBUG = env.bool("DEBUG", default=False)
 ALLOWED_HOSTS = env.list("ALLOWED_HOSTS", default=[])
 DATABASES = {"default": env.db("DATABASE_URL")}
 STATIC_ROOT = BASE_DIR / "static"
-
-INSTALLED_APPS = [*INSTALLED_APPS, "django_tasks"]
-TASK_HANDLERS = ["shop.tasks.EndPromotion"]

@@ -15,8 +15,8 @@ from django_tasks.sentences import sentence as _
 DISTRIBUTION = "django-delayed-tasks"
 CHECK_ID = "django_tasks.E001"
 CURE = _(
-    "Run: pip uninstall -y django-tasks && pip install --force-reinstall "
-    "--no-deps %(distribution)s",
+    "Run “pip uninstall -y django-tasks”, and then install %(distribution)s again from where you "
+    "have it: “pip install --force-reinstall --no-deps ../%(distribution)s”, for instance.",
     distribution=DISTRIBUTION,
 )
 

@@ -130,6 +130,16 @@ def test_a_time_of_none_is_no_time_and_does_not_mean_now(add: Any) -> None:
     assert not there_is()
 
 
+def test_a_task_without_a_time_is_refused_and_told_how_to_say_now() -> None:
+    with pytest.raises(
+        TaskTypeError, match=r"^when is missing \(timedelta\(0\) runs the task now\)"
+    ):
+        add_task(Task(biz_code=CODE, biz_num="1"))
+    with pytest.raises(TaskTypeError, match=r"^item 0: when is missing"):
+        add_tasks([Task(biz_code=CODE, biz_num="1")])
+    assert not there_is()
+
+
 @pytest.mark.parametrize("form", ["code", "task"])
 def test_a_timedelta_is_from_now_by_the_clock_of_the_database(now: datetime, form: str) -> None:
     wait: Any = timedelta(minutes=30)
@@ -333,6 +343,19 @@ def test_a_code_that_no_handler_has_is_told_once(caplog: pytest.LogCaptureFixtur
     (line,) = caplog.messages
     assert "'nobody'" in line
     assert "STRICT_CODES" in line
+
+
+@pytest.mark.usefixtures("warned")
+def test_it_is_told_with_the_name_that_may_be_meant(
+    caplog: pytest.LogCaptureFixture, handlers: Any
+) -> None:
+    handlers(Known)
+    with caplog.at_level(logging.WARNING, "django_tasks"):
+        add_task("cancel_unpayed", "1")
+        add_task("something_else", "1")
+    near, far = caplog.messages
+    assert near.endswith(". Did you mean 'cancel_unpaid'?")
+    assert far.endswith("(setting STRICT_CODES)")
 
 
 @pytest.mark.usefixtures("warned")

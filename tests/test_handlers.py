@@ -150,7 +150,8 @@ def test_a_hook_is_known_as_ones_own_wherever_it_stands():
 @pytest.mark.parametrize(
     ("wrong", "sentence"),
     [
-        ("retries", "task_handler() knows no 'retries'"),
+        ("colour", "task_handler() knows no 'colour'"),
+        ("retries", "task_handler() knows no 'retries'; did you mean 'max_attempts'?"),
         ("max_attempt", "task_handler() knows no 'max_attempt'; did you mean 'max_attempts'?"),
     ],
 )

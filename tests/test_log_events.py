@@ -85,7 +85,7 @@ SAY: dict[str, Callable[[], None]] = {
     "metrics_unreadable": lambda: logs.metrics_unreadable("default", ERROR),
     "messages_dropped": lambda: logs.messages_dropped("default", 3),
     "no_doorbell": lambda: logs.no_doorbell("10.0.0.1", ERROR),
-    "no_handler_here": lambda: logs.no_handler_here("jbo"),
+    "no_handler_here": lambda: logs.no_handler_here("jbo", "job"),
     "no_longer_active": lambda: logs.no_longer_active("job", 3, "default"),
     "not_isolated": lambda: logs.not_isolated(RUN, ERROR),
     "not_signed_off": lambda: logs.abandoned("default", []),
@@ -111,6 +111,9 @@ SAY: dict[str, Callable[[], None]] = {
     "second_signal": lambda: logs.second_signal(KEYS),
     "stop_not_told": lambda: logs.not_forgiven("default", ERROR),
     "stopping": lambda: logs.stopping("default", KEYS, 30.0),
+    "strange_attribute": lambda: logs.strange_attribute(
+        "shop.tasks.Push", "retries", "max_attempts"
+    ),
     "strange_queue": lambda: logs.strange_queue("mial"),
     "supervisor_gone": logs.supervisor_died,
     "tally": lambda: logs.tally("default", {"done": 12, "retried": 0}, 60.0),

@@ -300,6 +300,30 @@ def test_what_is_wrong_with_handle_is_said(what, sentence):
     assert sentence in str(caught.value)
 
 
+@pytest.mark.parametrize(
+    ("attributes", "sentence"),
+    [
+        ({"max_attempts": "three"}, "max_attempts must be a whole number from 1 to 10000: 'three'"),
+        ({"history": "some"}, "history must be 'all', 'problems' or 'none': 'some'"),
+        ({"timeout": "10"}, "timeout must be a timedelta or a number of seconds: '10'"),
+        ({"timeout": -1}, "timeout must not be negative: -1"),
+        ({"kill_after": "10"}, "kill_after must be a timedelta or a number of seconds: '10'"),
+        (
+            {"misfire_grace_time": "10m"},
+            "misfire_grace_time must be a timedelta or a number of seconds: '10m'",
+        ),
+        ({"backoff": -1}, "backoff: a duration cannot be -1"),
+        ({"backoff": ["a"]}, "backoff: a timedelta or a number of seconds is wanted, not 'a'"),
+    ],
+)
+def test_an_attribute_that_cannot_be_used_is_named_with_its_value(attributes, sentence):
+    handler = a_handler(**attributes)
+    with pytest.raises(HandlerError) as caught:
+        register_task_handler(handler)
+
+    assert str(caught.value) == f"{__name__}.Handler: {sentence}"
+
+
 def test_a_handlers_schedule_has_no_policies_and_the_error_names_its_attributes():
     with pytest.raises(HandlerError) as caught:
         register_task_handler(a_handler(schedule="every 30m | grace 10m"))
@@ -374,6 +398,21 @@ def test_what_cannot_be_registered_is_a_problem_and_the_others_are_there(module,
     assert list(get_task_handlers()) == ["good"]
     (problem,) = problems()
     assert repr(path) in problem
+
+
+@pytest.mark.parametrize("where", ["settings", "module"])
+def test_a_problem_names_its_handler_once(where, module, settings):
+    bad = a_handler(max_attempts="three")
+    bad.__qualname__ = bad.__name__ = "Bad"
+    module.put(Bad=bad)
+    if where == "settings":
+        settings.TASK_HANDLERS = ["shop_handlers.Bad"]
+        load()
+    else:
+        found_in(module)
+
+    problem = "shop_handlers.Bad: max_attempts must be a whole number from 1 to 10000: 'three'"
+    assert problems() == [problem]
 
 
 def test_a_taken_code_is_a_problem(module, settings):

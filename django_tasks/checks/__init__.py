@@ -20,10 +20,13 @@
 ``django_tasks.W006``     an ``atomic`` handler on SQLite: nobody else can write while it runs
                           (``check --deploy``)
 ``django_tasks.W007``     connections that are kept but never tested
-``django_tasks.W008``     a handler has an attribute whose name is nearly one that means something
+``django_tasks.W008``     a handler has an attribute whose name is nearly one that means something,
+                          or one of another library
 ``django_tasks.W009``     ``TASKS`` names a backend of the PyPI distribution ``django-tasks``
-``django_tasks.W010``     a ``HandOver`` is atomic, and its calls are not a part of the transaction
+``django_tasks.W010``     a ``HandOver`` or an ``OutboxBackend`` is atomic, and its calls are not a
+                          part of the transaction
 ``django_tasks.W011``     a ``HandOver`` sends to an AMQP broker without publisher confirms
+``django_tasks.W012``     ``TASKS``: calls in another database than that of the tasks
 ========================  ==========================================================================
 
 W002, and W003 for what the database itself says, need a connection: they run with ``migrate`` and

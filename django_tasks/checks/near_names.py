@@ -1,78 +1,27 @@
 """A system check of handlers: attributes that mean nothing, and look as if they did."""
 
-from collections.abc import Iterator
-from inspect import isclass, isroutine
 from typing import Any
 
 from django.core.checks import CheckMessage, Warning  # noqa: A004
 
-from django_tasks.handlers import registry
-from django_tasks.handlers.base import TaskHandler, near_name
+from django_tasks.handlers.slips import slips
 from django_tasks.sentences import sentence as _
-
-_PACKAGE = __name__.partition(".")[0]
 
 
 def check_names(**kwargs: Any) -> list[CheckMessage]:
     """W008"""
-    found = (each for handler in registry.get_task_handlers().values() for each in _near(handler))
     return [
         Warning(
             _(
                 "%(where)s has %(name)r, which means nothing to django_tasks.",
-                where=where,
-                name=name,
+                where=slip.where,
+                name=slip.name,
             ),
             hint=_(
-                "Did you mean %(near)r? A name of your own may begin with an underscore.", near=near
+                "Did you mean %(near)r? A name of your own may begin with an underscore.",
+                near=slip.meant,
             ),
             id="django_tasks.W008",
         )
-        for where, name, near in sorted(set(found))
+        for slip in slips()
     ]
-
-
-def _near(handler: TaskHandler) -> Iterator[tuple[str, str, str]]:
-    """Yield (class or function, name, known name) for each name that is nearly a known one.
-
-    A known name that the handler has as well is not what was meant: a class with ``timeout`` and
-    ``timeouts`` means both.
-    """
-    written, known = list(_written(handler)), _known(handler)
-    hooks = {name for name, value in known.items() if isroutine(value)}
-    free = known.keys() - {name for _, name, _ in written}
-    for where, name, value in written:
-        alike = free & hooks if isroutine(value) else free - hooks
-        near = near_name(name, alike)
-        if near and name not in known and not isclass(value):
-            yield where, name, near
-
-
-def _known(handler: TaskHandler) -> dict[str, Any]:
-    """All names that mean something to a handler: those of the package's classes that it is of."""
-    return {
-        name: value
-        for each in type(handler).__mro__
-        if _is_ours(each)
-        for name, value in vars(each).items()
-        if not name.startswith("_")
-    }
-
-
-def _is_ours(each: type) -> bool:
-    return each.__module__.partition(".")[0] == _PACKAGE
-
-
-def _written(handler: TaskHandler) -> Iterator[tuple[str, str, Any]]:
-    """Yield (class or function, name, value) for everything that the project wrote."""
-    yield from _public(registry.describe(handler), vars(handler))
-    for each in type(handler).__mro__:
-        if _is_ours(each):
-            return
-        yield from _public(f"{each.__module__}.{each.__qualname__}", vars(each))
-
-
-def _public(where: str, names: Any) -> Iterator[tuple[str, str, Any]]:
-    for name, value in names.items():
-        if not name.startswith("_"):
-            yield where, name, value

@@ -73,7 +73,10 @@ def checked_task(task: Task, using: str, when: datetime | None = None) -> NewTas
         plan, begins = checked_schedule(task.schedule, using)
         schedule, own = str(plan.schedule), own.over(plan.options)
         first = begins if first is None else first
-    moment = checked_moment("when", when if first is None else first, using)
+    first = when if first is None else first
+    if first is None:
+        raise TaskTypeError("when", None, _("is missing (timedelta(0) runs the task now)"))
+    moment = checked_moment("when", first, using)
     inherited = (handler.queue, handler.priority) if handler else (DEFAULT_QUEUE, 0)
     new = NewTask(
         biz_code=code,
@@ -144,9 +147,8 @@ def note_unknown(code: str) -> None:
         return
     wish = settings().strict_codes
     if wish == "raise":
-        near = next(iter(get_close_matches(code, get_task_handlers(), n=1)), None)
         problem = _("has no handler in this project")
-        if near:
+        if near := _near_code(code):
             problem = _("has no handler in this project (did you mean %(near)r?)", near=near)
         raise TaskValueError("biz_code", code, problem)
     if wish == "warn":
@@ -155,7 +157,12 @@ def note_unknown(code: str) -> None:
 
 @lru_cache(maxsize=1024)
 def _warn_once(code: str) -> None:
-    logs.no_handler_here(code)
+    logs.no_handler_here(code, _near_code(code))
+
+
+def _near_code(code: str) -> str | None:
+    """The code of a handler that somebody who wrote ``code`` may have meant, or None."""
+    return next(iter(get_close_matches(code, get_task_handlers(), n=1)), None)
 
 
 # Names of other schedulers, and ours.
@@ -165,9 +172,6 @@ ELSEWHERE = {
     "id": "biz_num",
     "trigger": "schedule",
     "replace_existing": "on_conflict",
-    "max_retries": "max_attempts",
-    "time_limit": "timeout",
-    "soft_time_limit": "timeout",
 }
 
 

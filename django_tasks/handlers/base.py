@@ -240,8 +240,22 @@ def _without_code(function: Any) -> str:
     )
 
 
+# Names of other task queues, and ours; of several, the first that is to be had.
+_ELSEWHERE = {
+    **dict.fromkeys(("retries", "max_retries"), ("max_attempts",)),
+    "retry_backoff": ("backoff",),
+    "autoretry_for": ("retry_on",),
+    "max_concurrency": ("max_running",),
+    **dict.fromkeys(("cron", "crontab"), ("schedule",)),
+    **dict.fromkeys(("time_limit", "soft_time_limit"), ("timeout", "kill_after")),
+    "ignore_result": ("history",),
+}
+
+
 def near_name(name: str, names: Collection[str]) -> str | None:
     """The one of ``names`` that somebody who wrote ``name`` may have meant, or None."""
+    if meant := _ELSEWHERE.get(name.lower()):
+        return next((each for each in meant if each in names), None)
     return next(iter(get_close_matches(name.lower(), names, n=1, cutoff=0.8)), None)
 
 

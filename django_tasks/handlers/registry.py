@@ -17,8 +17,8 @@ from django.apps import apps
 from django.utils.module_loading import import_string, module_has_submodule
 
 from django_tasks import conf
-from django_tasks.backoff import as_backoff, seconds
-from django_tasks.exceptions import HandlerError, TaskException, shortened
+from django_tasks.backoff import as_backoff
+from django_tasks.exceptions import HandlerError, TaskException, TaskValueError, shortened
 from django_tasks.handlers.base import (
     FunctionHandler,
     TaskHandler,
@@ -35,7 +35,7 @@ from django_tasks.redaction import without_secrets
 from django_tasks.schedules import as_schedule
 from django_tasks.sentences import said
 from django_tasks.sentences import sentence as _
-from django_tasks.values.amounts import whole_number
+from django_tasks.values.amounts import duration, whole_number
 from django_tasks.values.keys import BIZ_CODE_LENGTH, QUEUE_LENGTH, check_key, check_priority
 from django_tasks.values.options import MISFIRES, MOST_MISSED
 
@@ -146,7 +146,8 @@ def problems() -> list[str]:
 def load() -> None:
     """Register everything that the settings and the installed apps name. Called once, at ready."""
     for path in _paths():
-        with _noting_problems(_("TASK_HANDLERS names %(path)s", path=shortened(path))):
+        what = _("TASK_HANDLERS names %(path)s", path=shortened(path))
+        with _noting_problems(what, place=str(path)):
             register_task_handler(_imported(path))
     for app in apps.get_app_configs():
         if module_has_submodule(app.module, AUTODISCOVERED):
@@ -161,7 +162,7 @@ def forget() -> None:
     _problems.clear()
 
 
-def describe(handler: TaskHandler) -> str:
+def describe(handler: TaskHandler | type[TaskHandler]) -> str:
     """The place of a handler, as it is written in an import."""
     owner: Any = handler if hasattr(handler, "__qualname__") else type(handler)
     return f"{owner.__module__}.{owner.__qualname__}"
@@ -195,12 +196,17 @@ def _replace(known: dict[Any, Any], before: dict[Any, Any]) -> None:
 
 
 @contextmanager
-def _noting_problems(what: str) -> Iterator[None]:
-    """Turn any exception into a line of ``problems()``: a stranger's module may raise anything."""
+def _noting_problems(what: str, place: str) -> Iterator[None]:
+    """Turn any exception into a line of ``problems()``: a stranger's module may raise anything.
+
+    The line begins with ``what``, unless the error begins with the ``place`` of the handler.
+    """
     try:
         yield
     except TaskException as error:
-        _problems.append(_("%(what)s: %(error)s", what=what, error=_masked(error)))
+        words = _masked(error)
+        is_named = bool(place) and words.startswith(place)
+        _problems.append(words if is_named else _("%(what)s: %(error)s", what=what, error=words))
     except Exception as error:  # noqa: BLE001
         _problems.append(
             _(
@@ -234,10 +240,11 @@ def _imported(path: Any) -> Any:
 
 
 def _register_module(name: str) -> None:
-    with _noting_problems(name):
+    with _noting_problems(name, place=name):
         module = import_module(name)
         for handler in _defined_in(module):
-            with _noting_problems(f"{name}.{handler.__name__}"):
+            place = f"{name}.{handler.__name__}"
+            with _noting_problems(place, place=place):
                 register_task_handler(handler)
 
 
@@ -268,7 +275,7 @@ def instance_of(handler: Any) -> TaskHandler:
             return handler()
         except Exception as error:
             raise HandlerError(
-                _("%(handler)s cannot be made: %(error)s", handler=shortened(handler), error=error)
+                _("%(handler)s cannot be made: %(error)s", handler=describe(handler), error=error)
             ) from error
     raise HandlerError(_("%(handler)s is not a TaskHandler", handler=shortened(handler)))
 
@@ -279,17 +286,7 @@ def _checked_code(handler: TaskHandler) -> str:
         code = check_key("biz_code", handler.get_biz_code(), BIZ_CODE_LENGTH)
         check_key("queue", handler.queue, QUEUE_LENGTH)
         check_priority(handler.priority)
-        as_backoff(handler.backoff)
-        if handler.timeout is not None:
-            seconds(handler.timeout)
-        kill_limit(handler)
-        cluster_limit(handler)
-        if handler.max_attempts is not None:
-            conf.convert("MAX_ATTEMPTS", handler.max_attempts)
-        if handler.history is not None:
-            conf.convert("HISTORY", handler.history)
-        if handler.batch is not None:
-            whole_number("batch", handler.batch, 1, MOST_IN_BATCH)
+        _check_attributes(handler)
         _check_policies(handler)
     except (TypeError, ValueError) as error:
         raise HandlerError(
@@ -305,6 +302,32 @@ def _checked_code(handler: TaskHandler) -> str:
             )
         )
     return code
+
+
+def _check_attributes(handler: TaskHandler) -> None:
+    """TypeError or ValueError, which names the attribute, for a limit that cannot be used."""
+    for name in ("timeout", "kill_after", "misfire_grace_time"):
+        if (value := getattr(handler, name)) is not None:
+            duration(name, value)
+    for name in ("max_attempts", "history"):
+        if (value := getattr(handler, name)) is not None:
+            _check_as_setting(name, value)
+    if handler.batch is not None:
+        whole_number("batch", handler.batch, 1, MOST_IN_BATCH)
+    kill_limit(handler)
+    cluster_limit(handler)
+    try:
+        as_backoff(handler.backoff)
+    except (TypeError, ValueError) as error:
+        raise ValueError(_("backoff: %(error)s", error=error)) from None
+
+
+def _check_as_setting(name: str, value: Any) -> None:
+    """Raise TaskValueError for an attribute that the setting of its name could not be either."""
+    try:
+        conf.convert(name.upper(), value)
+    except (TypeError, ValueError) as error:
+        raise TaskValueError(name, value, said(error)) from None
 
 
 def _check_methods(handler: TaskHandler) -> None:
@@ -373,8 +396,6 @@ def _check_policies(handler: TaskHandler) -> None:
         raise ValueError(_("sticky is for one worker and each_host for all hosts: keep one"))
     if has_own(handler, "on_passive") and not handler.sticky:
         raise ValueError(_("on_passive goes with sticky: nobody would call it"))
-    if handler.misfire_grace_time is not None:
-        seconds(handler.misfire_grace_time)
     if handler.on_misfire not in (None, *MISFIRES):
         raise ValueError(
             _(

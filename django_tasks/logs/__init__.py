@@ -42,6 +42,7 @@ from django_tasks.logs.processes import (
     probes_ended,
     retiring,
     second_signal,
+    strange_attribute,
     strange_queue,
     supervisor_died,
 )
@@ -182,6 +183,7 @@ __all__ = [
     "shares_one_thread",
     "still_running",
     "stopping",
+    "strange_attribute",
     "strange_queue",
     "succeeded",
     "supervisor_died",

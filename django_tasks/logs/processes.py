@@ -19,6 +19,13 @@ def strange_queue(queue: str) -> None:
     say("strange_queue", logging.INFO, text, queue, queue=queue)
 
 
+def strange_attribute(where: str, name: str, meant: str) -> None:
+    """Tell of an attribute of a handler, the class or function at ``where``, as W008 does."""
+    text = "%s has %r, which means nothing to django_tasks. Did you mean %r?"
+    facts = {"handler": where, "attribute": name, "meant": meant}
+    say("strange_attribute", logging.WARNING, text, where, name, meant, **facts)
+
+
 def child_ended(number: int, pid: int, code: int | None, delay: float) -> None:
     say(
         "child_ended",

@@ -21,7 +21,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         plan = as_plan(options.schedule)
         after = utc("after", options.after or datetime.now(timezone.utc))
-        shown = zone(options.tz)
+        shown = zone(options.tz) if options.tz else plan.schedule._zone() or timezone.utc
         count = whole_number("count", options.count, 1, MOST)
     except TaskException as error:
         sys.stderr.write(f"{error}\n")
@@ -44,7 +44,7 @@ def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
     add("schedule", help="as in a task's schedule column, policies too")
     add("--count", type=int, default=5, help=f"the number of its next times to print, 1 to {MOST}")
     add("--after", type=datetime.fromisoformat, help="a time with its offset; by default now")
-    add("--tz", default="UTC", help="the zone to show them in")
+    add("--tz", help="the zone to show them in; by default that of the schedule, or else UTC")
     return parser.parse_args(arguments)
 
 

@@ -1,7 +1,7 @@
 """Once."""
 
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, tzinfo
 from typing import TYPE_CHECKING
 
 from django_tasks.exceptions import TaskValueError
@@ -29,6 +29,9 @@ class At(Schedule):
     def _fire(self, asked: Asked) -> datetime | None:
         when = self.when.astimezone(UTC)
         return when if when > asked.after else None
+
+    def _zone(self) -> tzinfo | None:
+        return self.when.tzinfo
 
     def _said(self) -> str:
         return f"at {self.when.isoformat()}"

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import datetime, timedelta, tzinfo
 from functools import lru_cache
 from typing import NamedTuple, TypedDict
 
@@ -107,6 +107,10 @@ class Schedule:
     def _shortest(self) -> timedelta | None:
         """The shortest time between two fires; None if there are no two, or nobody knows."""
         raise NotImplementedError
+
+    def _zone(self) -> tzinfo | None:
+        """The zone of the clock that it goes by, if it goes by one."""
+        return None
 
     def _floats(self) -> bool:
         """Tell if it counts from ``asked.beat``."""

@@ -1,7 +1,7 @@
 """Schedules made of schedules."""
 
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import datetime, timedelta, tzinfo
 from itertools import islice, pairwise
 from typing import TYPE_CHECKING, ClassVar
 
@@ -54,6 +54,10 @@ class Several(Schedule):
 
     def _depth(self) -> int:
         return 1 + max(each._depth() for each in self.schedules)
+
+    def _zone(self) -> tzinfo | None:
+        zones = (each._zone() for each in self.schedules)
+        return next((each for each in zones if each is not None), None)
 
     def _floats(self) -> bool:
         return self.start is None and any(each._floats() for each in self.schedules)

@@ -7,6 +7,7 @@ from itertools import islice, pairwise
 from typing import TYPE_CHECKING, Any
 
 from django_tasks.exceptions import TaskTypeError, TaskValueError
+from django_tasks.schedules.arguments import zone
 from django_tasks.schedules.base import Asked, Options, Schedule
 from django_tasks.schedules.cron_fields import Fields, fields_of, read_fields
 from django_tasks.schedules.crontab import Crontab, read_crontab
@@ -108,6 +109,9 @@ class Cron(Schedule):
 
     def _fire(self, asked: Asked) -> datetime | None:
         return WallClock(self.tz, self.gap, self.fold).first(self._wall, asked.after)
+
+    def _zone(self) -> tzinfo:
+        return zone(self.tz)
 
     def _wall(self, wall: datetime) -> datetime | None:
         return next(_times(self.expression).walls(wall), None)

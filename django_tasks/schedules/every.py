@@ -120,6 +120,9 @@ class Every(Schedule):
     def _shortest(self) -> timedelta:
         return self.step.shortest()
 
+    def _zone(self) -> tzinfo | None:
+        return zone(self.step.clock.tz) if isinstance(self.step, Dates) else None
+
     def _floats(self) -> bool:
         return self.start is None and self.step.floats()
 

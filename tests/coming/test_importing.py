@@ -230,6 +230,13 @@ def test_a_table_that_is_not_there_is_one_sentence(ours: str, path: Path) -> Non
         from_file(path, "--table", "nowhere")
 
 
+def test_tables_of_ours_that_are_not_there_are_one_sentence(fresh: str, path: Path) -> None:
+    with jobs_in_a_file(path) as apscheduler:
+        apscheduler.add_job(jobs.push, "interval", id="often", hours=1)
+    with pytest.raises(CommandError, match=r"\(t_task, .*run manage.py migrate --database fresh$"):
+        from_file(path)
+
+
 # django-apscheduler
 
 

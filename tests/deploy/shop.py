@@ -1,4 +1,4 @@
-"""A project of ``startproject`` with the settings of ``deploy/``, in a folder of its own."""
+"""The project of the tutorial with the settings of ``deploy/``, in a folder of its own."""
 
 import os
 import shutil
@@ -11,9 +11,11 @@ from pathlib import Path
 from urllib.parse import urlencode
 
 from devtools import CHECKOUT
+from tests.site.reading import read
 from tests.waiting import DEADLINE, eventually
 
 DEPLOY = CHECKOUT / "deploy"
+TUTORIAL = CHECKOUT / "docs" / "start" / "tutorial.rst"
 SQLITE = urlencode(
     {
         "timeout": 20,
@@ -67,7 +69,7 @@ class Shop:
 
     def manage(self, *words: str, python: str = sys.executable) -> str:
         """Run ``manage.py`` to its end; returns what it says."""
-        more = {"DJANGO_SETTINGS_MODULE": "shop.production", **self.secrets}
+        more = {"DJANGO_SETTINGS_MODULE": "mysite.production", **self.secrets}
         done = subprocess.run(
             [python, "manage.py", *words],
             cwd=self.folder,
@@ -119,15 +121,30 @@ def laid_out(place: Path) -> Shop:
     """Lay the project out, with the settings of ``deploy/`` and a database that has its tables."""
     shop = Shop(place)
     shop.folder.mkdir(parents=True)
-    command = [sys.executable, "-m", "django", "startproject", "shop", str(shop.folder)]
-    subprocess.run(command, check=True, env=shop.environment(), timeout=DEADLINE)
-    inner = shop.folder / "shop"
-    shutil.copy(Path(__file__).with_name("shop_tasks.py"), inner / "tasks.py")
+    for words in (("startproject", "mysite", str(shop.folder)), ("startapp", "shop")):
+        command = [sys.executable, "-m", "django", *words]
+        subprocess.run(
+            command, check=True, cwd=shop.folder, env=shop.environment(), timeout=DEADLINE
+        )
+    shutil.copy(
+        Path(__file__).with_name("shop_tasks.py"), shop.folder / "shop" / "task_handlers.py"
+    )
+    inner = shop.folder / "mysite"
     shutil.copy(DEPLOY / "production.py", inner / "production.py")
     with open(inner / "settings.py", "a", encoding="utf-8") as settings:
-        settings.write(MORE_SETTINGS)
+        settings.write(tutorials_settings() + MORE_SETTINGS)
     shop.manage("migrate", "--verbosity=0")
     return shop
+
+
+def tutorials_settings() -> str:
+    """The lines that the tutorial adds to the settings of ``startproject``."""
+    (text,) = (
+        block.text
+        for block in read(TUTORIAL).blocks
+        if block.text.startswith("# mysite/settings.py\n")
+    )
+    return f"\n{text}\n"
 
 
 def copied(template: Shop, place: Path) -> Shop:

@@ -1,4 +1,4 @@
-"""The module ``shop.tasks`` of the project that the files of ``deploy/`` start."""
+"""The module ``shop.task_handlers`` of the project that the files of ``deploy/`` start."""
 
 from pathlib import Path
 from threading import Event

@@ -134,7 +134,7 @@ def test_the_image_holds_the_project_and_no_secrets(image: Image) -> None:
     files = {
         str(path.relative_to(image.path("/srv/shop"))) for path in image.root.rglob("srv/shop/**/*")
     }
-    assert {"manage.py", "shop/production.py", "static/admin/css/base.css"} <= files
+    assert {"manage.py", "mysite/production.py", "static/admin/css/base.css"} <= files
     assert not [name for name in files if ".env" in name or "sqlite3" in name]
     assert not [name for name in files if "__pycache__" in name]
     assert image.signal == "SIGTERM"

@@ -19,7 +19,7 @@ FILES = ("worker.yaml", "worker-mail.yaml")
 WORKERS = [kubelet.manifest(name) for name in FILES]
 MIGRATE = kubelet.manifest("migrate.yaml")
 ALL = [*WORKERS, MIGRATE]
-VARIABLES = {"DJANGO_SETTINGS_MODULE": "shop.production", "PYTHONDONTWRITEBYTECODE": "1"}
+VARIABLES = {"DJANGO_SETTINGS_MODULE": "mysite.production", "PYTHONDONTWRITEBYTECODE": "1"}
 
 Run = Callable[[Manifest], Container]
 

@@ -21,6 +21,23 @@ def test_it_prints_the_schedule_as_it_is_kept_and_its_next_times(
     ]
 
 
+@pytest.mark.parametrize(
+    ("text", "first"),
+    [
+        ("cron hour=9 Europe/Berlin", "2026-10-24 09:00:00+02:00"),
+        ("every 1 day at 09:00 Asia/Shanghai", "2026-10-24 09:00:00+08:00"),
+        ("at 2026-12-24T18:00:00+08:00", "2026-12-24 18:00:00+08:00"),
+        ("any of (every 1d; cron hour=9 Europe/Berlin)", "2026-10-24 09:00:00+02:00"),
+        ("every 1h", "2026-10-23 13:00:00+00:00"),
+    ],
+)
+def test_times_are_those_of_the_schedules_own_zone(
+    capsys: pytest.CaptureFixture[str], text: str, first: str
+) -> None:
+    assert main([text, *AFTER, "--count", "1"]) == 0
+    assert capsys.readouterr().out.splitlines()[1] == first
+
+
 def test_it_reads_the_whole_text_of_a_row(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["Every 30 minutes|grace 10m | each", *AFTER, "--count", "2"]) == 0
     assert capsys.readouterr().out.splitlines() == [
