@@ -70,7 +70,8 @@ MAIN_LINE_ONLY = (
     "tests/language/test_edits.py",  # a hundred languages, five forms each
 )
 
-# The main line's Django has no tasks framework: these run with the newest one on all databases.
+# The main line's Django has no tasks framework: these, and in tests/calls the pages about it, run
+# with the newest one on all databases.
 NEWEST_DJANGO = "6.1"
 NEWEST_ONLY = ("tests/calls", "tests/handing")
 

@@ -89,9 +89,17 @@ def pages_before(page: Page) -> list[Page]:
     return [read(page.path.parent / page.orders["continues"])]
 
 
+def beginning_of(page: Page) -> Path | None:
+    """The folder that lies over the base project; its ``begin.py`` makes the rows of the page."""
+    name = page.orders.get("begins with")
+    return CHECKOUT / name if name else None
+
+
 def build(page: Page, place: Path, database: dict[str, Any]) -> None:
     """Write the project of the page; its database is this one."""
     shutil.copytree(BASE, place, dirs_exist_ok=True)
+    if beginning := beginning_of(page):
+        shutil.copytree(beginning, place, dirs_exist_ok=True)
     files = files_of(page)
     for name, end in zip(APPENDED, (END_OF_SETTINGS, END_OF_URLS), strict=True):
         files[name] = (BASE / name).read_text() + "\n\n" + files.get(name, "") + end

@@ -6,7 +6,15 @@ import sys
 from pathlib import Path
 
 from devtools import CHECKOUT
-from tests.site.building import APPENDED, BASE, END_OF_SETTINGS, END_OF_URLS, files_of, pages_before
+from tests.site.building import (
+    APPENDED,
+    BASE,
+    END_OF_SETTINGS,
+    END_OF_URLS,
+    beginning_of,
+    files_of,
+    pages_before,
+)
 from tests.site.reading import FROM_NOTHING, PROMPT, Block, Page
 
 RUN = ("python", "pycon", "console", "sql")
@@ -23,6 +31,9 @@ def complaints(page: Page) -> list[str]:
             found.append(f"{page.path}:{block.line}: {problem}")
     if page.orders.get("project", FROM_NOTHING) != FROM_NOTHING:
         found.append(f"{page.path}:1: “project” can only be “{FROM_NOTHING}”.")
+    beginning = beginning_of(page)
+    if beginning and not (beginning / "begin.py").is_file():
+        found.append(f"{page.path}:1: {page.orders['begins with']} has no begin.py.")
     for before in pages_before(page):
         if "continues" in before.orders and before.path == page.path:
             found.append(f"{page.path}:1: The page continues itself.")
@@ -37,6 +48,8 @@ def _problem(page: Page, block: Block) -> str:
         return _not_run_by(page, orders["run by"])
     if "run on" in orders and not set(orders["run on"].split()) <= set(DATABASES):
         return f"“run on” names databases of {', '.join(DATABASES)}."
+    if "exits with" in orders and not _is_exit_code(orders["exits with"]):
+        return "“exits with” is a number from 0 to 255."
     if not block.is_run_here:
         return ""
     if block.language in COMMANDS:
@@ -44,6 +57,10 @@ def _problem(page: Page, block: Block) -> str:
     if block.language not in RUN and PROMPT.search(block.text):
         return "A block with a prompt is one of console, or of pycon."
     return _cannot_run(block)
+
+
+def _is_exit_code(text: str) -> bool:
+    return text.isdecimal() and int(text) < 256
 
 
 def _cannot_run(block: Block) -> str:

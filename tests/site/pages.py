@@ -7,9 +7,6 @@ import django
 from devtools import CHECKOUT
 from tests.site.reading import Page, read
 
-# Pages that do not follow the conventions yet.
-PENDING = ("docs/how-to/command-line.rst",)
-
 
 def paths() -> list[Path]:
     """All pages; the catalogues of other languages are not pages."""
@@ -30,4 +27,3 @@ def enough(version: str) -> bool:
 
 
 PAGES = {name_of(path): read(path) for path in paths()}
-READY = {name: page for name, page in PAGES.items() if not name.startswith(PENDING)}

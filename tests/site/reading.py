@@ -11,12 +11,17 @@ from docutils.core import publish_doctree
 from docutils.parsers.rst import Directive, directives
 
 # How a comment before a block begins, and what follows.
-ORDERS = re.compile(r"(not run|run by|run on|times differ|keeps running)\b *(:?) *(.*)", re.DOTALL)
+ORDERS = re.compile(
+    r"(not run|run by|run on|exits with|times differ|keeps running)\b *(:?) *(.*)", re.DOTALL
+)
 # A comment that is about the whole page.
-PAGE_ORDERS = re.compile(r"(continues|needs|project): *(.*)", re.DOTALL)
+PAGE_ORDERS = re.compile(r"(continues|needs|project|begins with): *(.*)", re.DOTALL)
 # The project of such a page is made by the commands that the page shows.
 FROM_NOTHING = "from nothing"
-NEARLY = re.compile(r"(not|never)[ -]run|times? diff|keeps? run|run (by|on)\b", re.IGNORECASE)
+NEARLY = re.compile(
+    r"(not|never)[ -]run|times? diff|keeps? run|run (by|on)\b|exit(s|ed)?[ -](with|code)",
+    re.IGNORECASE,
+)
 HEADING = re.compile(r"^# ([\w.-]+(?:/[\w.-]+)*\.\w+)$")
 PROMPT = re.compile(r"^(\$|>>>) ", re.MULTILINE)
 
@@ -57,7 +62,7 @@ class Page:
 def read(path: Path) -> Page:
     """Read a page; what is wrong with its markup is among its problems."""
     page = Page(path)
-    tree = _parse(path)
+    tree = parse(path)
     for message in tree.findall(nodes.system_message):
         if "Unknown directive" in message.astext():
             page.complain(
@@ -173,7 +178,7 @@ OF_SPHINX: dict[str, type[Directive]] = {
 }
 
 
-def _parse(path: Path) -> nodes.document:
+def parse(path: Path) -> nodes.document:
     known = directives._directives  # type: ignore[attr-defined]
     before = dict(known)
     known.update(OF_SPHINX)

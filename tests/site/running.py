@@ -7,9 +7,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from tests.site.building import build, files_of, pages_before, write
+from tests.site.building import beginning_of, build, files_of, pages_before, write
 from tests.site.reading import FROM_NOTHING, Block, Page
-from tests.site.terminal import Terminal, commands, environment
+from tests.site.terminal import Command, Terminal, commands, environment
 from tests.vendor import VENDOR
 
 DATABASE = {"sqlite3": "sqlite", "mysql": "mariadb", "postgresql": "postgresql"}[VENDOR]
@@ -56,6 +56,8 @@ def run(page: Page, place: Path, database: dict[str, Any]) -> list[str]:
             migrate=needs_tables(page) and not migrates_itself(page),
         )
         if problem:
+            return [f"{page.path}: {problem}"]
+        if beginning_of(page) and (problem := project.begins()):
             return [f"{page.path}: {problem}"]
         found = _tests(page, place)
         for each in [*pages_before(page), page]:
@@ -115,6 +117,10 @@ class Project:
         answer = self._process.stdout.readline()
         return str(json.loads(answer)) if answer else "The process of the project has died."
 
+    def begins(self) -> str:
+        """Make the rows with which the page begins."""
+        return self._terminal.type(Command("python begin.py", ""), False, False)
+
     def does(self, block: Block) -> str:
         """Do what a block shows, and say what is wrong."""
         does: dict[str, Callable[[], str]] = {
@@ -137,7 +143,8 @@ class Project:
 
     def _types(self, block: Block) -> str:
         differ, keeps = ("times differ" in block.orders), ("keeps running" in block.orders)
-        problems = (self._terminal.type(each, differ, keeps) for each in commands(block.text))
+        typed = commands(block.text, block.orders.get("exits with", ""))
+        problems = (self._terminal.type(each, differ, keeps) for each in typed)
         return "\n".join(filter(None, problems))
 
 

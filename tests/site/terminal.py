@@ -5,6 +5,7 @@ import re
 import signal
 import subprocess
 import sys
+from collections.abc import Container
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -14,7 +15,14 @@ from tests.site.comparing import begins, differences, same
 from tests.waiting import eventually
 
 INTERRUPTED = "^C"
+FAILED = "CommandError"
+ASKS_FOR_CODE = "echo $?"
 SECONDS = 60.0
+# Exit codes. One below 0 is that of a process that a signal has ended.
+SUCCESS = (0,)
+AFTER_INTERRUPTION = (0, 128 + signal.SIGINT, -signal.SIGINT)
+FAILURE = range(1, 256)
+ANY = range(-64, 256)
 # The next command finds the folder, the variables and the exit code of the last one.
 SCRIPT = """
 [ -f {state} ] && . {state}
@@ -28,14 +36,36 @@ exit $code
 
 @dataclass
 class Command:
-    """A command and the output that the page shows."""
+    """A command, the output that the page shows, and the exit codes that are right."""
 
     text: str
     wanted: str
+    codes: Container[int] = SUCCESS
 
 
-def commands(text: str) -> list[Command]:
-    """The commands of a block: each behind a prompt, its further lines behind ``> ``."""
+def commands(text: str, exits_with: str = "") -> list[Command]:
+    """The commands of a block: each behind a prompt, its further lines behind ``> ``.
+
+    Each ends with exit code 0, unless the page shows that it fails. ``exits_with``, the number of
+    the order, is the exit code of the last one.
+    """
+    found = _commands(text)
+    for command, following in zip(found, [*found[1:], None], strict=True):
+        command.codes = _codes(command, following)
+    if exits_with:
+        found[-1].codes = (int(exits_with),)
+    return found
+
+
+def _codes(command: Command, following: Command | None) -> Container[int]:
+    if following and following.text.startswith(ASKS_FOR_CODE):
+        return ANY  # the page shows it
+    if any(line.startswith(FAILED) for line in command.wanted.splitlines()):
+        return FAILURE
+    return AFTER_INTERRUPTION if INTERRUPTED in command.wanted.splitlines() else SUCCESS
+
+
+def _commands(text: str) -> list[Command]:
     found: list[Command] = []
     is_open = False
     for line in text.splitlines():
@@ -77,13 +107,11 @@ class Terminal:
         return self._judge(command, shown + rest, output.read_text(), times_differ)
 
     def _judge(self, command: Command, wanted: str, came: str, times_differ: bool) -> str:
-        if not wanted.strip():
-            if self.code == 0:
-                return ""
+        if wanted.strip() and not same(wanted, came, times_differ):
+            return f"The output is another one:\n$ {command.text}\n{differences(wanted, came)}"
+        if self.code not in command.codes:
             return f"The exit code is {self.code}:\n$ {command.text}\n{came}"
-        if same(wanted, came, times_differ):
-            return ""
-        return f"The output is another one:\n$ {command.text}\n{differences(wanted, came)}"
+        return ""
 
     def _start(self, command: str, output: Path) -> "subprocess.Popen[bytes]":
         state = self.place.parent / "terminal"

@@ -99,6 +99,23 @@ Orders
     ...
     KeyboardInterrupt
 
+.. code-block:: console
+
+    $ python manage.py canceltasks
+    CommandError: ...
+    $ (exit 3)
+    $ echo $?
+    3
+
+.. exits with: 2
+
+.. code-block:: console
+
+    $ echo one
+    one
+    $ python manage.py starttask --no-such-flag
+    ...
+
 .. not run: it has many more words
 
 .. code-block:: shell
@@ -138,6 +155,10 @@ def test_a_good_page_is_good(tmp_path: Path, database: dict[str, Any]) -> None:
         (".. run on: oracle\n\n.. code-block:: sql\n\n    ls", 3, "names databases of sqlite"),
         (".. run by: tests/none.py\n\n.. code-block:: sql\n\n    ls", 3, "names no file"),
         (".. run by: tests/waiting.py\n\n.. code-block:: sql\n\n    ls", 3, "nothing of page.rst"),
+        (".. exits with: an error\n\n.. code-block:: console\n\n    $ ls", 3, "from 0 to 255"),
+        (".. begins with: tests/none\n\nWords.", 1, "tests/none has no begin.py"),
+        (".. exits with: 256\n\n.. code-block:: console\n\n    $ ls", 3, "from 0 to 255"),
+        (".. exit code: 1\n\n.. code-block:: console\n\n    $ ls", 3, "no order"),
         (".. project: from scratch\n\nWords.", 1, "can only be “from nothing”"),
         (".. times differ\n\nWords.", 2, "is before no block"),
         (".. unheard-of::\n\n    Words.", 1, "Unknown directive"),
@@ -164,6 +185,22 @@ def test_an_undefined_name_is_found(tmp_path: Path) -> None:
         (".. code-block:: console\n\n    $ echo one\n    two", "- two\n+ one"),
         (".. code-block:: console\n\n    $ echo one\n    one\n    two", "- two"),
         (".. code-block:: console\n\n    $ false", "The exit code is 1"),
+        (
+            ".. code-block:: console\n\n    $ python manage.py starttask --no-such-flag\n    ...",
+            "The exit code is 2",
+        ),
+        (
+            ".. code-block:: console\n\n    $ echo CommandError: no\n    CommandError: no",
+            "The exit code is 0",
+        ),
+        (
+            ".. exits with: 2\n\n.. code-block:: console\n\n    $ false",
+            "The exit code is 1",
+        ),
+        (
+            ".. exits with: 1\n\n.. code-block:: console\n\n    $ false\n    $ false",
+            "The exit code is 1",
+        ),
         (".. code-block:: sql\n\n    SELECT a FROM nowhere", "nowhere"),
         (
             ".. keeps running\n\n.. code-block:: console\n\n    $ echo one\n    two",
@@ -210,6 +247,20 @@ Begin
     >>> settings.USE_TZ, settings.ROOT_URLCONF
     (False, 'mysite.urls')
 """
+
+
+BEGUN = """
+.. begins with: tests/site/night
+
+.. code-block:: pycon
+
+    >>> Task.objects.get(biz_code="fax").biz_num
+    '42'
+"""
+
+
+def test_a_page_may_begin_with_rows(tmp_path: Path, database: dict[str, Any]) -> None:
+    assert run(page(tmp_path, BEGUN), tmp_path / "project", database) == []
 
 
 def test_a_page_may_make_its_project_itself(tmp_path: Path, database: dict[str, Any]) -> None:
