@@ -155,8 +155,8 @@ _COMES_BACK = _(
 
 
 ANEW = _(
-    "It begins anew, with all its attempts: its failed attempts and its last error are cleared, "
-    "and it is meant for the time that is saved."
+    "It begins again from the start, with all its attempts: its failed attempts and its last "
+    "error are cleared, and it is meant for the time that is saved."
 )
 
 
