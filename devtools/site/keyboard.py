@@ -1,4 +1,4 @@
-"""What is scrolled sideways, long lines of code and wide tables, is reached by the keyboard too."""
+"""Long lines of code and wide tables, which are scrolled sideways, by the keyboard too."""
 
 from typing import Any
 

@@ -37,7 +37,7 @@ def cell(text: str) -> str:
 
 
 def in_brackets(text: str) -> str:
-    """What stands in brackets behind a word, with the blank before them; nothing for nothing."""
+    """The words in brackets behind a word, with the blank before them; nothing for nothing."""
     return gettext(" (%(text)s)") % {"text": text} if text else ""
 
 

@@ -1,4 +1,4 @@
-"""What an error says, out of the text that was kept of it: a traceback, or its end."""
+"""The message of an error, out of the text that was kept of it: a traceback, or its end."""
 
 from django_tasks.monitoring.words import class_name
 

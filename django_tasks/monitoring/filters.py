@@ -304,7 +304,7 @@ class TaskFilter:
         return timed, limit
 
     def _search_as(self, using: str) -> SearchAs:
-        """What a search means now, by the rows that are there."""
+        """Tell what a search means now, by the rows that are there."""
         if self.code:
             return "begins" if _is_large(self.code, using) else "contains"
         return "code" if _is_code(self.search, using) else "begins"

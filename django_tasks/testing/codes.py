@@ -1,4 +1,4 @@
-"""What a test may name in the place of a code."""
+"""Things that a test may name in the place of a code."""
 
 from collections.abc import Iterable
 from typing import Any, Protocol

@@ -35,7 +35,7 @@ width="{{width}}" role="img">
 
 
 def typed(*words: str) -> str:
-    """What a terminal shows of a command and its output."""
+    """A command and its output as a terminal shows them."""
     out = StringIO()
     call_command(*words, stdout=out, no_color=True)
     return f"$ python manage.py {' '.join(words)}\n{out.getvalue().rstrip()}\n"

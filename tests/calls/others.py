@@ -1,4 +1,4 @@
-"""What other projects have: backends that an outbox meets, and Django 6.1's ``@task``."""
+"""Parts of other projects: backends that an outbox meets, and Django 6.1's ``@task``."""
 
 from collections.abc import Callable
 from dataclasses import dataclass

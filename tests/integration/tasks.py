@@ -39,7 +39,7 @@ def count(**conditions: Any) -> int:
 
 
 def done() -> dict[str, int]:
-    """How many runs are counted as done, by code."""
+    """The number of runs that are counted as done, by code."""
     return dict(TaskMinute.objects.values_list("biz_code").annotate(Sum("done")))
 
 

@@ -1,4 +1,4 @@
-"""What Chinese text does not do with marks and spaces: the rules of docs/glossary-zh-hans.rst."""
+"""Marks and spaces that Chinese text does not have: the rules of docs/glossary-zh-hans.rst."""
 
 import re
 

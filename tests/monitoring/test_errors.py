@@ -1,4 +1,4 @@
-"""What an error says, in a line."""
+"""The message of an error, in a line."""
 
 import pytest
 

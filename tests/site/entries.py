@@ -27,7 +27,7 @@ class Entry:
 
     @property
     def names(self) -> list[str]:
-        """What the entry is about: its heads without their arguments."""
+        """The subject of the entry: its heads without their arguments."""
         return [head.lstrip("@").partition("(")[0].partition(" ")[0] for head in self.heads]
 
 

@@ -1,4 +1,4 @@
-"""What is wrong with the blocks of a page, without running them."""
+"""Faults of the blocks of a page, without running them."""
 
 import ast
 import subprocess

@@ -68,14 +68,14 @@ def public(module: str) -> list[str]:
 
 @dataclass
 class Usage:
-    """What a command takes: its positional arguments, in capitals, and its flags."""
+    """The words that a command takes: its positional arguments, in capitals, and its flags."""
 
     arguments: list[str] = field(default_factory=list)
     flags: set[str] = field(default_factory=set)
 
 
 def usages_of_the_code() -> dict[str, Usage]:
-    """What each of our commands takes, without Django's own flags."""
+    """The words that each of our commands takes, without Django's own flags."""
     found: dict[str, Usage] = {}
     for name, app in get_commands().items():
         if app == "django_tasks":
@@ -89,7 +89,7 @@ def usages_of_the_code() -> dict[str, Usage]:
 
 
 def usages_of_the_reference() -> dict[str, Usage]:
-    """What each command takes, as the page of commands has it."""
+    """The words that each command takes, as the page of commands has it."""
     found = {"starttask": Usage()}
     for entry in of_page("commands"):
         if entry.section == "starttask":

@@ -1,4 +1,4 @@
-"""What stands above tests holds in them: above functions, coroutine functions and classes."""
+"""Decorators of the kit above tests: above functions, coroutine functions and classes."""
 
 import asyncio
 import unittest

@@ -314,7 +314,7 @@ def codes() -> set[str]:
 
 
 def done() -> dict[str, int]:
-    """How many runs are counted as done, by code."""
+    """The number of runs that are counted as done, by code."""
     return dict(TaskMinute.objects.values_list("biz_code").annotate(Sum("done")))
 
 
@@ -339,7 +339,7 @@ def test_a_stop_that_was_given_up_neither_loses_nor_doubles_a_count(gate: Event)
 @pytest.mark.django_db(transaction=True)
 @pytest.mark.usefixtures("busy")
 def test_what_is_counted_until_the_process_ends_is_written(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What was counted before it says what it abandons, beside that; the rest afterwards."""
+    """The counts before it says what it abandons, beside that; the rest afterwards."""
     (worker,) = embedded._workers
     counts = worker._poller.counts
 
