@@ -1,4 +1,4 @@
-"""Measure the cost of counting: drains of empty tasks on SQLite, with counting and without, in turns.
+"""Measure the cost of counting: drains of empty tasks on SQLite, with counting and without it.
 
     python -m benchmarks.counting [--tasks 150000] [--rounds 14]
 
