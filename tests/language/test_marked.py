@@ -37,7 +37,7 @@ DATA = {
     # The other app of the project, in the admin's menu.
     *("Shop", "Messages", "Orders", "Partners", "Products", "Promotions"),
     # Django's own pages say so in German too: of its search, its pages of a list, and its actions.
-    *("Search", "Pagination", "Select", "Run"),
+    *("Search", "Pagination", "entries", "Select", "Run"),
 }
 
 

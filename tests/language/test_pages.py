@@ -28,7 +28,7 @@ DJANGOS_OWN = {
 }
 # What its Chinese does with marks and blanks: titles, labels, times, lists of words.
 DJANGOS_MARKS = re.compile(
-    r"(修改|增加|查看|删除所选的) \w+| \| Django 站点管理员$|^\w+:$|\d{4}年\d+月\d+日| 和 "
+    r"(修改|增加|查看|搜索|删除所选的) \w+| \| Django 站点管理员$|^\w+:$|\d{4}年\d+月\d+日| 和 "
     r"|^欢迎， |^在应用程序 .* 中的模型$|^开始输入以筛选\.\.\.$|条结果。 \(|\(?显示全部\)"
 )
 # Digits and names in brackets stand in those of Chinese, on a page.
@@ -95,9 +95,9 @@ def test_marks_and_spaces_on_pages_are_those_of_chinese(night: Night, boss: Clie
 def wrongly_marked(body: str) -> Iterator[str]:
     """Texts that break a rule, and lines, in which a blank may stand between two elements."""
     reading = Reading(body)
-    within_a_line = {"bracket": BRACKET} | RULES
-    del within_a_line["loose"]
-    for texts, rules in ((reading.texts, RULES), (reading.lines, within_a_line)):
+    rules_of_texts = {"bracket": BRACKET} | RULES
+    rules_of_lines = {name: rule for name, rule in rules_of_texts.items() if name != "loose"}
+    for texts, rules in ((reading.texts, rules_of_texts), (reading.lines, rules_of_lines)):
         for text in texts:
             ours = DJANGOS_MARKS.sub("\0", " ".join(text.split()))
             yield from (f"{name}: {text}" for name, rule in rules.items() if rule.search(ours))
