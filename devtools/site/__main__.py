@@ -3,9 +3,10 @@
     make docs [ARGS="SPHINX-BUILD ARGUMENT..."]
 
 It has each language in a folder of its own. A warning is an error: a link that leads to nothing, a
-page in no table of contents, a translation with other links than its text.
+page in no table of contents, a translation with other links than its text, a misspelt word.
 """
 
+import subprocess
 import sys
 from pathlib import Path
 
@@ -27,8 +28,14 @@ def build(target: Path, doctrees: Path, *options: str) -> int:
     return sphinx_build([*OPTIONS, *options, "-d", str(doctrees), str(PAGES), str(target)])
 
 
+def misspelt() -> int:
+    """Look for words that are spelt wrongly: the exit code of the program that knows them."""
+    program = Path(sys.executable).with_name("typos")
+    return subprocess.run([program, PAGES], cwd=CHECKOUT).returncode
+
+
 def main() -> int:
-    code = 0
+    code = misspelt()
     for name, language in LANGUAGES.items():
         options = ("-D", f"language={name}", *sys.argv[1:])
         code = code or build(SITE / language.folder, BUILD / "doctrees" / name, *options)

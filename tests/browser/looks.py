@@ -45,10 +45,11 @@ _TOO_WIDE = """
 
 
 # Chinese may be broken between any two characters: a narrow column stands such a word on end. (The
-# heads of cards are for screen readers; the toolbar is Django's.)
+# heads of cards are for screen readers; the toolbar and what is beside a time are Django's.)
 _ON_END = """
 () => {
-  const isSeen = (e) => e.checkVisibility() && e.closest("#toolbar") === null
+  const isSeen = (e) => e.checkVisibility()
+      && e.closest("#toolbar, .datetimeshortcuts") === null
       && !(e.closest("thead")?.getBoundingClientRect().width <= 1);
   const isShort = (text) => text.length <= 12 && (text.match(/\\p{Script=Han}/gu) ?? []).length
       <= 6 && /\\p{Script=Han}/u.test(text);
