@@ -69,6 +69,8 @@ class Task(GuardedModel):
     options = OptionsField(_("options"), null=True, blank=True, default=no_options)
     # Counted by the statement that hands the row over, so it is exact.
     runs = models.BigIntegerField(_("ended runs"), default=0, editable=False)
+    # The end of the last of them: a history of problems alone keeps no line of a good run.
+    last_run = models.DateTimeField(_("last run"), null=True, editable=False)
     # A word for people: no statement of ours decides by it.
     progress = models.JSONField(_("progress"), null=True, editable=False)
 

@@ -143,7 +143,7 @@ def recurring(dialect: Dialect, last: int) -> dict[str, str]:
 
 def _the_rest_of_a_task() -> dict[str, str]:
     numbers = dict.fromkeys(("version", "rescues", "runs"), "0")
-    nothing = ("scheduled_time", "latest_time", "options", "progress")
+    nothing = ("scheduled_time", "latest_time", "last_run", "options", "progress")
     return {**numbers, "name": "''", **dict.fromkeys(nothing, "NULL")}
 
 

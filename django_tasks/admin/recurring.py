@@ -81,7 +81,7 @@ class Row:
     is_own: bool
     hint: str
     last: TaskRun | None
-    last_started: str
+    ended: str
     next: str
     away: str
     step: Step | None
@@ -160,6 +160,9 @@ class RecurringPages(TaskModelAdmin):
         status = Status(task.status)
         step = next((each for each in (PAUSE, RESUME) if pausing and status in each.means), None)
         due = aware("when", task.when)
+        if last is not None and task.last_run is not None and last.ended < task.last_run:
+            last = None  # the history has no line of a run that came later
+        ended = task.last_run if last is None else last.ended
         return Row(
             task=task,
             status=status,
@@ -167,7 +170,7 @@ class RecurringPages(TaskModelAdmin):
             is_own=is_schedule_num(task.biz_num),
             hint=_hint(task, pauses),
             last=last,
-            last_started=told(last.started) if last else "",
+            ended=told(ended) if ended else "",
             next=told(due),
             away=distance(due, now),
             step=step,
@@ -296,7 +299,7 @@ def _last_runs(tasks: Sequence[Task], using: str) -> dict[int, TaskRun]:
     of_task = runs.filter(biz_code=OuterRef("biz_code"), biz_num=OuterRef("biz_num"))
     last = Subquery(of_task.order_by("-id").values("pk")[:1])
     rows = Task._base_manager.using(using).filter(pk__in=[task.pk for task in tasks])
-    found = dict(rows.annotate(last_run=last).values_list("pk", "last_run"))
+    found = dict(rows.annotate(line=last).values_list("pk", "line"))
     there = runs.defer("error", "detail").in_bulk([pk for pk in found.values() if pk is not None])
     return {task: there[run] for task, run in found.items() if run in there}
 

@@ -65,9 +65,10 @@ class TaskPage(TaskSteps):
     change_form_template = "admin/django_tasks/task/change_form.html"
     delete_confirmation_template = "admin/django_tasks/task/delete_confirmation.html"
     readonly_fields = (
-        *("version", "attempts", "rescues", "runs", "claimed_at", "scheduled_for"),
-        *("latest_at", "created_at", "updated_at"),
+        *("version", "attempts", "rescues", "runs", "last_run_at", "claimed_at"),
+        *("scheduled_for", "latest_at", "created_at", "updated_at"),
     )
+    last_run_at = _moment_of("last_run")
     claimed_at = _moment_of("claim_time")
     scheduled_for = _moment_of("scheduled_time")
     latest_at = _moment_of("latest_time")

@@ -18,7 +18,8 @@ from django_tasks.values.status import Status
 # Read for a list; a payload and a schedule may be long.
 COLUMNS = (
     *("id", "biz_code", "biz_num", "name", "when", "status", "queue", "priority", "attempts"),
-    *("runs", "claimed_by", "claim_time", "exception", "last_error", "schedule", "update_time"),
+    *("runs", "last_run", "claimed_by", "claim_time", "exception", "last_error", "schedule"),
+    "update_time",
 )
 HEADS = [
     _("code"),
@@ -88,6 +89,7 @@ def task_as_json(task: Task, workers: Mapping[int, str]) -> dict[str, Any]:
         "schedule": task.schedule,
         "attempts": task.attempts,
         "runs": task.runs,
+        "last_run": utc(task.last_run),
         "worker": worker_of(task, workers) or None,
         "claim_time": utc(task.claim_time),
         "exception": task.exception,

@@ -122,6 +122,7 @@ class Migration(migrations.Migration):
                 ('name', models.CharField(blank=True, default='', max_length=200, verbose_name='name')),
                 ('options', django_tasks.fields.OptionsField(blank=True, default=django_tasks.values.options.no_options, null=True, verbose_name='options')),
                 ('runs', models.BigIntegerField(default=0, editable=False, verbose_name='ended runs')),
+                ('last_run', models.DateTimeField(editable=False, null=True, verbose_name='last run')),
                 ('progress', models.JSONField(editable=False, null=True, verbose_name='progress')),
             ],
             options={

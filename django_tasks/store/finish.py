@@ -98,11 +98,11 @@ def finish_inside(ends: Sequence[Ended], now: datetime, *, using: str) -> set[in
 def _finish(dialect: Dialect, ended: Sequence[Ended], now: datetime) -> FinishResult:
     """Write ends; must run inside a transaction."""
     done, rows = [], []
-    for claimed, outcome, *_line in ended:
-        if type(outcome) is Done:
-            done.append(_fence_of(claimed))
+    for end in ended:
+        if type(end.outcome) is Done:
+            done.append(_fence_of(end.claimed))
         else:
-            rows.append(_hand_over_of(claimed, outcome))
+            rows.append(_hand_over_of(end.claimed, end.outcome, _moment_of(end, now)))
     matched = remove(dialect, done) | hand_over(dialect, rows, now)
     missed: list[Ended] = []
     if len(matched) < len(ended):
@@ -120,9 +120,18 @@ def hand_over_moved(dialect: Dialect, missed: Sequence[Ended], now: datetime) ->
     CANCELLING rows go; the others wait again with the ``when`` and ``biz_ext`` somebody set. Must
     run inside a transaction: the rows are locked first and then written as they were found.
     """
-    ran = {end.claimed.id: runs_of(end.outcome) for end in missed}
+    moments = {end.claimed.id: _moment_of(end, now) for end in missed}
     rows = owned(dialect, [end.claimed for end in missed])
-    return give_up(dialect, rows, lambda row: unchanged(row.fence, ran=ran[row.fence.id]), now)
+    return give_up(
+        dialect, rows, lambda row: unchanged(row.fence, ended=moments[row.fence.id]), now
+    )
+
+
+def _moment_of(end: Ended, now: datetime) -> datetime | None:
+    """The end of a run, if it counts as one: that of its line, for it is known by that later."""
+    if not runs_of(end.outcome):
+        return None
+    return end.line.ended if end.line else now
 
 
 def _locked_ids(dialect: Dialect, ids: Sequence[int]) -> set[int]:
@@ -135,7 +144,7 @@ def _locked_ids(dialect: Dialect, ids: Sequence[int]) -> set[int]:
 _fence_of = attrgetter("id", "version", "worker_id")
 
 
-def _hand_over_of(claimed: Claimed, outcome: Outcome) -> HandOver:
+def _hand_over_of(claimed: Claimed, outcome: Outcome, ended: datetime | None) -> HandOver:
     """The change of a row by an outcome: a table of values, one line an outcome."""
     fence = Fence._make(_fence_of(claimed))
     attempts, rescues, error = claimed.attempts, claimed.rescues, claimed.last_error
@@ -143,17 +152,18 @@ def _hand_over_of(claimed: Claimed, outcome: Outcome) -> HandOver:
     intended = claimed.intended_time
     match outcome:
         case Unsettled(otherwise):
-            return _hand_over_of(claimed, otherwise)
+            return _hand_over_of(claimed, otherwise, ended)
         case Reschedule(when, biz_ext, scheduled, error):
-            ran, path = runs_of(outcome), outcome.exception
-            return HandOver(*fence, False, when, biz_ext, 0, 0, error, scheduled, ran, path)
+            path = outcome.exception
+            return HandOver(*fence, False, when, biz_ext, 0, 0, error, scheduled, ended, path)
         case Retry(when, error, is_suspect, path):
-            kept = rescues if is_suspect else 0
-            return HandOver(*fence, False, when, None, attempts + 1, kept, error, intended, 1, path)
+            kept, tries = rescues if is_suspect else 0, attempts + 1
+            return HandOver(*fence, False, when, None, tries, kept, error, intended, ended, path)
         case Again(when):
             return HandOver(*fence, False, when, None, attempts, rescues, error, intended)
         case Fail(error, path):
-            return HandOver(*fence, True, None, None, attempts + 1, rescues, error, None, 1, path)
+            tries = attempts + 1
+            return HandOver(*fence, True, None, None, tries, rescues, error, None, ended, path)
         case GiveBack():
             return unchanged(fence, attempts, rescues, error)
     raise TypeError(f"{outcome!r} leaves no row")

@@ -27,9 +27,9 @@ class HandOver(NamedTuple):
 
     ``when`` None and ``biz_ext`` None leave those as they are; ``biz_ext`` "null" stores NULL.
     ``scheduled_time`` goes with ``when``: it is left or set with it. The deadline of a debounced
-    task is left with it, and forgotten with another ``when``: its wait is over. ``ran`` is 1 if a
-    run of it has ended. A payload that a client has written during the run stands. ``exception``
-    None leaves that of the last run.
+    task is left with it, and forgotten with another ``when``: its wait is over. ``ended`` is the
+    end of its run, and None if none is counted. A payload that a client has written during the run
+    stands. ``exception`` None leaves that of the last run.
     """
 
     id: int
@@ -42,15 +42,19 @@ class HandOver(NamedTuple):
     rescues: int
     last_error: str
     scheduled_time: datetime | None = None
-    ran: int = 0
+    ended: datetime | None = None
     exception: str | None = None
 
 
 def unchanged(
-    fence: Fence, attempts: int = 0, rescues: int = 0, last_error: str = "", ran: int = 0
+    fence: Fence,
+    attempts: int = 0,
+    rescues: int = 0,
+    last_error: str = "",
+    ended: datetime | None = None,
 ) -> HandOver:
     """The row goes on as it is, with these counters."""
-    return HandOver(*fence, False, None, None, attempts, rescues, last_error, ran=ran)
+    return HandOver(*fence, False, None, None, attempts, rescues, last_error, ended=ended)
 
 
 # A row that was to be paused is PAUSED now, whatever else happened; others wait for their time.
@@ -60,7 +64,7 @@ _NEW_STATUS = (
 )
 _NEW_COLUMNS = (
     "task_id, task_version, owner, failed, new_when, new_biz_ext, new_attempts, new_rescues,"
-    " new_error, new_scheduled, ran, new_exception"
+    " new_error, new_scheduled, new_ended, new_exception"
 )
 # ``update_time`` is that of the claim unless a client has changed what the row says: see ``alter``
 # in ``store.control``. It stands before both are assigned: MariaDB, whose manual promises nothing
@@ -68,6 +72,7 @@ _NEW_COLUMNS = (
 _REWRITTEN = "t.update_time <> t.claim_time"
 # Of a row that waits again nothing is under way.
 _PROGRESS = "CASE WHEN n.failed = 1 THEN t.progress END"
+_COUNTED = "CASE WHEN n.new_ended IS NULL THEN 0 ELSE 1 END"
 
 
 class OwnedRow(Protocol):
@@ -156,7 +161,7 @@ def _hand_over_returning(
 ) -> tuple[str, list[Any]]:
     marked = f"({placeholders(len(_NEW_COLUMNS.split(',')))})"
     when, ext = dialect.cast_time("n.new_when"), dialect.cast_json("n.new_biz_ext")
-    scheduled = dialect.cast_time("n.new_scheduled")
+    scheduled, ended = dialect.cast_time("n.new_scheduled"), dialect.cast_time("n.new_ended")
     template = f"""
 WITH n({_NEW_COLUMNS}) AS (VALUES {", ".join([marked] * len(rows))})
 UPDATE {{task}} AS t SET
@@ -167,7 +172,8 @@ UPDATE {{task}} AS t SET
                    WHEN n.new_biz_ext = 'null' THEN NULL ELSE {ext} END,
     attempts = n.new_attempts, rescues = n.new_rescues, last_error = n.new_error,
     exception = COALESCE(n.new_exception, t.exception),
-    runs = t.runs + n.ran, progress = {_PROGRESS},
+    runs = t.runs + {_COUNTED}, last_run = COALESCE({ended}, t.last_run),
+    progress = {_PROGRESS},
     status = {_NEW_STATUS}, version = t.version + 1, claimed_by = NULL, claim_time = NULL,
     update_time = %s
 FROM n WHERE t.id = n.task_id AND t.version = n.task_version AND t.claimed_by = n.owner
@@ -192,7 +198,8 @@ SET t.{{when}} = COALESCE(n.new_when, t.{{when}}),
                      WHEN n.new_biz_ext = 'null' THEN NULL ELSE n.new_biz_ext END,
     t.attempts = n.new_attempts, t.rescues = n.new_rescues, t.last_error = n.new_error,
     t.exception = COALESCE(n.new_exception, t.exception),
-    t.runs = t.runs + n.ran, t.progress = {_PROGRESS},
+    t.runs = t.runs + {_COUNTED}, t.last_run = COALESCE(n.new_ended, t.last_run),
+    t.progress = {_PROGRESS},
     t.status = {_NEW_STATUS}, t.version = t.version + 1, t.claimed_by = NULL,
     t.claim_time = NULL, t.update_time = %s
 WHERE t.{STATUS_OF_FOUND} IN {FINISHABLE_SQL}"""
@@ -208,7 +215,7 @@ def _values(dialect: Dialect, rows: Sequence[HandOver]) -> list[Any]:
             row.when and time(row.when),
             *row[5:9],
             row.scheduled_time and time(row.scheduled_time),
-            row.ran,
+            row.ended and dialect.to_column(row.ended),
             row.exception,
         )
         for row in rows

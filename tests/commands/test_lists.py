@@ -1,5 +1,6 @@
 """listtasks and showtask."""
 
+import re
 from typing import Any
 
 import pytest
@@ -195,6 +196,17 @@ def test_a_task_and_its_life(call: Call) -> None:
     assert read["why"]["kind"] == "failed"
     assert read["task"]["biz_ext"] == {"sum": 5, "to": "日本"}
     assert [run["outcome"] for run in read["runs"]] == ["failed"]
+
+
+def test_the_last_run_of_a_task_is_told_without_a_history(call: Call) -> None:
+    a_row("1", schedule="every 1h", runs=2, last_run=later(-60))
+    said = call("showtask", "order", "1")
+    assert re.search(r"^last run +2030-05-17 20:29:15 CST$", said, re.MULTILINE)
+    for read in (
+        call("showtask", "order", "1", "--format", "json").json["task"],
+        call("listtasks", "--format", "json").json["tasks"][0],
+    ):
+        assert (read["runs"], read["last_run"]) == (2, "2030-05-17T12:29:15.123456+00:00")
 
 
 def test_the_reason_why_it_waits(call: Call) -> None:

@@ -2,6 +2,7 @@
 
 import re
 import time
+from datetime import datetime, timedelta
 from typing import Any
 from zoneinfo import ZoneInfo
 
@@ -223,7 +224,7 @@ def test_each_row_says_how_its_schedule_stands(boss: Client, settings: Any) -> N
     settings.TIME_ZONE = "UTC"
     a_row("1", schedule="every 1h", options=TaskOptions(timeout=30), when=later(3600))
     a_row("2", schedule="every 1h", status=Status.PAUSED, name="Offers")
-    a_row("3", schedule="every 1h", status=Status.FAILED, runs=4)
+    a_row("3", schedule="every 1h", status=Status.FAILED, last_run=later(-7200))
     a_row("4", schedule="every now and then")
     a_row("5", schedule="every 1h", biz_code="push")
     api.pause_tasks(biz_code="push")
@@ -235,11 +236,31 @@ def test_each_row_says_how_its_schedule_stands(boss: Client, settings: Any) -> N
         *("timeout 30s", "2030-05-17 13:30:15 UTC", "in 1 hour", "Offers"),
         *("stands still until it is resumed", "stands still until it is requeued"),
         *("its schedule cannot be read here", "its code or queue is paused"),
-        "4 runs, and none in the history",
+        "2030-05-17 10:30:15 UTC",
     ):
         assert word in shown, word
     last = {row.task.biz_num: row.last and row.last.outcome for row in page.context["rows"]}
     assert last == {"1": "done", "2": None, "3": None, "4": None, "5": None}
+
+
+@pytest.mark.parametrize(
+    ("after", "outcome", "ended"),
+    [
+        (None, "lost", "10:00:00"),  # added again, or never counted
+        (-1, "lost", "10:00:00"),  # a loss is no run that has ended
+        (0, "lost", "10:00:00"),
+        (1, None, "10:00:01"),  # it went well, and the history keeps problems alone
+    ],
+)
+def test_the_last_run_is_not_that_of_an_older_line(
+    after: int | None, outcome: str | None, ended: str, boss: Client, settings: Any
+) -> None:
+    settings.TIME_ZONE = "UTC"
+    moment = datetime(2030, 5, 17, 10, tzinfo=ZoneInfo("UTC"))
+    a_run(outcome="lost", ended=moment)
+    a_row(schedule="every 1h", last_run=after if after is None else moment + timedelta(0, after))
+    (row,) = look(boss).context["rows"]
+    assert (row.last and row.last.outcome, row.ended[11:19]) == (outcome, ended)
 
 
 def test_runs_and_steps_are_for_those_who_may(staff: Staff) -> None:

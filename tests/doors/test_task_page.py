@@ -579,7 +579,10 @@ def test_times_of_the_row_are_exact_in_every_language(
     language: str, boss: Client, settings: Any
 ) -> None:
     settings.LANGUAGE_CODE = language
-    columns = ("claim_time", "scheduled_time", "latest_time", "create_time", "update_time")
+    columns = (
+        *("last_run", "claim_time", "scheduled_time"),
+        *("latest_time", "create_time", "update_time"),
+    )
     times: dict[str, Any] = {name: later(61 * number) for number, name in enumerate(columns, 1)}
     task = a_row(status=R, claimed_by=7, **times)
     with timezone.override(ZoneInfo("Asia/Shanghai")):

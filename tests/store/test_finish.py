@@ -4,7 +4,7 @@ import pytest
 from django.db import transaction
 
 from django_tasks.exceptions import ClaimLost
-from django_tasks.models import Task
+from django_tasks.models import Task, TaskRun
 from django_tasks.store.claim import Claimer, claim
 from django_tasks.store.claimed_rows import is_cancelled
 from django_tasks.store.finish import Ended, FinishResult, finish, finish_inside
@@ -28,6 +28,7 @@ from tests.factories import (
     WORKER,
     a_claim,
     a_lane,
+    a_line,
     a_new,
     a_row,
     in_utc,
@@ -186,6 +187,66 @@ def test_a_run_that_is_to_come_again_is_still_that_of_its_time(outcome, schedule
 
     assert end(claimed, outcome) == AS_ASKED
     assert in_utc(the_row().scheduled_time) == later(-5)
+
+
+_RUNS = [
+    Reschedule(later(60)),
+    Reschedule(later(60), counts_as="parked"),
+    Retry(later(60), "oops"),
+    Fail("oops"),
+    Unsettled(Fail("oops")),
+]
+_NO_RUNS = [
+    Again(later(60)),
+    GiveBack(),
+    Reschedule(later(60), counts_as="skipped"),
+    Unsettled(Again(later(60))),
+]
+
+
+@pytest.mark.parametrize("outcome", _RUNS)
+def test_a_run_that_has_ended_is_counted_with_the_time_of_its_end(outcome, careful):
+    claimed = a_claim(runs=3, last_run=later(-3600))
+
+    end(claimed, outcome, careful=careful)
+
+    assert (the_row().runs, in_utc(the_row().last_run)) == (4, NOW)
+
+
+@pytest.mark.parametrize("outcome", _RUNS)
+def test_the_last_run_of_a_row_is_known_by_the_end_in_its_line(outcome):
+    line = a_line(ended=later(-1.234567))
+
+    finish([Ended(a_claim(), outcome, line=line)], NOW, using="default")
+
+    assert the_row().last_run == TaskRun.objects.get().ended == for_django(line.ended)
+
+
+@pytest.mark.parametrize("outcome", _NO_RUNS)
+def test_what_was_no_run_leaves_count_and_time_of_the_last_one(outcome, careful):
+    claimed = a_claim(runs=3, last_run=later(-3600))
+
+    end(claimed, outcome, careful=careful)
+
+    assert (the_row().runs, in_utc(the_row().last_run)) == (3, later(-3600))
+
+
+@pytest.mark.parametrize("outcome", [Done(), *_RUNS])
+def test_a_run_whose_task_was_added_meanwhile_is_the_last_run_of_what_was_added(outcome):
+    claimed = a_claim()
+    add_again(when=later(500))
+
+    end(claimed, outcome)
+
+    assert (the_row().runs, in_utc(the_row().last_run)) == (1, NOW)
+
+
+def test_an_add_leaves_the_last_run_and_answers_with_it():
+    a_row(runs=3, last_run=later(-3600))
+
+    added, _ = upsert_one(a_new(), OnConflict.REPLACE, NOW, using="default")
+
+    assert added.last_run == the_row().last_run == for_django(later(-3600))
 
 
 def test_an_unsettled_run_that_is_still_ours_ends_as_its_alternative():

@@ -124,6 +124,7 @@ class Command(TaskCommand):
         yield gettext("claimed"), local(task.claim_time)
         yield gettext("progress"), _progress(task.progress)
         yield gettext("ended runs"), task.runs
+        yield gettext("last run"), local(task.last_run)
         yield gettext("failed attempts"), task.attempts
         yield gettext("rescues"), task.rescues or None
         yield gettext("added"), local(task.create_time)
