@@ -312,9 +312,9 @@ def _paused(facts: Facts) -> Iterator[Problem]:
     for pause in facts.seen.pauses:
         is_under = [each for each in facts.seen.waiting if _covers(pause, each)]
         due = together(*(each.due for each in is_under))
-        text = gettext("%(scope)s is paused since %(time)s.")
+        text = gettext("%(scope)s has been paused since %(time)s.")
         if pause.by:
-            text = gettext("%(scope)s is paused since %(time)s by %(by)s.")
+            text = gettext("%(scope)s has been paused since %(time)s by %(by)s.")
         time = at(backlog.since(pause), facts.now)
         sentence = text % {"scope": _scope(pause), "time": time, "by": pause.by}
         if due:

@@ -105,7 +105,7 @@ def test_late_is_what_is_due_for_more_than_a_minute_and_not_paused() -> None:
     assert [code.code for code in found.late.by_code] == ["order"]
     assert sentences(found, "late") == ["3 tasks of “order” are late, the oldest by 3 min 20 s."]
     (paused,) = sentences(found, "paused")
-    assert paused.startswith("Code “mail” is paused since")
+    assert paused.startswith("Code “mail” has been paused since")
     assert paused.endswith("2 due tasks wait.")
 
 
@@ -352,7 +352,7 @@ def test_a_pause_says_who_has_paused_it() -> None:
     (pause,) = api.paused()
     type(pause)._base_manager.update(by="anna")
     (told,) = sentences(look(), "paused")
-    assert told.startswith("Everything is paused since ")
+    assert told.startswith("Everything has been paused since ")
     assert told.endswith(" by anna.")
     (paused,) = look().pauses
     assert (paused.biz_code, paused.queue, paused.by, paused.since) == ("", "", "anna", NOW)
