@@ -5,9 +5,12 @@ from contextlib import contextmanager, nullcontext
 from datetime import datetime, timedelta
 from typing import Any
 
+from django.db import DatabaseError
+
 from django_tasks import logs, signals
+from django_tasks.handlers import finders
 from django_tasks.handlers.base import TaskHandler
-from django_tasks.handlers.registry import get_task_handlers, handler_for, terms_for
+from django_tasks.handlers.registry import handler_for, terms_for
 from django_tasks.handlers.running_task import RunningTask
 from django_tasks.models import Task
 from django_tasks.store import claimed_rows, lanes
@@ -60,11 +63,10 @@ class Look:
         self._lane_claims = LaneClaims(
             config, self._gates, self._suspects, marks, unsure=lambda: None
         )
-        known = get_task_handlers()
         self.lanes = [
             lane
             for lane in lanes.look(using=config.using).lanes
-            if lane.biz_code in known and is_served(key_of(lane), config)
+            if is_served(key_of(lane), config) and _is_known(lane.biz_code, config.using)
         ]
 
     @property
@@ -127,6 +129,7 @@ class PlaceWorker:
     @contextmanager
     def at_work(self) -> Iterator[None]:
         """Have a row among the workers, and the rows of schedules as the code says."""
+        finders.discover()
         self.membership.join()
         try:
             schedule_rows.keep(self.membership.clock.now(), self._config)
@@ -186,6 +189,17 @@ class PlaceWorker:
         if signal is signals.task_lost:
             self._lost.add(facts["task"][:2])
         signals.tell(signal, sender, **facts)
+
+
+def _is_known(biz_code: str, using: str) -> bool:
+    """Tell if a code has a handler. The module of a function is imported for it, if that may be."""
+    try:
+        return handler_for(biz_code) is not None or finders.find(biz_code, using=using)
+    except DatabaseError:
+        raise
+    except Exception as error:  # noqa: BLE001 - a module that is imported may raise anything
+        logs.search_failed(using, biz_code, error)
+        return False
 
 
 def _has_run(end: Ended) -> bool:

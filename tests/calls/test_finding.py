@@ -20,6 +20,7 @@ from django_tasks.handlers import finders
 from django_tasks.handlers.base import TaskHandler
 from django_tasks.handlers.registry import get_task_handlers, handler_for
 from django_tasks.models import Task
+from django_tasks.testing import run_due_tasks
 from tests.calls.conftest import BACKENDS
 from tests.calls.functions import echo
 
@@ -82,6 +83,22 @@ def test_a_function_is_found_by_its_path(module: str, handlers: Any) -> None:
     call("far_away.send")
     assert find("far_away.send")
     assert handler_for("far_away.send") is not None
+
+
+def test_a_worker_in_place_finds_it_as_well(module: str, handlers: Any) -> None:
+    call("far_away.with_code", "short")
+    add_task("far_away.plain", "1")
+    (ran,) = run_due_tasks()
+    assert (ran.code, ran.outcome) == ("short", "done")
+
+
+def test_a_module_that_raises_keeps_a_worker_in_place_from_nothing_else(
+    module: str, handlers: Any, caplog: pytest.LogCaptureFixture
+) -> None:
+    call("far_away.with_code", "short")
+    add_task("broken.send", "1")
+    assert [ran.code for ran in run_due_tasks()] == ["short"]
+    assert "no such luck" in caplog.text
 
 
 def test_one_with_a_code_of_its_own_is_found_by_its_calls(module: str, handlers: Any) -> None:
