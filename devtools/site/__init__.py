@@ -7,7 +7,7 @@ what a site can do with them.
 
 from sphinx.application import Sphinx
 
-from devtools.site import contents, keyboard, languages, links, pictures, searching
+from devtools.site import contents, keyboard, languages, links, names, pictures, searching
 
 
 def setup(app: Sphinx) -> dict[str, bool]:
@@ -17,4 +17,5 @@ def setup(app: Sphinx) -> dict[str, bool]:
     languages.setup(app)
     keyboard.setup(app)
     searching.setup(app)
+    names.setup(app)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

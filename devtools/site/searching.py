@@ -1,5 +1,8 @@
-"""The search in Chinese: jieba tells words apart, and Sphinx takes it where it is installed."""
+"""The search in Chinese: jieba tells words apart."""
 
+import logging
+
+import jieba
 from sphinx.application import Sphinx
 from sphinx.search.zh import SearchChinese
 
@@ -12,3 +15,10 @@ class Chinese(SearchChinese):
 
 def setup(app: Sphinx) -> None:
     app.add_search_language(Chinese)
+    app.connect("builder-inited", _tame)
+
+
+def _tame(app: Sphinx) -> None:
+    """Jieba tells of its dictionary, and keeps it in a file of the system's folder."""
+    jieba.setLogLevel(logging.WARNING)
+    jieba.dt.tmp_dir = str(app.doctreedir)

@@ -15,6 +15,7 @@ from playwright.sync_api import Browser, ConsoleMessage, Page
 from devtools.site.__main__ import OPTIONS
 from devtools.site.catalogues import PAGES as SOURCE
 from devtools.site.languages import LANGUAGES
+from django_tasks import api
 from tests.browser.looks import barriers, too_wide
 from tests.browser.person import is_icon
 from tests.browser.windows import LOOKS, WIDE, Look
@@ -119,6 +120,21 @@ def test_the_first_screen_says_what_it_is_promises_and_is_not_for(opened: Page, 
         box = opened.get_by_text(words).bounding_box()
         assert box is not None
         assert box["y"] + box["height"] < FIRST_SCREEN, words
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_the_index_leads_to_each_public_name(language: str, site: Path) -> None:
+    folder = site / LANGUAGES[language].folder
+    index = (folder / "genindex.html").read_text(encoding="utf-8")
+    places = re.findall(r'href="(reference/[^"#]+)#([^"]+)">', index)
+    names = {name for _, name in places}
+    assert {*api.__all__, "POLL_INTERVAL", "django_tasks.W012", "--metrics-port"} <= names
+    lost = [
+        (page, name)
+        for page, name in places
+        if f'id="{name}"' not in (folder / page).read_text(encoding="utf-8")
+    ]
+    assert lost == []
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
