@@ -50,6 +50,11 @@ def list_of(tasks: TaskFilter, site: str = "admin") -> str:
     return _address("django_tasks_task_changelist", site, query_of(tasks))
 
 
+def refused_list(site: str = "admin") -> str:
+    """The address of the list that stands in the place of one that nothing can be in: empty."""
+    return _address("django_tasks_task_changelist", site, {ERROR_FLAG: "1"})
+
+
 def bulk_of(tasks: TaskFilter, step: str, site: str = "admin") -> str:
     """The address of the page that asks before all these tasks are changed."""
     return _address("django_tasks_task_bulk", site, {"step": step} | query_of(tasks))

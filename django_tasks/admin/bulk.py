@@ -24,7 +24,7 @@ from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
 from django_tasks.admin import lists
-from django_tasks.admin.addresses import bulk_of, list_of, tasks_of
+from django_tasks.admin.addresses import bulk_of, list_of, refused_list, tasks_of
 from django_tasks.admin.cells import amount, moment, number_of_tasks
 from django_tasks.admin.display import in_brackets
 from django_tasks.admin.lists import alias, may
@@ -198,7 +198,8 @@ class BulkPages(TaskModelAdmin):
             step = Step(query.pop("step", ""))
             tasks = tasks_of(query).settled(alias())
         except (TaskException, ValueError) as error:
-            return self._bulk_end(request, TaskFilter(), str(error), messages.ERROR)
+            self.message_user(request, str(error), messages.ERROR)
+            return HttpResponseRedirect(refused_list(self.admin_site.name))
         self._bulk_check(request, step)
         if not tasks and step is not Step.REQUEUE:
             text = gettext("Choose a filter first: that would be all tasks.")

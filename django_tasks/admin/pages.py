@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from django.contrib.admin.views.main import PAGE_VAR, ChangeList
+from django.contrib.admin.views.main import ERROR_FLAG, PAGE_VAR, ChangeList
 from django.db.models import QuerySet
 from django.http import HttpRequest
 
@@ -181,7 +181,7 @@ class PagedList(ChangeList):
         self.show_full_result_count = False
         self.full_result_count = None
         self.can_show_all = self.multi_page = False
-        page = self.page(request.GET.get(PAGE_VAR, ""))
+        page = Page([]) if self._is_refused(request) else self.page(request.GET.get(PAGE_VAR, ""))
         self.is_first = PAGE_VAR not in request.GET
         self.result_list = self.rows_of([key[-1] for key in page.keys])
         self.show_admin_actions = bool(self.result_list)
@@ -189,6 +189,16 @@ class PagedList(ChangeList):
             self.previous_link = self._link(Place(False, page.keys[0]))
         if page.has_after:
             self.next_link = self._link(Place(True, page.keys[-1]))
+
+    def _is_refused(self, request: HttpRequest) -> bool:
+        """Tell if this stands in the place of a list with a filter that means nothing.
+
+        All rows would be a trap there: the next action would change them.
+        """
+        if ERROR_FLAG not in request.GET:
+            return False
+        self.count(0)
+        return True
 
     def page(self, text: str) -> Page:
         """The page at a place of the URL. Sets ``result_count`` and ``is_more``."""

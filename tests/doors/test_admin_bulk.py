@@ -113,8 +113,8 @@ def test_without_a_filter_nobody_means_all_tasks(step: str, boss: Client) -> Non
 @pytest.mark.parametrize("step", ["", "delete", "RUN_NOW", "'\"><script>"])
 def test_an_unknown_step_is_told(step: str, boss: Client) -> None:
     response = ask(boss, step, biz_code="order")
-    assert response["Location"] == reverse(LIST)
-    page = boss.get(reverse(LIST))
+    assert response["Location"] == f"{reverse(LIST)}?e=1"
+    page = boss.get(response["Location"])
     assert said(page)
     assert b"<script>'" not in page.content
 
