@@ -97,7 +97,7 @@ def test_the_history_and_a_cancel_take_such_a_number() -> None:
 @pytest.mark.parametrize("call", CALLS)
 @pytest.mark.parametrize("number", [True, 1.0, b"1", object()], ids=repr)
 def test_what_is_no_number_is_refused_by_each_of_them(call: str, number: Any) -> None:
-    with pytest.raises(TaskTypeError, match="biz_num must be a string"):
+    with pytest.raises(TaskTypeError, match="biz_num must be a string, an int or a UUID, not"):
         CALLS[call](number)
 
 
@@ -125,7 +125,7 @@ def test_the_number_of_an_object_that_was_never_saved_is_refused(add: Any) -> No
     ids=["code", "schedule", "task"],
 )
 def test_a_time_of_none_is_no_time_and_does_not_mean_now(add: Any) -> None:
-    with pytest.raises(TaskTypeError, match="when is missing"):
+    with pytest.raises(TaskTypeError, match=r"when is (missing|no time)"):
         add()
     assert not there_is()
 

@@ -324,6 +324,12 @@ def test_an_attribute_that_cannot_be_used_is_named_with_its_value(attributes, se
     assert str(caught.value) == f"{__name__}.Handler: {sentence}"
 
 
+@pytest.mark.parametrize("name", ["bizcode", "biz_codes", "biz_Code"])
+def test_a_code_that_is_misspelt_is_named(name):
+    with pytest.raises(HandlerError, match=f"has no biz_code; did you mean that by '{name}'"):
+        register_task_handler(type("Handler", (TaskHandler,), {name: "a", "handle": print}))
+
+
 def test_a_handlers_schedule_has_no_policies_and_the_error_names_its_attributes():
     with pytest.raises(HandlerError) as caught:
         register_task_handler(a_handler(schedule="every 30m | grace 10m"))

@@ -162,7 +162,7 @@ def _made(code: str, biz_num: Any, facts: dict[str, Any]) -> Task:
     """The task of a call with a code. None is no time: whatever it was to be, it is not known."""
     check_names("add_task", facts, FACTS)
     if "when" in facts and facts["when"] is None:
-        raise TaskTypeError("when", None, _("is missing: leave it out to run the task now"))
+        raise TaskTypeError("when", None, _("is no time; leave it out to run the task now"))
     number = random_text(RANDOM_LENGTH) if biz_num is _LEFT_OUT else biz_num
     options = TaskOptions(**_options_among(facts))
     rest = {name: value for name, value in facts.items() if name not in OPTIONS}

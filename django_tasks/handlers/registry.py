@@ -7,6 +7,7 @@ for the system check and for ``starttask`` to show: a web process still starts.
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from difflib import get_close_matches
 from importlib import import_module
 from inspect import isabstract, isasyncgenfunction, isclass, isgeneratorfunction, signature
 from threading import Lock
@@ -266,6 +267,14 @@ def _is_base(handler: type[TaskHandler]) -> bool:
     return isabstract(handler) or (codeless and bool(handler.__subclasses__()))
 
 
+def _name_like_a_code(handler: type[TaskHandler]) -> str | None:
+    """The name of an attribute of a class that looks like ``biz_code`` and is not, or None."""
+    if handler.get_biz_code is not TaskHandler.get_biz_code:
+        return None
+    names = [name for name in vars(handler) if not hasattr(TaskHandler, name)]
+    return next(iter(get_close_matches("biz_code", names, n=1, cutoff=0.75)), None)
+
+
 def instance_of(handler: Any) -> TaskHandler:
     """The handler itself, or one made of its class. Raises HandlerError for anything else."""
     if isinstance(handler, TaskHandler):
@@ -282,6 +291,14 @@ def instance_of(handler: Any) -> TaskHandler:
 
 def _checked_code(handler: TaskHandler) -> str:
     """The handler's ``biz_code``, once everything that it declares has been found usable."""
+    if not handler.biz_code and (near := _name_like_a_code(type(handler))):
+        raise HandlerError(
+            _(
+                "%(handler)s has no biz_code; did you mean that by %(near)r?",
+                handler=describe(handler),
+                near=near,
+            )
+        )
     try:
         code = check_key("biz_code", handler.get_biz_code(), BIZ_CODE_LENGTH)
         check_key("queue", handler.queue, QUEUE_LENGTH)

@@ -74,7 +74,7 @@ def filter_of(options: dict[str, Any], using: str) -> TaskFilter:
         given["status"] = Status[options["status"].upper()]
     given["due"] = next((name for name in _FLAGS[1:] if options[name]), "")
     if options["since"] is not None:
-        given["since"] = past("since", options["since"], clock.now(using))
+        given["since"] = past("--since", options["since"], clock.now(using))
     if options["worker"] is not None:
         given["worker"] = _worker(options["worker"], using)
     return TaskFilter(**given)

@@ -1,8 +1,9 @@
 """The common part of all schedules: one question, and the options that narrow the answer."""
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from datetime import datetime, timedelta, tzinfo
+from difflib import get_close_matches
 from functools import lru_cache
 from typing import NamedTuple, TypedDict
 
@@ -223,20 +224,28 @@ def _counted(schedule: Schedule) -> datetime | None:
     return schedule._number(schedule.count or 0)
 
 
+def check_names(options: Options, own: Collection[str] = ()) -> None:
+    """Raise TypeError for an option that no schedule has. ``own`` are arguments of its class."""
+    unknown = sorted(options.keys() - Options.__optional_keys__)
+    if not unknown:
+        return
+    names = ", ".join(unknown)
+    meant = [ELSEWHERE.get(unknown[0]), *get_close_matches(unknown[0], own, n=1)]
+    near = next(filter(None, meant), None)
+    if near is None:
+        raise TypeError(_("a schedule has no option %(names)s", names=names))
+    raise TypeError(
+        _(
+            "a schedule has no option %(names)s; here it is called %(near)s",
+            names=names,
+            near=near,
+        )
+    )
+
+
 def window(options: Options) -> Options:
     """The options of a schedule, checked, with those that were not given."""
-    if unknown := sorted(options.keys() - Options.__optional_keys__):
-        near = ELSEWHERE.get(unknown[0])
-        names = ", ".join(unknown)
-        if near is None:
-            raise TypeError(_("a schedule has no option %(names)s", names=names))
-        raise TypeError(
-            _(
-                "a schedule has no option %(names)s; here it is called %(near)s",
-                names=names,
-                near=near,
-            )
-        )
+    check_names(options)
     start, end, count = options.get("start"), options.get("end"), options.get("count")
     checked = Options(
         start=None if start is None else moment("start", start),

@@ -19,7 +19,7 @@ from django_tasks.schedules.durations import EXACT, is_duration_word, read_units
 from django_tasks.schedules.english import DAYS, NICKNAMES, PLACES, day_in_month
 from django_tasks.schedules.every import Every
 from django_tasks.schedules.times_of_day import MIDNIGHT, time_of_day
-from django_tasks.sentences import said
+from django_tasks.sentences import Sentence, said
 from django_tasks.sentences import sentence as _
 
 POSSIBLE = _(
@@ -97,6 +97,17 @@ def _parsed(text: str, local: str | None) -> Schedule:
         reason = _("is impossible: %(field)s %(problem)s", field=error.field, problem=error.problem)
         raise TaskValueError("schedule", text, reason) from None
     return schedule
+
+
+def _often(word: str) -> Sentence:
+    """The complaint about a text whose 'every' is followed by ``word``."""
+    if not word:
+        return _("says 'every' without how often; %(possible)s", possible=POSSIBLE)
+    return _(
+        "says 'every' and then %(word)r, which is neither a duration nor a day; %(possible)s",
+        word=word,
+        possible=POSSIBLE,
+    )
 
 
 class Reader:
@@ -179,7 +190,7 @@ class Reader:
         half = self.skip("half", "hour") or self.skip("half", "an", "hour")
         amounts = {"minutes": Decimal(30)} if half else self.amounts()
         if not amounts:
-            raise Nonsense(_("says 'every' without how often; %(possible)s", possible=POSSIBLE))
+            raise Nonsense(_often(self.peek()))
         dates: dict[str, Any] = {}
         if self.skip("on", "day"):
             dates["day"] = self.number("day")

@@ -47,6 +47,12 @@ def check_number(value: object) -> str:
             value = str(value)
         elif isinstance(value, int) and not isinstance(value, bool):
             value = str(int(value)) if value.bit_length() < MOST_BITS else "0" * 1000
+        elif not isinstance(value, str):
+            raise TaskTypeError(
+                "biz_num",
+                value,
+                _("must be a string, an int or a UUID, not %(name)s", name=type(value).__name__),
+            )
     return check_key("biz_num", value, BIZ_NUM_LENGTH)
 
 

@@ -79,9 +79,9 @@ def test_a_code_that_nobody_here_knows(call: Call) -> None:
     ("arguments", "word"),
     [
         (["--data", "{"], "--data"),
-        (["--when", "soon"], "when"),
-        (["--in", "7"], "in"),
-        (["--in", "99999999d"], "in "),
+        (["--when", "soon"], "--when must be a time"),
+        (["--in", "7"], "--in has a number"),
+        (["--in", "99999999d"], "--in is"),
         (["--schedule", "now and then"], "schedule"),
         (["--queue", "q" * 51], "queue"),
         (["--priority", "99999"], "priority"),

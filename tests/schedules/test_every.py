@@ -6,7 +6,7 @@ from zoneinfo import ZoneInfo
 import pytest
 
 from django_tasks.exceptions import TaskTypeError, TaskValueError
-from django_tasks.schedules import Every
+from django_tasks.schedules import Cron, Every
 
 UTC = timezone.utc
 NOW = datetime(2026, 3, 10, 12, 0, tzinfo=UTC)
@@ -345,6 +345,20 @@ def test_what_makes_no_schedule_is_refused(arguments, sentence):
 def test_an_unknown_option_is_a_type_error():
     with pytest.raises(TypeError, match="no option strat"):
         Every(hours=1, strat=NOW)  # type: ignore[call-arg]
+
+
+@pytest.mark.parametrize(
+    ("schedule", "arguments", "sentence"),
+    [
+        (Every, {"minute": 30}, "no option minute; here it is called minutes"),
+        (Cron, {"hours": 3}, "no option hours; here it is called hour"),
+        (Every, {"start_date": NOW}, "no option start_date; here it is called start"),
+        (Every, {"colour": "red"}, "no option colour$"),
+    ],
+)
+def test_an_option_that_is_meant_is_named(schedule, arguments, sentence):
+    with pytest.raises(TypeError, match=sentence):
+        schedule(**arguments)
 
 
 def test_anything_but_a_timedelta_is_a_type_error():

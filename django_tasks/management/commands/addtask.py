@@ -82,9 +82,9 @@ class Command(TaskCommand):
     def _task(self, code: str, number: str, options: dict[str, Any]) -> Task:
         when, now = None, self.now
         if options["when"] is not None:
-            when = future("when", options["when"], now)
+            when = future("--when", options["when"], now)
         elif options["wait"] is not None:
-            when = checked_moment("in", length("in", options["wait"]), self.using)
+            when = checked_moment("--in", length("--in", options["wait"]), self.using)
         elif options["schedule"] is None:
             when = now
         task = Task(biz_code=code, biz_num=number, name=options["name"])

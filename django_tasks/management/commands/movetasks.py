@@ -47,7 +47,7 @@ class Command(BulkCommand):
     def answer(self, options: dict[str, Any]) -> None:
         # Before anything is counted or asked: a time that cannot be read.
         if options["to"] is not None:
-            options["to"] = future("to", options["to"], self.now)
+            options["to"] = future("--to", options["to"], self.now)
         else:
             options["by"] = _signed(options["by"])
         super().answer(options)
@@ -60,5 +60,5 @@ class Command(BulkCommand):
 
 def _signed(text: str) -> timedelta:
     if text.startswith("-"):
-        return -length("by", text[1:])
-    return length("by", text.removeprefix("+"))
+        return -length("--by", text[1:])
+    return length("--by", text.removeprefix("+"))
