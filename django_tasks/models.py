@@ -312,7 +312,12 @@ class TaskMinute(models.Model):
         default_permissions = ()  # nobody edits it
         verbose_name = _("counted minute")
         verbose_name_plural = _("counted minutes")
-        indexes: ClassVar[Any] = [models.Index(fields=["minute"], name="t_task_minute_time")]
+        indexes: ClassVar[Any] = [
+            models.Index(fields=["minute"], name="t_task_minute_time"),
+            # Covers the marks by which a scrape tells if any minute has changed: it asks for them
+            # each time, and rows with an exception, of which there may be more, count for nothing.
+            models.Index(fields=["exception", "minute", "id"], name="t_task_minute_mark"),
+        ]
 
     def __str__(self) -> str:
         return f"{self.biz_code}@{self.minute}"

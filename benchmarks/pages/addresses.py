@@ -17,7 +17,8 @@ class Page(NamedTuple):
     """A page, by the name of its URL; ``query`` and ``place`` name rows as ``{failed}``.
 
     It may send ``most`` statements, those of the session and the user among them, and that of the
-    database's clock, which is asked once a while. ``site`` is the namespace of the name.
+    database's clock, which is asked once a while. ``site`` is the namespace of the name; one
+    without it is read by a scraper.
     """
 
     title: str

@@ -42,3 +42,4 @@ TEMPLATES: list[dict[str, Any]] = [
 STATIC_URL = "static/"
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 USE_TZ = True
+DJANGO_TASKS = {"METRICS_TOKEN": "only-for-measuring"}

@@ -32,6 +32,7 @@ class Names(SphinxTransform):
 
     def apply(self, **options: Any) -> None:
         page = self.env.docname
+        self._met: set[str] = set()
         if page == CONTENTS:
             next(self.document.findall(nodes.section)).append(_to_the_index())
         elif page.startswith(PAGES):
@@ -39,16 +40,21 @@ class Names(SphinxTransform):
                 self._mark(literal)
 
     def _mark(self, literal: nodes.literal) -> None:
-        """The first one of a name on a page is the one that is meant."""
+        """Make the first literal of a name on a page its target, and put it into the index.
+
+        A section may have the name already: then the index leads there.
+        """
         found = NAME.match(literal.astext())
-        if found is None or (name := found[1]) in self.document.ids:
+        if found is None or (name := found[1]) in self._met:
             return
-        target = nodes.target("", "", ids=[name])
-        self.document.ids[name] = target
+        self._met.add(name)
         place = literal.parent.index(literal)
-        index = addnodes.index(entries=[("single", name, name, "", None)])
-        literal.parent.insert(place + 1, _link(name))
-        literal.parent.insert(place, [index, target])
+        if name not in self.document.ids:
+            target = nodes.target("", "", ids=[name])
+            self.document.ids[name] = target
+            literal.parent.insert(place + 1, _link(name))
+            literal.parent.insert(place, target)
+        literal.parent.insert(place, addnodes.index(entries=[("single", name, name, "", None)]))
 
 
 def _link(name: str) -> nodes.raw:

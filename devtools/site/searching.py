@@ -19,6 +19,6 @@ def setup(app: Sphinx) -> None:
 
 
 def _tame(app: Sphinx) -> None:
-    """Jieba tells of its dictionary, and keeps it in a file of the system's folder."""
+    """Keep jieba's lines out of the build, and its dictionary out of the system's folder."""
     jieba.setLogLevel(logging.WARNING)
     jieba.dt.tmp_dir = str(app.doctreedir)

@@ -198,8 +198,7 @@ class BulkPages(TaskModelAdmin):
             step = Step(query.pop("step", ""))
             tasks = tasks_of(query).settled(alias())
         except (TaskException, ValueError) as error:
-            self.message_user(request, str(error), messages.ERROR)
-            return HttpResponseRedirect(refused_list(self.admin_site.name))
+            return self._bulk_refused(request, str(error))
         self._bulk_check(request, step)
         if not tasks and step is not Step.REQUEUE:
             text = gettext("Choose a filter first: that would be all tasks.")
@@ -214,7 +213,7 @@ class BulkPages(TaskModelAdmin):
             work = Work.read(request)
         except BadForm:
             text = gettext("This form is not valid any more. Nothing was changed.")
-            return self._bulk_end(request, TaskFilter(), text, messages.ERROR)
+            return self._bulk_refused(request, text)
         self._bulk_check(request, work.step)
         if work.step is Step.MOVE and work.to is None:
             form = MoveForm(request.POST)
@@ -233,6 +232,10 @@ class BulkPages(TaskModelAdmin):
     def _bulk_check(self, request: HttpRequest, step: Step) -> None:
         if not self.may_take(request, step):
             raise PermissionDenied
+
+    def _bulk_refused(self, request: HttpRequest, text: str) -> HttpResponseRedirect:
+        self.message_user(request, text, messages.ERROR)
+        return HttpResponseRedirect(refused_list(self.admin_site.name))
 
     def _bulk_end(
         self, request: HttpRequest, tasks: TaskFilter, text: str, level: int

@@ -166,10 +166,12 @@ class PagedList(ChangeList):
     """A list of the admin that counts no further than LIST_LIMIT, and has links to its neighbours.
 
     ``is_more``: there are more rows than were counted. ``of_pages``: what stands in the links to
-    other pages alone.
+    other pages alone. ``is_refused``: this stands in the place of a list with a filter that means
+    nothing.
     """
 
     is_more = False
+    is_refused = False
     of_pages: Mapping[str, str] = {}
     is_first = True
     previous_link = ""
@@ -181,7 +183,8 @@ class PagedList(ChangeList):
         self.show_full_result_count = False
         self.full_result_count = None
         self.can_show_all = self.multi_page = False
-        page = Page([]) if self._is_refused(request) else self.page(request.GET.get(PAGE_VAR, ""))
+        self.is_refused = ERROR_FLAG in request.GET
+        page = self._nothing() if self.is_refused else self.page(request.GET.get(PAGE_VAR, ""))
         self.is_first = PAGE_VAR not in request.GET
         self.result_list = self.rows_of([key[-1] for key in page.keys])
         self.show_admin_actions = bool(self.result_list)
@@ -190,15 +193,10 @@ class PagedList(ChangeList):
         if page.has_after:
             self.next_link = self._link(Place(True, page.keys[-1]))
 
-    def _is_refused(self, request: HttpRequest) -> bool:
-        """Tell if this stands in the place of a list with a filter that means nothing.
-
-        All rows would be a trap there: the next action would change them.
-        """
-        if ERROR_FLAG not in request.GET:
-            return False
+    def _nothing(self) -> Page:
+        """An empty page: all rows would be a trap, because the next action would change them."""
         self.count(0)
-        return True
+        return Page([])
 
     def page(self, text: str) -> Page:
         """The page at a place of the URL. Sets ``result_count`` and ``is_more``."""

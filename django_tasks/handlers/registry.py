@@ -271,8 +271,9 @@ def _name_like_a_code(handler: type[TaskHandler]) -> str | None:
     """The name of an attribute of a class that looks like ``biz_code`` and is not, or None."""
     if handler.get_biz_code is not TaskHandler.get_biz_code:
         return None
-    names = [name for name in vars(handler) if not hasattr(TaskHandler, name)]
-    return next(iter(get_close_matches("biz_code", names, n=1, cutoff=0.75)), None)
+    written = {name for each in handler.__mro__ for name in vars(each)} - set(dir(TaskHandler))
+    names = {name.lower(): name for name in sorted(written)}
+    return next((names[near] for near in get_close_matches("biz_code", names, 1, 0.75)), None)
 
 
 def instance_of(handler: Any) -> TaskHandler:
@@ -294,7 +295,7 @@ def _checked_code(handler: TaskHandler) -> str:
     if not handler.biz_code and (near := _name_like_a_code(type(handler))):
         raise HandlerError(
             _(
-                "%(handler)s has no biz_code; did you mean that by %(near)r?",
+                "%(handler)s has no biz_code; is %(near)r meant to be it?",
                 handler=describe(handler),
                 near=near,
             )

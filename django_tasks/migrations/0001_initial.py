@@ -178,7 +178,7 @@ class Migration(migrations.Migration):
                 'verbose_name_plural': 'counted minutes',
                 'db_table': 't_task_minute',
                 'default_permissions': (),
-                'indexes': [models.Index(fields=['minute'], name='t_task_minute_time')],
+                'indexes': [models.Index(fields=['minute'], name='t_task_minute_time'), models.Index(fields=['exception', 'minute', 'id'], name='t_task_minute_mark')],
             },
         ),
         migrations.CreateModel(

@@ -27,8 +27,14 @@ NO_JITTER = timedelta(0)
 MOST_COUNTED = 100_000
 
 
-# Names of APScheduler, and ours.
-ELSEWHERE = {"start_date": "start", "end_date": "end", "timezone": "tz"}
+# Names of APScheduler and of calendars, and ours.
+ELSEWHERE = {
+    "start_date": "start",
+    "end_date": "end",
+    "timezone": "tz",
+    "weekday": "day_of_week",
+    "day_of_month": "day",
+}
 
 
 class Options(TypedDict, total=False):
@@ -229,18 +235,25 @@ def check_names(options: Options, own: Collection[str] = ()) -> None:
     unknown = sorted(options.keys() - Options.__optional_keys__)
     if not unknown:
         return
-    names = ", ".join(unknown)
-    meant = [ELSEWHERE.get(unknown[0]), *get_close_matches(unknown[0], own, n=1)]
-    near = next(filter(None, meant), None)
-    if near is None:
-        raise TypeError(_("a schedule has no option %(names)s", names=names))
-    raise TypeError(
-        _(
-            "a schedule has no option %(names)s; here it is called %(near)s",
-            names=names,
-            near=near,
+    name = unknown[0]
+    known = {*own, *Options.__optional_keys__}
+    if (here := ELSEWHERE.get(name)) in known:
+        raise TypeError(
+            _(
+                "a schedule has no option %(name)s; here it is called %(here)s",
+                name=name,
+                here=here,
+            )
         )
-    )
+    if near := get_close_matches(name, sorted(known), 1, 0.75):
+        raise TypeError(
+            _(
+                "a schedule has no option %(name)s; did you mean %(near)s?",
+                name=name,
+                near=near[0],
+            )
+        )
+    raise TypeError(_("a schedule has no option %(names)s", names=", ".join(unknown)))
 
 
 def window(options: Options) -> Options:

@@ -190,7 +190,7 @@ class Reader:
         half = self.skip("half", "hour") or self.skip("half", "an", "hour")
         amounts = {"minutes": Decimal(30)} if half else self.amounts()
         if not amounts:
-            raise Nonsense(_often(self.peek()))
+            raise Nonsense(_often(self.peek() if self.has_more() else ""))
         dates: dict[str, Any] = {}
         if self.skip("on", "day"):
             dates["day"] = self.number("day")

@@ -128,7 +128,7 @@ def hand_over_moved(dialect: Dialect, missed: Sequence[Ended], now: datetime) ->
 
 
 def _moment_of(end: Ended, now: datetime) -> datetime | None:
-    """The end of a run, if it counts as one: that of its line, for it is known by that later."""
+    """The end of a run that counts: the same as in its line, for the admin compares the two."""
     if not runs_of(end.outcome):
         return None
     return end.line.ended if end.line else now

@@ -228,15 +228,21 @@ class Mark(NamedTuple):
 
 
 def mark(until: int, *, using: str) -> Mark:
-    """The mark of all rows for minutes before ``until``, those of all time as well."""
-    template = "SELECT COUNT(*), SUM(id) FROM {minute} WHERE minute >= 0 AND minute < %s"
+    """The mark of all rows that sums are of, for minutes before ``until``, and of all time."""
+    template = (
+        "SELECT COUNT(*), SUM(id) FROM {minute}"
+        " WHERE exception = '' AND minute >= 0 AND minute < %s"
+    )
     ((rows, ids),) = dialect_of(using).fetch(template, [until])
     return Mark(int(rows), int(ids or 0))
 
 
 def marks(since: int, *, using: str) -> dict[int, Mark]:
-    """The mark of each minute from ``since`` on that has rows."""
-    template = "SELECT minute, COUNT(*), SUM(id) FROM {minute} WHERE minute >= %s GROUP BY minute"
+    """The mark of each minute from ``since`` on that has rows that sums are of."""
+    template = (
+        "SELECT minute, COUNT(*), SUM(id) FROM {minute}"
+        " WHERE exception = '' AND minute >= %s GROUP BY minute"
+    )
     rows = dialect_of(using).fetch(template, [since])
     return {int(minute): Mark(int(count), int(ids)) for minute, count, ids in rows}
 

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from django_tasks.exceptions import TaskTypeError
-from django_tasks.handlers import registry
+from django_tasks.handlers import finders, registry
 from django_tasks.handlers.base import FunctionHandler, TaskHandler
 from django_tasks.testing.decorating import managed
 
@@ -21,6 +21,8 @@ def override_handlers(
     the whole process. Raises HandlerError for one that cannot be registered, and TaskTypeError for
     what cannot be called.
     """
+    # Now: a function that is found in the meantime would be forgotten with the others.
+    finders.discover()
     made = [_of_function(code, function) for code, function in functions.items()]
     with registry.overridden([*handlers, *made]):
         yield

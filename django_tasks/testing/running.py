@@ -8,6 +8,7 @@ from typing import Any
 from asgiref.sync import sync_to_async
 
 from django_tasks.exceptions import TaskException, TaskValueError
+from django_tasks.handlers import finders
 from django_tasks.handlers.registry import handler_for
 from django_tasks.host.clocks import utc_now
 from django_tasks.store import clock
@@ -146,8 +147,9 @@ def _worker(using: str, codes: Codes | None, queues: Names | None) -> Iterator[P
     given = {"codes": None if codes is None else codes_of(codes), "queues": queues}
     wishes |= {name: value for name, value in given.items() if value is not None}
     config = worker_config(using, **wishes)
+    finders.discover()
     for code in config.codes:
-        if handler_for(code) is None:
+        if handler_for(code) is None and not finders.find(code, using=using):
             raise TaskValueError("codes", code, "has no handler in this project")
     worker = PlaceWorker(config)
     with worker.at_work():

@@ -1,6 +1,6 @@
 """A worker in place: it claims, runs and finishes with the worker's own parts, one item a time."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
 from datetime import datetime, timedelta
 from typing import Any
@@ -49,7 +49,11 @@ class Look:
     """One look at what waits. It begins at the start of each lane and remembers nothing."""
 
     def __init__(
-        self, config: WorkerConfig, membership: PlaceMembership, finisher: Finisher
+        self,
+        config: WorkerConfig,
+        membership: PlaceMembership,
+        finisher: Finisher,
+        is_known: Callable[[str], bool],
     ) -> None:
         self._config = config
         self._membership = membership
@@ -66,7 +70,7 @@ class Look:
         self.lanes = [
             lane
             for lane in lanes.look(using=config.using).lanes
-            if is_served(key_of(lane), config) and _is_known(lane.biz_code, config.using)
+            if is_served(key_of(lane), config) and is_known(lane.biz_code)
         ]
 
     @property
@@ -124,12 +128,12 @@ class PlaceWorker:
         calls = PlaceCalls(self.membership, self.loop, timeouts, self.autocommit, around)
         self.runner = PlaceRunner(config.using, self.membership, self.loop, timeouts, calls=calls)
         self._lost: set[tuple[int, ...]] = set()
+        self._sought: set[str] = set()
         self._finisher = Finisher(config, Marks(), self.membership.name, self._tell)
 
     @contextmanager
     def at_work(self) -> Iterator[None]:
         """Have a row among the workers, and the rows of schedules as the code says."""
-        finders.discover()
         self.membership.join()
         try:
             schedule_rows.keep(self.membership.clock.now(), self._config)
@@ -138,7 +142,20 @@ class PlaceWorker:
             self.membership.leave()
 
     def look(self) -> Look:
-        return Look(self._config, self.membership, self._finisher)
+        return Look(self._config, self.membership, self._finisher, self._is_known)
+
+    def _is_known(self, biz_code: str) -> bool:
+        """Tell if a code has a handler; look once for the module of a function that is its own."""
+        if handler_for(biz_code) is not None or biz_code in self._sought:
+            return handler_for(biz_code) is not None
+        self._sought.add(biz_code)
+        try:
+            return finders.find(biz_code, using=self._config.using)
+        except DatabaseError:
+            raise
+        except (Exception, SystemExit) as error:  # noqa: BLE001 - a module may raise anything
+            logs.search_failed(self._config.using, biz_code, error)
+            return False
 
     def run(self, item: Item) -> list[Ran]:
         """Run what was claimed together, and write its ends."""
@@ -189,17 +206,6 @@ class PlaceWorker:
         if signal is signals.task_lost:
             self._lost.add(facts["task"][:2])
         signals.tell(signal, sender, **facts)
-
-
-def _is_known(biz_code: str, using: str) -> bool:
-    """Tell if a code has a handler. The module of a function is imported for it, if that may be."""
-    try:
-        return handler_for(biz_code) is not None or finders.find(biz_code, using=using)
-    except DatabaseError:
-        raise
-    except Exception as error:  # noqa: BLE001 - a module that is imported may raise anything
-        logs.search_failed(using, biz_code, error)
-        return False
 
 
 def _has_run(end: Ended) -> bool:

@@ -20,7 +20,7 @@ from django_tasks.handlers import finders
 from django_tasks.handlers.base import TaskHandler
 from django_tasks.handlers.registry import get_task_handlers, handler_for
 from django_tasks.models import Task
-from django_tasks.testing import run_due_tasks
+from django_tasks.testing import override_handlers, run_due_tasks
 from tests.calls.conftest import BACKENDS
 from tests.calls.functions import echo
 
@@ -70,13 +70,13 @@ def find(code: str) -> bool:
     return finders.find(code, using="default")
 
 
-def call(path: str, code: str | None = None) -> None:
+def call(path: str, code: str | None = None, number: str = "1") -> None:
     """Store a call as another process has enqueued it."""
     words = echo.enqueue(1)
-    facts = Task.objects.get().biz_ext | {"call": path, "args": []}
-    Task._base_manager.all()._raw_delete("default")
-    add_task(code or path, "1", biz_ext=facts)
-    assert words
+    enqueued = Task.objects.get(biz_num=words.id.rpartition(":")[2])
+    facts = enqueued.biz_ext | {"call": path, "args": []}
+    Task._base_manager.filter(pk=enqueued.pk)._raw_delete("default")
+    add_task(code or path, number, biz_ext=facts)
 
 
 def test_a_function_is_found_by_its_path(module: str, handlers: Any) -> None:
@@ -92,13 +92,30 @@ def test_a_worker_in_place_finds_it_as_well(module: str, handlers: Any) -> None:
     assert (ran.code, ran.outcome) == ("short", "done")
 
 
+def test_a_worker_in_place_may_be_asked_for_its_code_alone(module: str, handlers: Any) -> None:
+    call("far_away.with_code", "short")
+    (ran,) = run_due_tasks(codes=["short"])
+    assert ran.code == "short"
+
+
+def test_a_function_that_is_found_beside_other_handlers_stays(module: str, handlers: Any) -> None:
+    with override_handlers(another=lambda task: None):
+        assert handler_for("far_away.send") is not None
+        assert handler_for("another") is not None
+    assert handler_for("far_away.send") is not None
+    assert handler_for("another") is None
+
+
 def test_a_module_that_raises_keeps_a_worker_in_place_from_nothing_else(
     module: str, handlers: Any, caplog: pytest.LogCaptureFixture
 ) -> None:
-    call("far_away.with_code", "short")
+    for number in "12":
+        call("far_away.with_code", "short", number)
     add_task("broken.send", "1")
-    assert [ran.code for ran in run_due_tasks()] == ["short"]
-    assert "no such luck" in caplog.text
+    assert [ran.code for ran in run_due_tasks()] == ["short", "short"]
+    assert caplog.text.count("RuntimeError: no such luck") == 2, (
+        "when it begins, and when the row is met"
+    )
 
 
 def test_one_with_a_code_of_its_own_is_found_by_its_calls(module: str, handlers: Any) -> None:

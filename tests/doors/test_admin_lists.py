@@ -272,6 +272,9 @@ def test_a_filter_that_means_nothing_shows_nothing_that_an_action_could_change(
     page = boss.get(refused["Location"])
     assert (numbers(page), len(said(page))) == ([], 1)
     assert "for_all" not in page.context
+    again = boss.get(refused["Location"])  # of which the sentence is gone
+    assert (numbers(again), said(again)) == ([], [])
+    assert "That filter means nothing, so nothing is shown." in text(again)
     assert "1" in numbers(boss.get(reverse(name)))
 
 

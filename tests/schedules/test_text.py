@@ -146,6 +146,8 @@ def test_reading_is_lenient_and_printing_is_not(text, canonical):
         ("every", "says 'every' without how often; possible are"),
         ("every blue moon", "says 'every' and then 'blue', which is neither a duration nor a day"),
         ("every wekday at 9:00", "says 'every' and then 'wekday'"),
+        ("every at 8:00", "says 'every' without how often"),
+        ("any of (every)", "says 'every' without how often"),
         ("every 3", "has a number without a unit, 3"),
         ("every 3 4 hours", "has two numbers, 3 and 4, without a unit between"),
         ("every 1h 2h", "says hours twice"),

@@ -241,8 +241,28 @@ def test_a_run_whose_task_was_added_meanwhile_is_the_last_run_of_what_was_added(
     assert (the_row().runs, in_utc(the_row().last_run)) == (1, NOW)
 
 
-def test_an_add_leaves_the_last_run_and_answers_with_it():
-    a_row(runs=3, last_run=later(-3600))
+def test_a_batch_counts_some_of_its_rows(careful):
+    claims = [a_claim(biz_num, runs=1, last_run=later(-9)) for biz_num in "123"]
+    outcomes: list[Outcome] = [GiveBack(), Reschedule(later(60)), Again(later(60))]
+    ends = [Ended(claimed, outcome) for claimed, outcome in zip(claims, outcomes, strict=True)]
+
+    finish(ends, NOW, using="default", careful=careful)
+
+    found = [(the_row(each).runs, in_utc(the_row(each).last_run)) for each in "123"]
+    assert found == [(1, later(-9)), (2, NOW), (1, later(-9))]
+
+
+def test_an_atomic_run_that_goes_on_keeps_the_end_in_its_line():
+    line = a_line(ended=later(-1.5))
+    with transaction.atomic():
+        finish_inside([Ended(a_claim(), Reschedule(later(60)), line=line)], NOW, using="default")
+
+    assert the_row().last_run == TaskRun.objects.get().ended == for_django(line.ended)
+
+
+@pytest.mark.parametrize("status", Status)
+def test_an_add_leaves_the_last_run_and_answers_with_it(status):
+    a_row(runs=3, last_run=later(-3600), status=status)
 
     added, _ = upsert_one(a_new(), OnConflict.REPLACE, NOW, using="default")
 

@@ -69,7 +69,7 @@ class Command(TaskCommand):
 
     def _before(self, name: str, text: str) -> datetime:
         try:
-            return aware(name, self.now - length(name, text))
+            return aware(f"--{name}", self.now - length(f"--{name}", text))
         except OverflowError:
             raise usage(
                 gettext("--%(name)s %(text)s: that is before all times.")
