@@ -190,7 +190,8 @@ class Reader:
         half = self.skip("half", "hour") or self.skip("half", "an", "hour")
         amounts = {"minutes": Decimal(30)} if half else self.amounts()
         if not amounts:
-            raise Nonsense(_often(self.peek() if self.has_more() else ""))
+            is_word = self.has_more() and self.peek().lower() not in ("at", "on")
+            raise Nonsense(_often(self.peek() if is_word else ""))
         dates: dict[str, Any] = {}
         if self.skip("on", "day"):
             dates["day"] = self.number("day")
