@@ -50,10 +50,10 @@ class Names(SphinxTransform):
         self._met.add(name)
         place = literal.parent.index(literal)
         if name not in self.document.ids:
-            target = nodes.target("", "", ids=[name])
-            self.document.ids[name] = target
+            # Not an empty target before it: the search shows the text of the element.
+            literal["ids"].append(name)
+            self.document.ids[name] = literal
             literal.parent.insert(place + 1, _link(name))
-            literal.parent.insert(place, target)
         literal.parent.insert(place, addnodes.index(entries=[("single", name, name, "", None)]))
 
 

@@ -234,16 +234,16 @@ class Night:
 
     def recurring(self) -> None:
         plans = (
-            ("daily_report", SCHEDULE_NUM, DailyReport.schedule, self.at(minutes=172.5)),
-            ("sync_stock", SCHEDULE_NUM, SyncStock.schedule, self.at(minutes=4)),
-            ("newsletter", "weekly", "cron 0 9 * * 5 Europe/Berlin", self.at(minutes=1793)),
-            ("import_catalogue", "nightly", "cron 30 1 * * * Europe/Berlin", self.at(minutes=1343)),
+            ("daily_report", SCHEDULE_NUM, DailyReport.schedule, 172.5, 1),
+            ("sync_stock", SCHEDULE_NUM, SyncStock.schedule, 4, 0),  # the history has its runs
+            ("newsletter", "weekly", "cron 0 9 * * 5 Europe/Berlin", 1793, 7),
+            ("import_catalogue", "nightly", "cron 30 1 * * * Europe/Berlin", 1343, 1),
         )
-        for code, number, schedule, when in plans:
-            when = when.replace(second=0, microsecond=0)
-            self.nightly = self._task(
-                code, number, schedule=schedule, when=when, scheduled_time=when, runs=412
-            )
+        for code, number, schedule, minutes, days in plans:
+            when = self.at(minutes=minutes).replace(second=0, microsecond=0)
+            ended = when - timedelta(days=days, seconds=-2) if days else None
+            times = {"when": when, "scheduled_time": when, "last_run": ended}
+            self.nightly = self._task(code, number, schedule=schedule, runs=412, **times)
 
     def wholes(self) -> None:
         """Rows that are about many tasks at once: pauses, limits, locks."""
