@@ -144,26 +144,26 @@ def _locked_ids(dialect: Dialect, ids: Sequence[int]) -> set[int]:
 _fence_of = attrgetter("id", "version", "worker_id")
 
 
-def _hand_over_of(claimed: Claimed, outcome: Outcome, ended: datetime | None) -> HandOver:
-    """The change of a row by an outcome: a table of values, one line an outcome."""
+def _hand_over_of(claimed: Claimed, outcome: Outcome, moment: datetime | None) -> HandOver:
+    """The change of a row by an outcome, a table of values. ``moment``: the end of the run."""
     fence = Fence._make(_fence_of(claimed))
     attempts, rescues, error = claimed.attempts, claimed.rescues, claimed.last_error
+    tries = attempts + 1
     # A run that is tried again is still the run of that time.
     intended = claimed.intended_time
     match outcome:
         case Unsettled(otherwise):
-            return _hand_over_of(claimed, otherwise, ended)
+            return _hand_over_of(claimed, otherwise, moment)
         case Reschedule(when, biz_ext, scheduled, error):
             path = outcome.exception
-            return HandOver(*fence, False, when, biz_ext, 0, 0, error, scheduled, ended, path)
+            return HandOver(*fence, False, when, biz_ext, 0, 0, error, scheduled, moment, path)
         case Retry(when, error, is_suspect, path):
-            kept, tries = rescues if is_suspect else 0, attempts + 1
-            return HandOver(*fence, False, when, None, tries, kept, error, intended, ended, path)
+            kept = rescues if is_suspect else 0
+            return HandOver(*fence, False, when, None, tries, kept, error, intended, moment, path)
         case Again(when):
             return HandOver(*fence, False, when, None, attempts, rescues, error, intended)
         case Fail(error, path):
-            tries = attempts + 1
-            return HandOver(*fence, True, None, None, tries, rescues, error, None, ended, path)
+            return HandOver(*fence, True, None, None, tries, rescues, error, None, moment, path)
         case GiveBack():
             return unchanged(fence, attempts, rescues, error)
     raise TypeError(f"{outcome!r} leaves no row")
