@@ -5,7 +5,6 @@ On a forge a page has no such targets; there the browser finds a name in the pag
 
 import re
 from collections.abc import Iterable, Iterator
-from itertools import takewhile
 from typing import Any
 
 from docutils import nodes
@@ -14,10 +13,10 @@ from sphinx.application import Sphinx
 from sphinx.locale import _
 from sphinx.transforms import SphinxTransform
 
+from devtools.definitions import before_arrow
+
 PAGES = "reference/"
 CONTENTS = "reference/index"
-# Before the type of what a function answers.
-ARROW = "→"
 NAME = re.compile(r"@?((?:--)?[A-Za-z_][\w.-]*)")
 
 
@@ -36,7 +35,7 @@ class Names(SphinxTransform):
         if page == CONTENTS:
             next(self.document.findall(nodes.section)).append(_to_the_index())
         elif page.startswith(PAGES):
-            for literal in [*_of_terms(self.document), *_of_rows(self.document)]:
+            for literal in [*_in_terms(self.document), *_in_first_cells(self.document)]:
                 self._mark(literal)
 
     def _mark(self, literal: nodes.literal) -> None:
@@ -71,12 +70,12 @@ def _to_the_index() -> nodes.paragraph:
     return nodes.paragraph("", "", link)
 
 
-def _of_terms(page: nodes.document) -> Iterator[nodes.literal]:
+def _in_terms(page: nodes.document) -> Iterator[nodes.literal]:
     for term in page.findall(nodes.term):
-        yield from _literals(takewhile(lambda part: ARROW not in part.astext(), term.children))
+        yield from _literals(before_arrow(term))
 
 
-def _of_rows(page: nodes.document) -> Iterator[nodes.literal]:
+def _in_first_cells(page: nodes.document) -> Iterator[nodes.literal]:
     for body in page.findall(nodes.tbody):
         for row in body.children:
             yield from _literals(row.children[:1])

@@ -2,15 +2,12 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from itertools import takewhile
 from pathlib import Path
 
 from docutils import nodes
 
+from devtools.definitions import before_arrow
 from tests.site.reading import parse
-
-# Before the type of what a function answers.
-ARROW = "→"
 
 
 @dataclass(frozen=True)
@@ -53,12 +50,7 @@ def _rows(tree: nodes.document) -> Iterator[Entry]:
 def _definitions(tree: nodes.document) -> Iterator[Entry]:
     for item in tree.findall(nodes.definition_list_item):
         term, *others = item.children
-        yield Entry(_section(item), _literals(_before_arrow(term)), _literals(others))
-
-
-def _before_arrow(term: nodes.Node) -> list[nodes.Node]:
-    """The parts of a term without the type of the answer."""
-    return list(takewhile(lambda part: ARROW not in part.astext(), term.children))
+        yield Entry(_section(item), _literals(before_arrow(term)), _literals(others))
 
 
 def _literals(found: list[nodes.Node]) -> tuple[str, ...]:
