@@ -51,7 +51,7 @@ def list_of(tasks: TaskFilter, site: str = "admin") -> str:
 
 
 def refused_list(site: str = "admin") -> str:
-    """The address of an empty list, for a filter that was refused."""
+    """The address of an empty list, for a filter, a step or a form that was refused."""
     return _address("django_tasks_task_changelist", site, {ERROR_FLAG: "1"})
 
 

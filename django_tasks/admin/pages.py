@@ -166,8 +166,8 @@ class PagedList(ChangeList):
     """A list of the admin that counts no further than LIST_LIMIT, and has links to its neighbours.
 
     ``is_more``: there are more rows than were counted. ``of_pages``: what stands in the links to
-    other pages alone. ``is_refused``: this stands in the place of a list with a filter that means
-    nothing.
+    other pages alone. ``is_refused``: this stands in the place of a list that was refused, as
+    Django's ERROR_FLAG in the URL says.
     """
 
     is_more = False

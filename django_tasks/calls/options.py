@@ -7,7 +7,8 @@ from typing import Any, TypeVar
 
 from django_tasks.calls.backoff import checked_backoff
 from django_tasks.exceptions import HandlerError, TaskTypeError
-from django_tasks.handlers.base import FUNCTION_ATTRIBUTES, did_you_mean, near_name
+from django_tasks.guesses import did_you_mean
+from django_tasks.handlers.base import FUNCTION_ATTRIBUTES, near_name
 from django_tasks.sentences import sentence as _
 from django_tasks.values.amounts import flag, whole_number
 from django_tasks.values.options import MOST_ATTEMPTS

@@ -13,7 +13,8 @@ from django_tasks import logs, payloads
 from django_tasks.backoff import Duration
 from django_tasks.conf import options as settings
 from django_tasks.exceptions import TaskTypeError, TaskValueError
-from django_tasks.handlers.base import did_you_mean, near_name
+from django_tasks.guesses import did_you_mean
+from django_tasks.handlers.base import near_name
 from django_tasks.handlers.recurrence import first_time
 from django_tasks.handlers.registry import get_task_handlers, handler_for
 from django_tasks.models import Task

@@ -1,7 +1,6 @@
 """Handlers: the code of one ``biz_code``."""
 
 from collections.abc import Callable, Collection, Sequence
-from difflib import get_close_matches
 from inspect import isclass, iscoroutinefunction
 from typing import Any, ClassVar, NamedTuple
 
@@ -9,6 +8,7 @@ from django_tasks import payloads
 from django_tasks.backoff import Backoff, Duration, Exponential, seconds
 from django_tasks.conf import options
 from django_tasks.exceptions import HandlerError, RetryLater, shortened
+from django_tasks.guesses import closest, did_you_mean
 from django_tasks.handlers.passive_task import PassiveTask
 from django_tasks.handlers.running_task import RunningTask
 from django_tasks.sentences import sentence as _
@@ -256,14 +256,7 @@ def near_name(name: str, names: Collection[str]) -> str | None:
     """The one of ``names`` that somebody who wrote ``name`` may have meant, or None."""
     if meant := _ELSEWHERE.get(name.lower()):
         return next((each for each in meant if each in names), None)
-    return next(iter(get_close_matches(name.lower(), names, n=1, cutoff=0.8)), None)
-
-
-def did_you_mean(refusal: str, near: str | None) -> str:
-    """A refusal of a name that means nothing, with the one that is near."""
-    if near is None:
-        return refusal
-    return _("%(refusal)s; did you mean %(near)r?", refusal=refusal, near=near)
+    return closest(name, names)
 
 
 def has_own(handler: TaskHandler, hook: str) -> bool:

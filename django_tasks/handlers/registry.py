@@ -7,7 +7,6 @@ for the system check and for ``starttask`` to show: a web process still starts.
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from difflib import get_close_matches
 from importlib import import_module
 from inspect import isabstract, isasyncgenfunction, isclass, isgeneratorfunction, signature
 from threading import Lock
@@ -20,6 +19,7 @@ from django.utils.module_loading import import_string, module_has_submodule
 from django_tasks import conf
 from django_tasks.backoff import as_backoff
 from django_tasks.exceptions import HandlerError, TaskException, TaskValueError, shortened
+from django_tasks.guesses import closest
 from django_tasks.handlers.base import (
     FunctionHandler,
     TaskHandler,
@@ -263,17 +263,19 @@ def _defined_in(module: ModuleType) -> Iterator[Any]:
 
 def _is_base(handler: type[TaskHandler]) -> bool:
     """Tell if a class is there to be inherited from, rather than a handler without its code."""
-    codeless = not handler.biz_code and handler.get_biz_code is TaskHandler.get_biz_code
-    return isabstract(handler) or (codeless and bool(handler.__subclasses__()))
+    return isabstract(handler) or (_is_codeless(handler) and bool(handler.__subclasses__()))
 
 
-def _name_like_a_code(handler: type[TaskHandler]) -> str | None:
-    """The name of an attribute of a class that looks like ``biz_code`` and is not, or None."""
-    if handler.get_biz_code is not TaskHandler.get_biz_code:
+def _is_codeless(handler: type[TaskHandler]) -> bool:
+    return not handler.biz_code and handler.get_biz_code is TaskHandler.get_biz_code
+
+
+def _misspelt_code(handler: TaskHandler) -> str | None:
+    """The attribute of a class without a code that is nearly spelt as it, or None."""
+    if handler.biz_code or not _is_codeless(type(handler)):
         return None
-    written = {name for each in handler.__mro__ for name in vars(each)} - set(dir(TaskHandler))
-    names = {name.lower(): name for name in sorted(written)}
-    return next((names[near] for near in get_close_matches("biz_code", names, 1, 0.75)), None)
+    written = sorted(set(dir(handler)) - set(dir(TaskHandler)))
+    return next((name for name in written if closest(name, ("biz_code",))), None)
 
 
 def instance_of(handler: Any) -> TaskHandler:
@@ -292,7 +294,7 @@ def instance_of(handler: Any) -> TaskHandler:
 
 def _checked_code(handler: TaskHandler) -> str:
     """The handler's ``biz_code``, once everything that it declares has been found usable."""
-    if not handler.biz_code and (near := _name_like_a_code(type(handler))):
+    if near := _misspelt_code(handler):
         raise HandlerError(
             _(
                 "%(handler)s has no biz_code; is %(near)r meant to be it?",

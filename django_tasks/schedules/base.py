@@ -3,11 +3,11 @@
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from datetime import datetime, timedelta, tzinfo
-from difflib import get_close_matches
 from functools import lru_cache
 from typing import NamedTuple, TypedDict
 
 from django_tasks.exceptions import TaskValueError
+from django_tasks.guesses import closest, did_you_mean
 from django_tasks.schedules.arguments import TICK, UTC, moment, utc
 from django_tasks.schedules.durations import format_duration
 from django_tasks.sentences import sentence as _
@@ -230,35 +230,21 @@ def _counted(schedule: Schedule) -> datetime | None:
     return schedule._number(schedule.count or 0)
 
 
-def check_names(options: Options, own: Collection[str] = ()) -> None:
+def check_options(options: Options, own: Collection[str] = ()) -> None:
     """Raise TypeError for an option that no schedule has. ``own`` are arguments of its class."""
     unknown = sorted(options.keys() - Options.__optional_keys__)
     if not unknown:
         return
-    name = unknown[0]
     known = {*own, *Options.__optional_keys__}
-    if (here := ELSEWHERE.get(name)) in known:
-        raise TypeError(
-            _(
-                "a schedule has no option %(name)s; here it is called %(here)s",
-                name=name,
-                here=here,
-            )
-        )
-    if near := get_close_matches(name, sorted(known), 1, 0.75):
-        raise TypeError(
-            _(
-                "a schedule has no option %(name)s; did you mean %(near)s?",
-                name=name,
-                near=near[0],
-            )
-        )
-    raise TypeError(_("a schedule has no option %(names)s", names=", ".join(unknown)))
+    refusal = _("a schedule has no option %(names)s", names=", ".join(unknown))
+    if (here := ELSEWHERE.get(unknown[0])) in known:
+        raise TypeError(_("%(refusal)s; here it is called %(here)s", refusal=refusal, here=here))
+    raise TypeError(did_you_mean(refusal, closest(unknown[0], known)))
 
 
 def window(options: Options) -> Options:
     """The options of a schedule, checked, with those that were not given."""
-    check_names(options)
+    check_options(options)
     start, end, count = options.get("start"), options.get("end"), options.get("count")
     checked = Options(
         start=None if start is None else moment("start", start),

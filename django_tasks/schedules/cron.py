@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from django_tasks.exceptions import TaskTypeError, TaskValueError
 from django_tasks.schedules.arguments import zone
-from django_tasks.schedules.base import Asked, Options, Schedule, check_names
+from django_tasks.schedules.base import Asked, Options, Schedule, check_options
 from django_tasks.schedules.cron_fields import Fields, fields_of, read_fields
 from django_tasks.schedules.crontab import Crontab, read_crontab
 from django_tasks.schedules.default_zone import zone_or_default
@@ -28,6 +28,7 @@ TIMES_OF_DAY: tuple[Gap, Fold] = ("next", "first")
 LOOKED_AT = 1000
 
 TRIGGER = "apscheduler.triggers.cron.CronTrigger"
+# The names of its own arguments.
 OWN = (*NAMES, "tz", "gap", "fold")
 CRONTAB = ("minute", "hour", "day", "month", "day_of_week")
 
@@ -73,7 +74,7 @@ class Cron(Schedule):
         fold: Fold | None = None,
         **options: "Unpack[Options]",
     ) -> None:
-        check_names(options, OWN)
+        check_options(options, OWN)
         values = (year, month, day, week, day_of_week, hour, minute, second)
         given = {
             name: value for name, value in zip(NAMES, values, strict=True) if value is not None

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from django_tasks.exceptions import TaskTypeError, TaskValueError
 from django_tasks.schedules.arguments import UTC, zone
-from django_tasks.schedules.base import Asked, Options, Schedule, check_names, window
+from django_tasks.schedules.base import Asked, Options, Schedule, check_options, window
 from django_tasks.schedules.default_zone import zone_or_default
 from django_tasks.schedules.durations import EXACT, format_duration
 from django_tasks.schedules.every_steps import LONGEST_MONTH, YEAR, Dates, Exact
@@ -74,7 +74,7 @@ class Every(Schedule):
         fold: Fold | None = None,
         **options: "Unpack[Options]",
     ) -> None:
-        check_names(options, OWN)
+        check_options(options, OWN)
         exact = _exact(interval, weeks, days, hours, minutes, seconds)
         if not (years or months or any(each is not None for each in (day, at, tz, gap, fold))):
             if exact <= timedelta(0):

@@ -5,7 +5,7 @@ from contextlib import contextmanager, nullcontext
 from datetime import datetime, timedelta
 from typing import Any
 
-from django.db import DatabaseError
+from django.db import Error
 
 from django_tasks import logs, signals
 from django_tasks.handlers import finders
@@ -145,13 +145,15 @@ class PlaceWorker:
         return Look(self._config, self.membership, self._finisher, self._is_known)
 
     def _is_known(self, biz_code: str) -> bool:
-        """Tell if a code has a handler; look once for the module of a function that is its own."""
-        if handler_for(biz_code) is not None or biz_code in self._sought:
-            return handler_for(biz_code) is not None
+        """Tell if a code has a handler. For one that has none, a function is looked for once."""
+        if handler_for(biz_code) is not None:
+            return True
+        if biz_code in self._sought:
+            return False
         self._sought.add(biz_code)
         try:
             return finders.find(biz_code, using=self._config.using)
-        except DatabaseError:
+        except Error:  # of the database
             raise
         except (Exception, SystemExit) as error:  # noqa: BLE001 - a module may raise anything
             logs.search_failed(self._config.using, biz_code, error)

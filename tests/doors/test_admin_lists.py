@@ -274,7 +274,7 @@ def test_a_filter_that_means_nothing_shows_nothing_that_an_action_could_change(
     assert "for_all" not in page.context
     again = boss.get(refused["Location"])  # of which the sentence is gone
     assert (numbers(again), said(again)) == ([], [])
-    assert "That filter means nothing, so nothing is shown." in text(again)
+    assert "What was asked for was refused, so nothing is shown." in text(again)
     assert "1" in numbers(boss.get(reverse(name)))
 
 

@@ -350,11 +350,11 @@ def test_an_unknown_option_is_a_type_error():
 @pytest.mark.parametrize(
     ("schedule", "arguments", "sentence"),
     [
-        (Every, {"minute": 30}, "no option minute; did you mean minutes?"),
-        (Cron, {"hours": 3}, "no option hours; did you mean hour?"),
-        (Every, {"strat": NOW}, "no option strat; did you mean start?"),
-        (Every, {"ends": NOW}, "no option ends; did you mean end?"),
-        (Every, {"counts": 3}, "no option counts; did you mean count?"),
+        (Every, {"minute": 30}, "no option minute; did you mean 'minutes'"),
+        (Cron, {"hours": 3}, "no option hours; did you mean 'hour'"),
+        (Every, {"strat": NOW}, "no option strat; did you mean 'start'"),
+        (Every, {"ends": NOW}, "no option ends; did you mean 'end'"),
+        (Every, {"counts": 3}, "no option counts; did you mean 'count'"),
         (Cron, {"weekday": 1}, "no option weekday; here it is called day_of_week"),
         (Cron, {"day_of_month": 1}, "no option day_of_month; here it is called day$"),
         (Every, {"weekday": 1}, "no option weekday$"),
