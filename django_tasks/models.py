@@ -16,6 +16,7 @@ from django.utils.translation import pgettext_lazy
 
 from django_tasks.fields import KeyField, OptionsField, payload_field
 from django_tasks.guarded import GuardedModel, GuardedQuerySet
+from django_tasks.indexes import ClaimIndex
 from django_tasks.timezones import aware
 from django_tasks.values.figures import COUNTED, SUMMED
 from django_tasks.values.keys import (
@@ -94,7 +95,7 @@ class Task(GuardedModel):
             # Serves the search for lanes (one seek each), the claim's WHERE and its ORDER BY.
             # The code stands before the time, so that a hundred thousand due rows of a code
             # nobody knows are never walked over.
-            models.Index(
+            ClaimIndex(
                 fields=["status", "queue", "priority", "biz_code", "when", "id"],
                 name="t_task_claim",
             ),

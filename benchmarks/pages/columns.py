@@ -198,9 +198,9 @@ def minutes(place: int, first: int, exception: str, worker: int) -> dict[str, st
     }
 
 
-def hours(place: int, end: int, exception: str) -> dict[str, str]:
-    """The same of all workers in an hour, merged in two pieces."""
-    hour = {"worker": "0", "span": "60", "minute": f"{end} - 60 * ((id + id % 2) / 2)"}
+def hours(place: int, end: int, exception: str, number: int) -> dict[str, str]:
+    """The same of all workers in one of ``number`` hours, merged."""
+    hour = {"worker": "0", "span": "60", "minute": f"{end} - 60 * (1 + id % {number})"}
     return minutes(place, 0, exception, 0) | hour
 
 

@@ -12,14 +12,16 @@ from benchmarks.pages import columns
 from benchmarks.pages.columns import CODES, EXCEPTIONS, RECURRING, WORKERS
 from benchmarks.pages.dialects import DIALECTS, Dialect
 from django_tasks.models import Gate, Lock, Pause, Task, TaskMinute, TaskRun, WorkerRow
-from django_tasks.store import clock
+from django_tasks.store import clock, minutes
 from django_tasks.timezones import for_django
+from django_tasks.values.figures import COLUMNS
 
 BATCH = 500_000
 MINUTES = 120  # that are counted at the least
 # The last ones, which the workers have written and nobody has merged yet: see ``pruner``.
-BY_THE_WORKER = 13
-HOURS = 7 * 24  # that are merged, of two pieces each
+BY_THE_WORKER = 5
+HOURS = 7 * 24  # that are merged
+PIECES = HOURS * 5 // 4  # in which they are: an hour is merged by 500 rows, a code after the other
 
 
 def seed(rows: int) -> None:
@@ -53,18 +55,26 @@ def seed_present() -> None:
         exception = EXCEPTIONS[place % len(EXCEPTIONS)]
         for name in ("", exception):
             merged = last - hour - BY_THE_WORKER
-            minutes = columns.minutes(place, hour, name, worker=0)
-            _insert(TaskMinute, dialect.numbers(1, merged), minutes)
+            counted = columns.minutes(place, hour, name, worker=0)
+            _insert(TaskMinute, dialect.numbers(1, merged), counted)
             for worker in range(1, WORKERS + 1):
-                minutes = columns.minutes(place, hour, name, worker)
-                _insert(TaskMinute, dialect.numbers(merged + 1, last - hour), minutes)
-            hours = columns.hours(place, hour, name)
-            _insert(TaskMinute, dialect.numbers(1, 2 * HOURS), hours)
+                counted = columns.minutes(place, hour, name, worker)
+                _insert(TaskMinute, dialect.numbers(merged + 1, last - hour), counted)
+            hours = columns.hours(place, hour, name, HOURS)
+            _insert(TaskMinute, dialect.numbers(1, PIECES), hours)
     WorkerRow._base_manager.bulk_create(_worker(number) for number in range(1, WORKERS + 1))
     Pause._base_manager.create(biz_code="refund", queue="", by="anna")
     Gate._base_manager.create(biz_code="mail", max_running=20)
     Lock._base_manager.bulk_create(Lock(name=f"lock {n}", term=n) for n in range(200))
     settle(TaskMinute)
+
+
+def count_runs(worker: int) -> None:
+    """Add what a worker has counted in this minute, of each code."""
+    last = minutes.minute_of(clock.now("default"))
+    values = [1] * len(COLUMNS)
+    rows = [minutes.Counted(last, code, "", values) for code in CODES]
+    minutes.add(worker, rows, using="default")
 
 
 def _worker(number: int) -> WorkerRow:

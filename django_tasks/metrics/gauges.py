@@ -8,7 +8,7 @@ from django_tasks.metrics import catalogue as names
 from django_tasks.metrics.families import Samples
 from django_tasks.metrics.labels import Labels
 from django_tasks.metrics.state import State
-from django_tasks.monitoring.backlog import Waiting
+from django_tasks.monitoring.backlog import Counted
 from django_tasks.monitoring.words import Amount
 from django_tasks.monitoring.workers import Worker
 
@@ -27,18 +27,13 @@ def write(state: State, codes: Labels, queues: Labels, samples: Samples) -> None
     samples.add(names.PAUSES, state.pauses)
 
 
-def _free(state: State) -> list[Waiting]:
-    """Lanes that are not paused as a whole."""
-    return [each for each in state.waiting if each.pause is None]
-
-
-def _seconds(each: Waiting, state: State) -> float:
+def _seconds(each: Counted, state: State) -> float:
     """Seconds for which the first task of a lane has been due; 0 if it is not yet."""
     return max(0.0, (state.now - each.lane.first).total_seconds())
 
 
 def _waiting(state: State, codes: Labels, samples: Samples) -> None:
-    lanes = [(codes(each.lane.biz_code), each) for each in _free(state)]
+    lanes = [(codes(each.lane.biz_code), each) for each in state.free]
     due = ((code, each.due.number) for code, each in lanes)
     late = ((code, each.late.number) for code, each in lanes)
     oldest = ((code, _seconds(each, state)) for code, each in lanes)
@@ -80,7 +75,7 @@ def _workers_for(
 
 
 def _queues(state: State, queues: Labels, samples: Samples) -> None:
-    lanes = [(queues(each.lane.queue), each) for each in _free(state)]
+    lanes = [(queues(each.lane.queue), each) for each in state.free]
     due = ((queue, each.due.number) for queue, each in lanes)
     oldest = ((queue, _seconds(each, state)) for queue, each in lanes)
     samples.add_each(names.QUEUE_DUE, queues.all(), due, add)
@@ -90,10 +85,9 @@ def _queues(state: State, queues: Labels, samples: Samples) -> None:
 
 
 def _capped(state: State, samples: Samples) -> None:
-    free = _free(state)
     counts: dict[str, Iterable[tuple[str, Amount]]] = {
-        "due": ((each.lane.biz_code, each.due) for each in free),
-        "late": ((each.lane.biz_code, each.late) for each in free),
+        "due": ((each.lane.biz_code, each.due) for each in state.free),
+        "late": ((each.lane.biz_code, each.late) for each in state.free),
         "running": ((each.biz_code, Amount(0, state.holds_more)) for each in state.held),
         "failed": state.failed.items(),
     }

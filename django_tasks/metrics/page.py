@@ -1,7 +1,8 @@
 """The page that Prometheus scrapes, without a web framework: a view and a worker serve it."""
 
-from functools import cache
-from typing import NamedTuple
+from collections.abc import Callable
+from functools import cache, partial
+from typing import Any, NamedTuple
 
 from prometheus_client import CollectorRegistry
 from prometheus_client.exposition import choose_encoder
@@ -26,8 +27,22 @@ def metrics_page(
     thread's own connection of Django, and leaves it open.
     """
     wanted = using if using is None or isinstance(using, str) else tuple(using)
-    encode, content_type = choose_encoder(accept)
+    encode, content_type = _encoder(accept)
     return MetricsPage(encode(_registry(wanted, keep_connections)), content_type)
+
+
+def _encoder(accept: str) -> tuple[Callable[[CollectorRegistry], bytes], str]:
+    """The encoder for an ``Accept`` header, and its content type.
+
+    Schemes of escaping differ in names that not every Prometheus reads, and there are none of
+    those here. For "underscores", which Prometheus 2 asks for, prometheus-client looks at each
+    letter of each name: 2.7 ms for 800 lines.
+    """
+    encode: Any
+    encode, content_type = choose_encoder(accept)
+    if "escaping" in getattr(encode, "keywords", {}):  # releases before 0.23 know of none
+        encode = partial(encode, escaping="allow-utf-8")
+    return encode, content_type
 
 
 @cache

@@ -5,10 +5,10 @@ from datetime import datetime
 
 from django_tasks.handlers.registry import get_task_handlers
 from django_tasks.monitoring import backlog
-from django_tasks.monitoring.backlog import Waiting
+from django_tasks.monitoring.backlog import Counted
 from django_tasks.monitoring.words import Amount
 from django_tasks.monitoring.workers import Worker, held, workers
-from django_tasks.store import clock, pauses
+from django_tasks.store import clock, lanes
 from django_tasks.store.backlog import Held
 
 # Rows that are counted in all lanes together, of those that are due and of those that failed. The
@@ -18,10 +18,14 @@ MOST_COUNTED = 500
 
 @dataclass(frozen=True, kw_only=True)
 class State:
-    """All that gauges tell; ``now`` is the database's clock."""
+    """All that gauges tell; ``now`` is the database's clock.
+
+    ``free``: those of ``waiting`` that are not paused as a whole.
+    """
 
     now: datetime
-    waiting: tuple[Waiting, ...]
+    waiting: tuple[Counted, ...]
+    free: tuple[Counted, ...]
     held: tuple[Held, ...]
     holds_more: bool
     failed: dict[str, Amount]
@@ -47,15 +51,19 @@ class State:
 def look(*, using: str) -> State:
     """Look at everything once: the number of statements does not depend on what there is."""
     now = clock.now(using)
-    found = pauses.pauses(using=using)
     groups, more = held(using=using)
+    found = lanes.look_everywhere(using=using)
+    waiting = backlog.count_waiting(found.lanes, now, using=using, most_counted=MOST_COUNTED)
     return State(
         now=now,
-        waiting=tuple(backlog.waiting(found, now, using=using, most_counted=MOST_COUNTED)),
+        waiting=tuple(waiting),
+        free=tuple(
+            each for each in waiting if not found.is_paused(each.lane.queue, each.lane.biz_code)
+        ),
         held=tuple(groups),
         holds_more=more,
         failed=backlog.failed_by_code(using=using, most_counted=MOST_COUNTED),
         # After the claims: a worker that has come since cannot be missed as the owner of one.
         workers=tuple(workers(using=using, now=now)),
-        pauses=len(found),
+        pauses=len(found.pauses),
     )

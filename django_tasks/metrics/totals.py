@@ -5,7 +5,7 @@ exact: the sum of all rows that are there, however they were merged.
 """
 
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from datetime import datetime, timedelta
 from typing import NamedTuple
 
@@ -15,6 +15,8 @@ from django_tasks.values.figures import Figures, figures_of
 
 # By then each worker has written its own, and those of all workers are merged.
 SETTLED = timedelta(minutes=15)
+# Workers write the last ones, and change them from one scrape to the next.
+LAST_MINUTES = 3
 FOREVER = 2**31 - 1
 
 Sums = Mapping[str, list[float]]
@@ -27,12 +29,21 @@ class _Part(NamedTuple):
     sums: Sums
 
 
+class _Settled(NamedTuple):
+    """The sums of all but the last minutes together, and the marks of their parts."""
+
+    closed: Mark
+    open: Mapping[int, Mark]
+    sums: Sums
+
+
 class _Kept(NamedTuple):
-    """The part of all minutes before ``border``, and that of each minute from there on."""
+    """The part of all minutes before ``border``, that of each minute from there on, and a sum."""
 
     border: int
     closed: _Part
     open: Mapping[int, _Part]
+    settled: _Settled
 
 
 class Totals:
@@ -57,15 +68,19 @@ class Totals:
 
     def read(self, now: datetime, *, using: str) -> dict[str, Figures]:
         """The figures of each code since the beginning. Database errors pass."""
-        settled = minute_of(now - SETTLED)
-        border = settled - settled % HOUR
+        written = minute_of(now - SETTLED)
+        border = written - written % HOUR
         kept = self._kept
         if kept is not None and kept.border != border:
             kept = None
         closed = _closed(border, kept.closed if kept else None, using)
         parts = _open(border, kept.open if kept else {}, using)
-        self._kept = _Kept(border, closed, parts)
-        return {code: figures_of(values) for code, values in _added(closed, parts).items()}
+        last = max(parts, default=border) - LAST_MINUTES
+        settled = _settled(closed, parts, last, kept.settled if kept else None)
+        self._kept = _Kept(border, closed, parts, settled)
+        recent = (part.sums for at, part in parts.items() if at > last)
+        found = _added((settled.sums, *recent))
+        return {code: figures_of(values) for code, values in found.items()}
 
 
 def _closed(border: int, kept: _Part | None, using: str) -> _Part:
@@ -91,9 +106,20 @@ def _open(border: int, kept: Mapping[int, _Part], using: str) -> dict[int, _Part
     }
 
 
-def _added(closed: _Part, parts: Mapping[int, _Part]) -> dict[str, list[float]]:
+def _settled(
+    closed: _Part, parts: Mapping[int, _Part], last: int, kept: _Settled | None
+) -> _Settled:
+    """The closed part and those of the minutes up to ``last``, added only if one has changed."""
+    marks = {at: part.mark for at, part in parts.items() if at <= last}
+    if kept is not None and (kept.closed, kept.open) == (closed.mark, marks):
+        return kept
+    sums = (closed.sums, *(parts[at].sums for at in marks))
+    return _Settled(closed.mark, marks, _added(sums))
+
+
+def _added(parts: Iterable[Sums]) -> dict[str, list[float]]:
     by_code: dict[str, list[list[float]]] = defaultdict(list)
-    for part in (closed, *parts.values()):
-        for code, values in part.sums.items():
+    for sums in parts:
+        for code, values in sums.items():
             by_code[code].append(values)
     return {code: list(map(sum, zip(*rows, strict=True))) for code, rows in by_code.items()}

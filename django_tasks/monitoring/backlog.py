@@ -30,8 +30,16 @@ MOST_COMING = 5000
 MOST_FAILED = 1000
 
 
-class Waiting(NamedTuple):
+class Counted(NamedTuple):
     """Pending tasks that wait together, counted up to a limit."""
+
+    lane: Lane
+    due: Amount
+    late: Amount
+
+
+class Waiting(NamedTuple):
+    """The same, and the widest pause that they are under."""
 
     lane: Lane
     due: Amount
@@ -77,22 +85,26 @@ class Failures:
     groups: tuple[Group, ...]
 
 
-def waiting(
-    pauses: Sequence[Pause], now: datetime, *, using: str, most_counted: int | None = None
-) -> list[Waiting]:
+def waiting(pauses: Sequence[Pause], now: datetime, *, using: str) -> list[Waiting]:
     """Each lane that has pending tasks, those first whose first task is due first."""
-    lanes = sorted(every_lane(using=using), key=lambda lane: (lane.first, lane))
+    lanes = every_lane(using=using)
+    found = count_waiting(lanes, now, using=using, most_counted=MOST_COUNTED)
+    return [Waiting(*each, pause_of(each.lane, pauses)) for each in found]
+
+
+def count_waiting(
+    lanes: Iterable[Lane], now: datetime, *, using: str, most_counted: int
+) -> list[Counted]:
+    """The same of these lanes, of which up to ``most_counted`` tasks are counted."""
+    lanes = sorted(lanes, key=lambda lane: (lane.first, lane))
     due = [lane for lane in lanes if lane.first <= now][:MOST_LANES]
-    most = _share(due, most_counted or MOST_COUNTED)
+    most = _share(due, most_counted)
     found = backlog.due_each(due, now, now - LATE, most, using=using)
     counts = {
         lane: (counted(number, most), counted(late, most))
         for lane, (number, late) in zip(due, found, strict=True)
     }
-    return [
-        Waiting(lane, *counts.get(lane, _uncounted(lane, now)), pause_of(lane, pauses))
-        for lane in lanes
-    ]
+    return [Counted(lane, *counts.get(lane, _uncounted(lane, now))) for lane in lanes]
 
 
 def _share(lanes: Sequence[Lane], most_counted: int) -> int:

@@ -107,9 +107,11 @@ def merge_hours(before: int, *, using: str) -> bool:
 
     Races: another worker merges as well, or adds to that hour meanwhile. See ``_merge``.
     """
+    # A code after the other: each piece leaves a row of each code that it has, which is read by
+    # each look at a week, and counted by each scrape of the metrics.
     template = (
         f"SELECT {_all()} FROM {{minute}} WHERE span = 1 AND minute >= %s AND minute < %s"
-        " ORDER BY minute LIMIT %s"
+        " ORDER BY biz_code, exception LIMIT %s"
     )
     dialect = dialect_of(using)
     # The condition by time stands alone: it is what the index serves.

@@ -13,6 +13,9 @@ from django_tasks.worker.membership import Membership
 # Seconds from one look to the next where nothing old was left, and where there was more.
 INTERVAL = 600.0
 PAUSE = 0.1
+# For the rows of all workers: a minute has as many as there are workers times codes, and each look
+# at the last hours reads those that are not merged yet.
+WORKERS_INTERVAL = 120.0
 # Minutes for which the counts are there by the minute.
 BY_THE_MINUTE = 2 * HOUR
 # Minutes after which those of all workers are merged: by then each has written its own.
@@ -28,8 +31,13 @@ class Pruner:
     def __init__(self, using: str, membership: Membership) -> None:
         self._using = using
         self._membership = membership
-        merges = (self._merge_workers, self._merge_hours, self._merge_old)
-        self._chores = tuple(map(self._chore, (self._prune, *merges, self._prune_failed)))
+        self._chores = (
+            self._chore(self._prune, INTERVAL),
+            self._chore(self._merge_workers, WORKERS_INTERVAL),
+            self._chore(self._merge_hours, INTERVAL),
+            self._chore(self._merge_old, INTERVAL),
+            self._chore(self._prune_failed, INTERVAL),
+        )
 
     def prune_if_due(self) -> None:
         """Delete or merge one batch of what is old when it is time. Database errors pass.
@@ -40,7 +48,7 @@ class Pruner:
             if chore():
                 return
 
-    def _chore(self, piece: Callable[[], bool]) -> Callable[[], bool]:
+    def _chore(self, piece: Callable[[], bool], interval: float) -> Callable[[], bool]:
         """A chore of its own pace: True if a piece of it was done in this cycle."""
         due = float("-inf")
 
@@ -49,7 +57,7 @@ class Pruner:
             clock = self._membership.clock
             if clock.monotonic() < due:
                 return False
-            due = clock.monotonic() + INTERVAL
+            due = clock.monotonic() + interval
             if self._membership.rank() != 0:
                 return False
             if piece():

@@ -126,6 +126,7 @@ def _replace_globals() -> None:
     _set(ownership, "_hand_over_joined", manners.hand_over_joined)
     # The fault suite's is a second, the product's ten minutes: no play takes so long.
     _set(pruner, "INTERVAL", 60.0)
+    _set(pruner, "WORKERS_INTERVAL", 60.0)
 
 
 def _replace_journal() -> None:

@@ -1,5 +1,6 @@
 """The view: who sees it, in which format, and that nobody keeps it."""
 
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -7,9 +8,11 @@ from django.contrib.auth.models import AnonymousUser, Permission, User
 from django.http import HttpResponse
 from django.test import Client, RequestFactory
 from django.urls import include, path
+from prometheus_client.exposition import choose_encoder
 from prometheus_client.openmetrics import parser as openmetrics
 from prometheus_client.parser import text_string_to_metric_families
 
+from django_tasks.metrics import TaskCollector, page
 from django_tasks.metrics.views import metrics
 from tests.metrics.reading import OPENMETRICS
 
@@ -24,6 +27,16 @@ urlpatterns = [
     path("by-alias", metrics, {"using": "default"}),
     path("of-several", metrics, {"using": ["default"]}),
 ]
+# As they send it; it says how names may be written.
+PROMETHEUS_2 = (
+    "application/openmetrics-text;version=1.0.0;q=0.5,"
+    "application/openmetrics-text;version=0.0.1;q=0.4,text/plain;version=0.0.4;q=0.3,*/*;q=0.2"
+)
+PROMETHEUS_3 = (
+    "application/openmetrics-text;version=1.0.0;escaping=allow-utf-8;q=0.5,"
+    "application/openmetrics-text;version=0.0.1;q=0.4,"
+    "text/plain;version=1.0.0;escaping=allow-utf-8;q=0.3,text/plain;version=0.0.4;q=0.2,*/*;q=0.1"
+)
 TOKEN = "a-token-of-some-length"
 
 
@@ -60,6 +73,18 @@ def test_openmetrics_is_given_to_those_who_ask_for_it(token: str) -> None:
     response = ask(Accept=OPENMETRICS)
     assert response["Content-Type"].startswith("application/openmetrics-text")
     assert list(openmetrics.text_string_to_metric_families(response.content.decode()))
+
+
+@pytest.mark.parametrize("accept", ["", PROMETHEUS_2, PROMETHEUS_3])
+def test_the_scheme_of_escaping_changes_no_text(accept: str) -> None:
+    fixed = list(TaskCollector().collect())
+    registry: Any = SimpleNamespace(collect=lambda: fixed)
+
+    encode, content_type = choose_encoder(accept)
+    ours, same = page._encoder(accept)
+
+    assert same == content_type
+    assert ours(registry) == encode(registry)
 
 
 def test_no_token_opens_it_unless_one_is_set() -> None:

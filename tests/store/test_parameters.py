@@ -237,7 +237,7 @@ def claiming(do: Caller, texts: Texts) -> None:
     assert do(lanes.look_along, {lane[:3]: place}) == ([lane], frozenset())
     assert do(lanes.has_suspects, lane, NOW, since=place)
     do(lanes.count_due, lane, NOW)
-    assert do(lanes.every_lane) == [lane]
+    assert do(lanes.look_everywhere) == ([lane], frozenset())
     assert do(backlog.count_each, [lane], Status.PENDING, 2) == [3]
     assert do(backlog.due_each, [lane], NOW, later(-1), 9) == [(4, 0)]
     assert do(backlog.times_each, [lane], later(-9), NOW, 9) == [[NOW] * 4]

@@ -8,7 +8,7 @@ from django.db.models import Q
 
 from django_tasks.api import add_tasks
 from django_tasks.models import Task
-from django_tasks.store import control
+from django_tasks.store import backlog, control
 from django_tasks.store.claim import Claimer, claim, claim_alone
 from django_tasks.store.finish import Ended, finish
 from django_tasks.store.lanes import has_suspects
@@ -51,7 +51,7 @@ def crowd(transactional_db):
 
 
 @pytest.fixture
-def backlog(transactional_db):
+def long_lane(transactional_db):
     """Thousands of tasks of one lane that are all due."""
     rows(range(FUTURE), when=later(-60))
     analyze()
@@ -145,7 +145,7 @@ def test_a_claim_among_many_that_are_not_due_uses_the_claim_index(crowd, queries
 
 
 @pytest.mark.parametrize("careful", [False, True], ids=["plain", "careful"])
-def test_a_claim_from_a_long_backlog_sorts_nothing(backlog, queries, careful):
+def test_a_claim_from_a_long_backlog_sorts_nothing(long_lane, queries, careful):
     with queries() as captured:
         taken = claim(ME, a_lane(), NOW, 100, using="default", careful=careful)
 
@@ -165,6 +165,19 @@ def test_looking_for_rows_to_run_alone_uses_the_claim_index(crowd, queries, look
         LOOKS[look]()
 
     check_all(statements(captured), sort=True)
+
+
+def test_the_claims_by_code_and_worker_are_read_from_the_index(crowd, queries):
+    claim(ME, a_lane(), NOW, 100, using="default")
+    with queries() as captured:
+        assert backlog.held(100, using="default")
+
+    (sql,) = statements(captured)
+    plan = [step for step in plan_of(sql) if "t_task_claim" in str(step)]
+    assert plan
+    if connection.vendor == "mysql":  # where a look at each row costs most
+        assert "Using index" in plan[0]["Extra"]
+        assert "Using index condition" not in plan[0]["Extra"]
 
 
 def check_all(found, **allowed):

@@ -19,6 +19,6 @@ class EffectsConfig(AppConfig):
             import_module("tests.faults.broken").break_guard(name)
         watching.install()
         # Ten minutes, and no scenario takes so long. One that is renamed must not be missed.
-        assert pruner.INTERVAL == 600
-        pruner.INTERVAL = 1.0
+        assert (pruner.INTERVAL, pruner.WORKERS_INTERVAL) == (600, 120)
+        pruner.INTERVAL = pruner.WORKERS_INTERVAL = 1.0
         slowness.install()
