@@ -9,6 +9,7 @@ import json
 import logging
 import os
 import sys
+from collections.abc import Callable
 from statistics import median
 from time import perf_counter
 from typing import Any, TextIO
@@ -23,6 +24,7 @@ def main() -> None:
     os.environ["DJANGO_SETTINGS_MODULE"] = "benchmarks.pages.settings"
     django.setup()
     logging.disable(logging.CRITICAL)  # a page that fails is told by its line
+    from benchmarks.pages import crowd
     from benchmarks.pages.addresses import KEPT, PAGES, rows_to_look_at
 
     _prepare(rows)
@@ -30,7 +32,8 @@ def main() -> None:
     wanted = sys.argv[2:]
     for page in (KEPT, *PAGES):
         if page.is_there() and (not wanted or any(text in page.title for text in wanted)):
-            found = _measured(person if page.site else scraper, page.url(ids))
+            client, before = (person, _nothing) if page.site else (scraper, crowd.count_runs)
+            found = _measured(client, page.url(ids), before)
             _say(sys.stdout, json.dumps({"page": page.title, "rows": rows, **found}))
 
 
@@ -68,8 +71,15 @@ def _scraper() -> Any:
     return Client(headers={"authorization": f"Bearer {options().metrics_token}"})
 
 
-def _measured(client: Any, url: str) -> dict[str, Any]:
-    """The number of statements, the slowest of them, and the median of the milliseconds, warm."""
+def _nothing() -> None:
+    """Write nothing before a request."""
+
+
+def _measured(client: Any, url: str, before: Callable[[], None]) -> dict[str, Any]:
+    """The number of statements, the slowest of them, and the median of the milliseconds, warm.
+
+    ``before`` is called before each request: between two scrapes a worker has counted runs.
+    """
     from django.db import connection
     from django.test.utils import CaptureQueriesContext
 
@@ -80,7 +90,7 @@ def _measured(client: Any, url: str) -> dict[str, Any]:
         return {"url": url, "error": repr(error)}
     queries = list(captured.captured_queries)  # the next request forgets them
     slowest = max(queries, key=lambda query: float(query["time"]), default={})
-    times = [_milliseconds(client, url, turn) for turn in range(TIMES)]
+    times = [_milliseconds(client, url, before) for _ in range(TIMES)]
     return {
         "url": url,
         "status": status,
@@ -92,11 +102,8 @@ def _measured(client: Any, url: str) -> dict[str, Any]:
     }
 
 
-def _milliseconds(client: Any, url: str, turn: int) -> float:
-    """The time of one request, since whose predecessor a worker has written what it counted."""
-    from benchmarks.pages import crowd
-
-    crowd.count_runs(worker=turn + 1)
+def _milliseconds(client: Any, url: str, before: Callable[[], None]) -> float:
+    before()
     started = perf_counter()
     client.get(url)
     return round(1000 * (perf_counter() - started), 1)

@@ -8,7 +8,7 @@ from django_tasks.metrics import catalogue as names
 from django_tasks.metrics.families import Samples
 from django_tasks.metrics.labels import Labels
 from django_tasks.metrics.state import State
-from django_tasks.monitoring.backlog import Counted
+from django_tasks.monitoring.backlog import CountedLane
 from django_tasks.monitoring.words import Amount
 from django_tasks.monitoring.workers import Worker
 
@@ -27,7 +27,7 @@ def write(state: State, codes: Labels, queues: Labels, samples: Samples) -> None
     samples.add(names.PAUSES, state.pauses)
 
 
-def _seconds(each: Counted, state: State) -> float:
+def _seconds(each: CountedLane, state: State) -> float:
     """Seconds for which the first task of a lane has been due; 0 if it is not yet."""
     return max(0.0, (state.now - each.lane.first).total_seconds())
 

@@ -34,13 +34,13 @@ def metrics_page(
 def _encoder(accept: str) -> tuple[Callable[[CollectorRegistry], bytes], str]:
     """The encoder for an ``Accept`` header, and its content type.
 
-    Schemes of escaping differ in names that not every Prometheus reads, and there are none of
-    those here. For "underscores", which Prometheus 2 asks for, prometheus-client looks at each
-    letter of each name: 2.7 ms for 800 lines.
+    The scheme "underscores" holds where a header names none, as that of Prometheus 2 does. It
+    changes no name of ours, but prometheus-client looks at each letter of each name for it: 2.7 ms
+    for 800 lines. So names are written as they are.
     """
     encode: Any
     encode, content_type = choose_encoder(accept)
-    if "escaping" in getattr(encode, "keywords", {}):  # releases before 0.23 know of none
+    if getattr(encode, "keywords", {}).get("escaping") == "underscores":
         encode = partial(encode, escaping="allow-utf-8")
     return encode, content_type
 

@@ -5,7 +5,7 @@ from datetime import datetime
 
 from django_tasks.handlers.registry import get_task_handlers
 from django_tasks.monitoring import backlog
-from django_tasks.monitoring.backlog import Counted
+from django_tasks.monitoring.backlog import CountedLane
 from django_tasks.monitoring.words import Amount
 from django_tasks.monitoring.workers import Worker, held, workers
 from django_tasks.store import clock, lanes
@@ -24,8 +24,8 @@ class State:
     """
 
     now: datetime
-    waiting: tuple[Counted, ...]
-    free: tuple[Counted, ...]
+    waiting: tuple[CountedLane, ...]
+    free: tuple[CountedLane, ...]
     held: tuple[Held, ...]
     holds_more: bool
     failed: dict[str, Amount]

@@ -15,7 +15,7 @@ from django_tasks.values.figures import Figures, figures_of
 
 # By then each worker has written its own, and those of all workers are merged.
 SETTLED = timedelta(minutes=15)
-# Workers write the last ones, and change them from one scrape to the next.
+# The last minutes: workers still write them.
 LAST_MINUTES = 3
 FOREVER = 2**31 - 1
 
@@ -29,7 +29,7 @@ class _Part(NamedTuple):
     sums: Sums
 
 
-class _Settled(NamedTuple):
+class _Older(NamedTuple):
     """The sums of all but the last minutes together, and the marks of their parts."""
 
     closed: Mark
@@ -38,12 +38,15 @@ class _Settled(NamedTuple):
 
 
 class _Kept(NamedTuple):
-    """The part of all minutes before ``border``, that of each minute from there on, and a sum."""
+    """The part of all minutes before ``border``, and that of each minute from there on.
+
+    ``older`` is the sum of all but the last minutes.
+    """
 
     border: int
     closed: _Part
     open: Mapping[int, _Part]
-    settled: _Settled
+    older: _Older
 
 
 class Totals:
@@ -68,18 +71,18 @@ class Totals:
 
     def read(self, now: datetime, *, using: str) -> dict[str, Figures]:
         """The figures of each code since the beginning. Database errors pass."""
-        written = minute_of(now - SETTLED)
-        border = written - written % HOUR
+        settled = minute_of(now - SETTLED)
+        border = settled - settled % HOUR
         kept = self._kept
         if kept is not None and kept.border != border:
             kept = None
         closed = _closed(border, kept.closed if kept else None, using)
         parts = _open(border, kept.open if kept else {}, using)
-        last = max(parts, default=border) - LAST_MINUTES
-        settled = _settled(closed, parts, last, kept.settled if kept else None)
-        self._kept = _Kept(border, closed, parts, settled)
+        last = minute_of(now) - LAST_MINUTES
+        older = _older(closed, parts, last, kept.older if kept else None)
+        self._kept = _Kept(border, closed, parts, older)
         recent = (part.sums for at, part in parts.items() if at > last)
-        found = _added((settled.sums, *recent))
+        found = _added((older.sums, *recent))
         return {code: figures_of(values) for code, values in found.items()}
 
 
@@ -106,15 +109,13 @@ def _open(border: int, kept: Mapping[int, _Part], using: str) -> dict[int, _Part
     }
 
 
-def _settled(
-    closed: _Part, parts: Mapping[int, _Part], last: int, kept: _Settled | None
-) -> _Settled:
+def _older(closed: _Part, parts: Mapping[int, _Part], last: int, kept: _Older | None) -> _Older:
     """The closed part and those of the minutes up to ``last``, added only if one has changed."""
     marks = {at: part.mark for at, part in parts.items() if at <= last}
     if kept is not None and (kept.closed, kept.open) == (closed.mark, marks):
         return kept
     sums = (closed.sums, *(parts[at].sums for at in marks))
-    return _Settled(closed.mark, marks, _added(sums))
+    return _Older(closed.mark, marks, _added(sums))
 
 
 def _added(parts: Iterable[Sums]) -> dict[str, list[float]]:

@@ -30,7 +30,7 @@ MOST_COMING = 5000
 MOST_FAILED = 1000
 
 
-class Counted(NamedTuple):
+class CountedLane(NamedTuple):
     """Pending tasks that wait together, counted up to a limit."""
 
     lane: Lane
@@ -39,7 +39,7 @@ class Counted(NamedTuple):
 
 
 class Waiting(NamedTuple):
-    """The same, and the widest pause that they are under."""
+    """A lane with its counts, and the widest pause that it is under."""
 
     lane: Lane
     due: Amount
@@ -94,8 +94,11 @@ def waiting(pauses: Sequence[Pause], now: datetime, *, using: str) -> list[Waiti
 
 def count_waiting(
     lanes: Iterable[Lane], now: datetime, *, using: str, most_counted: int
-) -> list[Counted]:
-    """The same of these lanes, of which up to ``most_counted`` tasks are counted."""
+) -> list[CountedLane]:
+    """Count the tasks of these lanes, up to ``most_counted`` in all, each lane with a share.
+
+    The lane whose first task is due first comes first.
+    """
     lanes = sorted(lanes, key=lambda lane: (lane.first, lane))
     due = [lane for lane in lanes if lane.first <= now][:MOST_LANES]
     most = _share(due, most_counted)
@@ -104,7 +107,7 @@ def count_waiting(
         lane: (counted(number, most), counted(late, most))
         for lane, (number, late) in zip(due, found, strict=True)
     }
-    return [Counted(lane, *counts.get(lane, _uncounted(lane, now))) for lane in lanes]
+    return [CountedLane(lane, *counts.get(lane, _uncounted(lane, now))) for lane in lanes]
 
 
 def _share(lanes: Sequence[Lane], most_counted: int) -> int:

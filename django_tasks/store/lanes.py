@@ -32,7 +32,7 @@ class Place(NamedTuple):
 
 
 class Look(NamedTuple):
-    """The lanes whose tasks may start, in the order to claim them, and what is paused."""
+    """Lanes, and what is paused."""
 
     lanes: list[Lane]
     pauses: frozenset[Scope]
@@ -46,8 +46,8 @@ class Look(NamedTuple):
 # lane to lane. PostgreSQL seeks the next one by a comparison of all three columns at once. SQLite
 # would use the index for the first of them only (590 ms instead of 0.12 with 250,000 rows): it asks
 # for the next code of the same queue and priority, or the next priority of the same queue, or the
-# next queue. It has no LATERAL, so each hop finds a row by its id, whose columns are looked up one
-# by one.
+# next queue. It has no LATERAL: each hop finds the id of a row, whose columns are looked up one by
+# one.
 # What is paused comes along, without a priority: a statement of its own would be one more a second
 # in every idle worker.
 _AND_PAUSES = """
@@ -95,7 +95,7 @@ DUE = f"{_OF_LANE} AND {{when}} <= %s"
 def look(*, using: str) -> Look:
     """Every lane that has pending tasks and is not paused, unknown codes included; and the pauses.
 
-    Higher priorities first, then the longest wait.
+    In the order to claim them: higher priorities first, then the longest wait.
     """
     dialect = dialect_of(using)
     return _look_of(dialect, _everywhere(dialect))
@@ -122,7 +122,7 @@ def _everywhere(dialect: Dialect, status: Status = Status.PENDING) -> list[tuple
 
 
 def _look_of(dialect: Dialect, found: Iterable[tuple[Any, ...]]) -> Look:
-    """Lanes and pauses of rows: queue, priority, code, first; of a pause without a priority."""
+    """The lanes of rows that are not paused, in the order to claim them, and the pauses."""
     found = list(found)
     look = Look(_lanes_of(dialect, found), _pauses_of(found))
     free = [lane for lane in look.lanes if not look.is_paused(lane.queue, lane.biz_code)]
@@ -130,6 +130,7 @@ def _look_of(dialect: Dialect, found: Iterable[tuple[Any, ...]]) -> Look:
 
 
 def _lanes_of(dialect: Dialect, found: Iterable[tuple[Any, ...]]) -> list[Lane]:
+    """The lanes of rows: queue, priority, code, first. The row of a pause has no priority."""
     return [
         Lane(queue, priority, code, dialect.from_column(first))
         for queue, priority, code, first in found

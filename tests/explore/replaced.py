@@ -124,7 +124,7 @@ def _replace_globals() -> None:
     _set(heartbeat, "has_one_writer", lambda using: not stage.is_optimistic)
     _set(execution, "run_apart", _no_process)
     _set(ownership, "_hand_over_joined", manners.hand_over_joined)
-    # The fault suite's is a second, the product's ten minutes: no play takes so long.
+    # The fault suite's are a second, the product's ten minutes and two.
     _set(pruner, "INTERVAL", 60.0)
     _set(pruner, "WORKERS_INTERVAL", 60.0)
 

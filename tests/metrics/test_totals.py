@@ -130,6 +130,26 @@ def test_only_what_has_changed_is_summed_again() -> None:
         assert statements(lambda: read(totals)) == 2
 
 
+def test_minutes_that_are_over_are_added_up_once() -> None:
+    add_some(0, 20, 300)
+    totals = Totals()
+
+    def older() -> Any:
+        found = read(totals)
+        assert found == read(Totals())
+        assert totals._kept
+        return totals._kept.older
+
+    first = older()
+    add_some(0)
+    assert older() is first
+    add_some(20)
+    second = older()
+    assert second is not first
+    add_some(300)
+    assert older() is not second
+
+
 def test_minutes_before_the_first_that_has_changed_are_not_read_again(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

@@ -147,6 +147,47 @@ def test_an_hour_of_many_rows_is_merged_piece_by_piece(monkeypatch: pytest.Monke
     assert TaskMinute.objects.filter(span=1).count() == 0
 
 
+def many(minute: int, codes: int = 4) -> list[Counted]:
+    """The counts of some codes, two of which have failures."""
+    rows = [counted(minute, f"code {n}", done=1) for n in range(codes)]
+    return rows + [counted(minute, f"code {n}", "a.B", failed=1) for n in range(2)]
+
+
+def test_a_piece_of_an_hour_goes_through_one_code_after_the_other(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Else each piece would leave a row of each code."""
+    monkeypatch.setattr(minutes, "AT_ONCE", 50)
+    groups, pieces = len(many(0)), 0
+    for n in range(HOUR):
+        add(1, many(THEN + n), using=USING)
+    while merge_hours(THEN + HOUR, using=USING):
+        pieces += 1
+    assert pieces == -(-groups * HOUR // 50)
+    assert groups <= TaskMinute.objects.count() <= groups + pieces - 1
+    assert total() == {"done": 4 * HOUR}
+    assert [each.times for each in minutes.failures(THEN, using=USING)] == [HOUR, HOUR]
+
+
+def test_a_piece_of_all_workers_does_so_in_each_minute(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(minutes, "AT_ONCE", 7)
+    groups, pieces = len(many(0)), 0
+    for worker in range(1, 5):
+        add(worker, many(THEN), using=USING)
+    while merge_workers(THEN + 1, using=USING):
+        pieces += 1
+    assert pieces == 4
+    assert groups <= TaskMinute.objects.count() <= groups + pieces - 1
+    assert total() == {"done": 16}
+
+
+def test_rows_of_workers_that_come_an_hour_late_wait_for_the_merge_of_their_hour() -> None:
+    for worker in (1, 2):
+        add(worker, [counted(done=1)], using=USING)
+    assert not merge_workers(THEN + HOUR + 1, using=USING)
+    assert merge_workers(THEN + HOUR, using=USING)
+
+
 def test_counts_that_come_late_are_added_to_a_merged_hour() -> None:
     add(1, [counted(done=1)], using=USING)
     assert merge_hours(THEN + HOUR, using=USING)

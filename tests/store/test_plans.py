@@ -8,8 +8,8 @@ from django.db.models import Q
 
 from django_tasks.api import add_tasks
 from django_tasks.models import Task
-from django_tasks.store import backlog, control
-from django_tasks.store.claim import Claimer, claim, claim_alone
+from django_tasks.store import backlog, control, workers
+from django_tasks.store.claim import Claimer, claim, claim_alone, owned_ids
 from django_tasks.store.finish import Ended, finish
 from django_tasks.store.lanes import has_suspects
 from django_tasks.store.rescue import rescue
@@ -167,17 +167,34 @@ def test_looking_for_rows_to_run_alone_uses_the_claim_index(crowd, queries, look
     check_all(statements(captured), sort=True)
 
 
-def test_the_claims_by_code_and_worker_are_read_from_the_index(crowd, queries):
+LOOKS_AT_CLAIMS = {
+    "held": lambda: backlog.held(100, using="default"),
+    "owned_ids": lambda: owned_ids(WORKER, using="default"),
+    "orphaning_owners": lambda: workers.orphaning_owners(using="default"),
+}
+
+
+@pytest.mark.parametrize("look", LOOKS_AT_CLAIMS)
+def test_looking_at_claims_asks_the_claim_index(crowd, queries, look):
     claim(ME, a_lane(), NOW, 100, using="default")
     with queries() as captured:
-        assert backlog.held(100, using="default")
+        LOOKS_AT_CLAIMS[look]()
 
-    (sql,) = statements(captured)
-    plan = [step for step in plan_of(sql) if "t_task_claim" in str(step)]
-    assert plan
-    if connection.vendor == "mysql":  # where a look at each row costs most
-        assert "Using index" in plan[0]["Extra"]
-        assert "Using index condition" not in plan[0]["Extra"]
+    sql = statements(captured)[0]
+    if connection.vendor == "mysql":  # where each row costs a search: the index alone
+        (step,) = [step for step in plan_of(sql) if step["table"] in ("t_task", "t")]
+        assert step["key"] == "t_task_claim"
+        assert "Using index" in step["Extra"].replace("Using index condition", "")
+    else:
+        assert "t_task_claim" in "\n".join(plan_of(sql))
+
+
+def test_the_claim_index_tells_of_claims_where_a_row_costs_a_search(db):
+    with connection.cursor() as cursor:
+        found = connection.introspection.get_constraints(cursor, "t_task")
+    lane = ["status", "queue", "priority", "biz_code", "when", "id"]
+    claims = ["claimed_by", "claim_time"] if connection.vendor == "mysql" else []
+    assert found["t_task_claim"]["columns"] == lane + claims
 
 
 def check_all(found, **allowed):

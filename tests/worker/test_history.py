@@ -20,7 +20,7 @@ from django_tasks.worker import finisher
 from django_tasks.worker.heartbeat import Report
 from django_tasks.worker.membership import Membership
 from django_tasks.worker.poller import Poller
-from django_tasks.worker.pruner import INTERVAL, PAUSE, Pruner
+from django_tasks.worker.pruner import INTERVAL, PAUSE, WORKERS_INTERVAL, Pruner
 from tests.factories import a_run, table
 from tests.worker.conftest import Register
 from tests.worker.parts import (
@@ -291,6 +291,31 @@ def test_its_time_has_come_at_the_very_moment(monkeypatch: pytest.MonkeyPatch) -
     for moment, expected in ((0.0, 1), (INTERVAL - 0.001, 1), (INTERVAL, 2)):
         ticks[0] = moment
         for _ in range(4):  # one chore a cycle
+            pruner.prune_if_due()
+        assert len(looks) == expected
+
+
+@pytest.mark.parametrize(
+    ("merge", "interval"),
+    [
+        ("merge_workers", WORKERS_INTERVAL),
+        ("merge_hours", INTERVAL),
+        ("merge_old", INTERVAL),
+    ],
+)
+def test_each_merge_has_its_own_pace(
+    merge: str, interval: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    looks: list[int] = []
+    monkeypatch.setattr(minutes, merge, lambda before, using: looks.append(before))
+    ticks, membership = [0.0], joined()
+    pruner = Pruner(USING, membership)
+    monkeypatch.setattr(membership.clock, "monotonic", lambda: ticks[0])
+    monkeypatch.setattr(membership, "rank", lambda: 0)
+    monkeypatch.setattr(membership, "living", lambda: [1, 2])  # else there is nothing to merge
+    for moment, expected in ((0.0, 1), (interval - 0.001, 1), (interval, 2)):
+        ticks[0] = moment
+        for _ in range(5):  # one chore a cycle
             pruner.prune_if_due()
         assert len(looks) == expected
 

@@ -18,7 +18,7 @@ class EffectsConfig(AppConfig):
         if name := os.environ.get("FAULTS_BROKEN"):
             import_module("tests.faults.broken").break_guard(name)
         watching.install()
-        # Ten minutes, and no scenario takes so long. One that is renamed must not be missed.
+        # Minutes, and few scenarios take so long. One that is renamed must not be missed.
         assert (pruner.INTERVAL, pruner.WORKERS_INTERVAL) == (600, 120)
         pruner.INTERVAL = pruner.WORKERS_INTERVAL = 1.0
         slowness.install()
