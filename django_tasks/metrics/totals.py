@@ -54,8 +54,9 @@ class Totals:
 
     Two cheap statements ask for marks: of all minutes before a border, the beginning of an hour,
     together, and of each minute from there on. What has the mark that it had before has the sums
-    that it had before. As a rule that is all but the last minutes. A few times an hour more is
-    read: rows were merged, or a worker has written what it had counted through an outage.
+    that it had before. As a rule that is all but the last minutes. Every two minutes some more are
+    read, when the rows of several workers were merged. All of it is read a few times an hour: at a
+    new border, or where a worker has written what it had counted through an outage.
 
     No row crosses the border: an hour's minutes are merged into its first one, and what becomes
     part of all time is older than a week.
