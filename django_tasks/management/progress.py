@@ -11,7 +11,7 @@ from django.utils.translation import gettext_lazy as _
 EVERY = 5000
 NO_TQDM = _(
     "There is no progress bar without tqdm (pip install "
-    "django-delayed-tasks[progress]): a line comes now and then."
+    "'django-delayed-tasks[progress]'): a line comes now and then."
 )
 
 
@@ -38,7 +38,7 @@ class Progress:
         if not is_quiet and (is_wanted or _is_terminal()):
             tqdm = tqdm_class()
             if tqdm is not None:
-                self._bar = tqdm(total=total, unit=" tasks", file=sys.stderr, leave=False)
+                self._bar = tqdm(total=total, unit=gettext(" tasks"), file=sys.stderr, leave=False)
             elif is_wanted:
                 say(str(NO_TQDM))
 

@@ -41,7 +41,9 @@ class Entry(NamedTuple):
         return f"{self.name}_total" if self.kind == "counter" else self.name
 
 
-UP = Entry("gauge", "django_tasks_up", (), "1 if the database has answered, else 0.")
+UP = Entry(
+    "gauge", "django_tasks_up", (), "1 if the metrics of the database could be read, else 0."
+)
 SCRAPE_SECONDS = Entry(
     "gauge", "django_tasks_scrape_duration_seconds", (), "Time that the look at it took."
 )

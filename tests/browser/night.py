@@ -186,7 +186,7 @@ class Night:
         self.waiting_one = self._task(
             "cancel_unpaid", "20270311-1057", name="Order of Ms Müller", when=self.at(minutes=9)
         )
-        self._task(
+        self.paused_one = self._task(
             "newsletter", "spring", queue="mail", when=self.at(days=-2), status=Status.PAUSED
         )
         table().bulk_create(self._coming())
@@ -248,7 +248,7 @@ class Night:
     def wholes(self) -> None:
         """Rows that are about many tasks at once: pauses, limits, locks."""
         since = for_django(self.at(days=-2, minutes=-310))
-        Pause.objects.create(biz_code="newsletter", since=since, by="anna")
+        self.pause = Pause.objects.create(biz_code="newsletter", since=since, by="anna")
         Gate.objects.create(biz_code="resize_image", max_running=2)
         until = self.at(seconds=24)
         held = {"holder": "web-1", "since": _micros(self.at(minutes=-17)), "until": _micros(until)}

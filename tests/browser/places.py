@@ -47,14 +47,23 @@ PLACES = {
     "task-reschedule": Place(
         "django_tasks_task_reschedule", lambda n: (n.waiting_one.pk,), kept=(WIDE,)
     ),
+    "task-run-now": Place("django_tasks_task_run_now", lambda n: (n.waiting_one.pk,)),
+    "task-pause": Place("django_tasks_task_pause", lambda n: (n.waiting_one.pk,)),
+    "task-resume": Place("django_tasks_task_resume", lambda n: (n.paused_one.pk,)),
+    "task-requeue": Place("django_tasks_task_requeue", lambda n: (n.invoice.pk,)),
     "task-new": Place("django_tasks_task_add"),
     "bulk": Place(
         "django_tasks_task_bulk",
         query={"step": "cancel", "biz_code": "cancel_unpaid"},
         kept=(WIDE,),
+        kept_in_chinese=(WIDE,),
     ),
     "bulk-move": Place("django_tasks_task_bulk", query={"step": "move", "biz_code": "refund"}),
-    "failures": Place("django_tasks_failures", kept=(WIDE, NARROW_DARK), kept_in_chinese=(NARROW,)),
+    "failures": Place(
+        "django_tasks_failures", kept=(WIDE, NARROW_DARK), kept_in_chinese=(WIDE, NARROW)
+    ),
+    # Where one is led that asked for what is no filter: the list is empty, and says so.
+    "tasks-refused": Place("django_tasks_task_changelist", query={"e": 1}),
     "recurring": Place("django_tasks_recurring", kept=(WIDE,), kept_in_chinese=(WIDE,)),
     "schedule": Place(
         "django_tasks_recurring_schedule",
@@ -64,12 +73,17 @@ PLACES = {
     "codes": Place("django_tasks_codes", kept=(WIDE,), kept_in_chinese=(WIDE,)),
     "code": Place("django_tasks_code", query={"code": "send_invoice"}, kept=(WIDE_DARK,)),
     "code-pause": Place("django_tasks_code_pause", query={"code": "send_invoice"}),
-    "workers": Place("django_tasks_workerrow_changelist", kept=(WIDE,)),
+    "workers": Place("django_tasks_workerrow_changelist", kept=(WIDE,), kept_in_chinese=(WIDE,)),
     "worker": Place("django_tasks_workerrow_change", lambda n: (n.first.pk,)),
+    "worker-quiet": Place("django_tasks_workerrow_ask", lambda n: (n.first.pk, "quiet")),
+    "worker-stop": Place("django_tasks_workerrow_ask", lambda n: (n.silent.pk, "stop")),
+    "worker-history": Place("django_tasks_workerrow_history", lambda n: (n.first.pk,)),
     "runs": Place("django_tasks_taskrun_changelist"),
     "run": Place("django_tasks_taskrun_change", lambda n: (n.last_run.pk,)),
     "pauses": Place("django_tasks_pause_changelist"),
     "pause-new": Place("django_tasks_pause_add"),
+    "pause-resume": Place("django_tasks_pause_resume", lambda n: (n.pause.pk,)),
+    "pause-history": Place("django_tasks_pause_history", lambda n: (n.pause.pk,)),
     "locks": Place("django_tasks_lock_changelist"),
     "lock": Place("django_tasks_lock_change", lambda n: (n.lock.pk,)),
 }

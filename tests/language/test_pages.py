@@ -41,7 +41,12 @@ def values_of_rows() -> frozenset[str]:
     """All that stands in the rows, and the names that a project gives."""
     found = {DEFAULT_QUEUE, *_names_of_other_apps()}
     for model in apps.get_app_config("django_tasks").get_models():
-        names = [field.attname for field in model._meta.concrete_fields]
+        # Words of ours that stand in rows are shown in Chinese.
+        names = [
+            field.attname
+            for field in model._meta.concrete_fields
+            if not field.choices and field.attname != "state"
+        ]
         for row in model._base_manager.values_list(*names):
             found |= {str(value) for value in row if isinstance(value, str)}
             for value in row:

@@ -35,7 +35,7 @@ OF_API = ("functions", "handlers", "exceptions", "signals")
 SHARED = "Shared flags"
 # Defaults that are told in other words: two are found out on the host.
 TOLD = {
-    "PROCESSES": "2; 1 on SQLite",
+    "PROCESSES": "2; 1 on SQLite or with one core",
     "WORKER_NAME": "the host's name",
     "PAYLOAD_DECODER": "json.JSONDecoder",
 }
