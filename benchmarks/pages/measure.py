@@ -78,7 +78,8 @@ def _nothing() -> None:
 def _measured(client: Any, url: str, before: Callable[[], None]) -> dict[str, Any]:
     """The number of statements, the slowest of them, and the median of the milliseconds, warm.
 
-    ``before`` is called before each request: between two scrapes a worker has counted runs.
+    ``before`` is called before each request that is timed: between two scrapes a worker has
+    counted runs.
     """
     from django.db import connection
     from django.test.utils import CaptureQueriesContext

@@ -10,6 +10,7 @@ from django_tasks.monitoring.words import Amount
 from django_tasks.monitoring.workers import Worker, held, workers
 from django_tasks.store import clock, lanes
 from django_tasks.store.backlog import Held
+from django_tasks.store.lanes import Lane
 
 # Rows that are counted in all lanes together, of those that are due and of those that failed. The
 # dashboard counts more, and is not asked every few seconds.
@@ -20,11 +21,11 @@ MOST_COUNTED = 500
 class State:
     """All that gauges tell; ``now`` is the database's clock.
 
-    ``free``: those of ``waiting`` that are not paused as a whole.
+    ``lanes`` are all in which tasks wait; ``free`` are those that are not paused as a whole.
     """
 
     now: datetime
-    waiting: tuple[CountedLane, ...]
+    lanes: tuple[Lane, ...]
     free: tuple[CountedLane, ...]
     held: tuple[Held, ...]
     holds_more: bool
@@ -36,7 +37,7 @@ class State:
         """Each code that anything names: rows, workers, the handlers of this process."""
         return {
             *get_task_handlers(),
-            *(each.lane.biz_code for each in self.waiting),
+            *(lane.biz_code for lane in self.lanes),
             *(each.biz_code for each in self.held),
             *self.failed,
             *(code for worker in self.workers for code in worker.codes or ()),
@@ -45,7 +46,7 @@ class State:
     def queues(self) -> set[str]:
         """Each queue that a waiting task or a worker names."""
         served = {queue for worker in self.workers for queue in worker.queues}
-        return served | {each.lane.queue for each in self.waiting}
+        return served | {lane.queue for lane in self.lanes}
 
 
 def look(*, using: str) -> State:
@@ -53,13 +54,11 @@ def look(*, using: str) -> State:
     now = clock.now(using)
     groups, more = held(using=using)
     found = lanes.look_everywhere(using=using)
-    waiting = backlog.count_waiting(found.lanes, now, using=using, most_counted=MOST_COUNTED)
+    free = backlog.count_waiting(found.free(), now, using=using, most_counted=MOST_COUNTED)
     return State(
         now=now,
-        waiting=tuple(waiting),
-        free=tuple(
-            each for each in waiting if not found.is_paused(each.lane.queue, each.lane.biz_code)
-        ),
+        lanes=tuple(found.lanes),
+        free=tuple(free),
         held=tuple(groups),
         holds_more=more,
         failed=backlog.failed_by_code(using=using, most_counted=MOST_COUNTED),

@@ -3,7 +3,7 @@
 A lane is one queue, one priority and one code.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any, NamedTuple
 
@@ -39,6 +39,10 @@ class Look(NamedTuple):
 
     def is_paused(self, queue: str, biz_code: str) -> bool:
         return any(scope.covers(queue, biz_code) for scope in self.pauses)
+
+    def free(self) -> list[Lane]:
+        """The lanes that are not paused as a whole."""
+        return [lane for lane in self.lanes if not self.is_paused(lane.queue, lane.biz_code)]
 
 
 # One seek of the claim index a lane, however many rows wait in it. MySQL and MariaDB have the
@@ -97,8 +101,7 @@ def look(*, using: str) -> Look:
 
     In the order to claim them: higher priorities first, then the longest wait.
     """
-    dialect = dialect_of(using)
-    return _look_of(dialect, _everywhere(dialect))
+    return _startable(look_everywhere(using=using))
 
 
 def every_lane(status: Status = Status.PENDING, *, using: str) -> list[Lane]:
@@ -109,37 +112,28 @@ def every_lane(status: Status = Status.PENDING, *, using: str) -> list[Lane]:
 def look_everywhere(status: Status = Status.PENDING, *, using: str) -> Look:
     """The same with the pauses, by the same statement."""
     dialect = dialect_of(using)
-    found = _everywhere(dialect, status)
-    return Look(_lanes_of(dialect, found), _pauses_of(found))
-
-
-def _everywhere(dialect: Dialect, status: Status = Status.PENDING) -> list[tuple[Any, ...]]:
     if dialect.groups_along_index:
         template = _GROUPED_LANES
     else:
         template = _SOUGHT_LANES if dialect.has_lateral else _HOPPED_LANES
-    return dialect.fetch(template.replace("status = 0", f"status = {status:d}"))
+    return _look_of(dialect, dialect.fetch(template.replace("status = 0", f"status = {status:d}")))
 
 
-def _look_of(dialect: Dialect, found: Iterable[tuple[Any, ...]]) -> Look:
-    """The lanes of rows that are not paused, in the order to claim them, and the pauses."""
-    found = list(found)
-    look = Look(_lanes_of(dialect, found), _pauses_of(found))
-    free = [lane for lane in look.lanes if not look.is_paused(lane.queue, lane.biz_code)]
-    return look._replace(lanes=sorted(free, key=lambda lane: (-lane.priority, lane.first)))
-
-
-def _lanes_of(dialect: Dialect, found: Iterable[tuple[Any, ...]]) -> list[Lane]:
-    """The lanes of rows: queue, priority, code, first. The row of a pause has no priority."""
-    return [
+def _look_of(dialect: Dialect, found: Sequence[tuple[Any, ...]]) -> Look:
+    """The look of rows: queue, priority, code, first. The row of a pause has no priority."""
+    lanes = [
         Lane(queue, priority, code, dialect.from_column(first))
         for queue, priority, code, first in found
         if priority is not None
     ]
+    pauses = (Scope(queue, code) for queue, priority, code, _ in found if priority is None)
+    return Look(lanes, frozenset(pauses))
 
 
-def _pauses_of(found: Iterable[tuple[Any, ...]]) -> frozenset[Scope]:
-    return frozenset(Scope(queue, code) for queue, priority, code, _ in found if priority is None)
+def _startable(look: Look) -> Look:
+    """The free lanes of a look, in the order to claim them, and the pauses."""
+    order = sorted(look.free(), key=lambda lane: (-lane.priority, lane.first))
+    return look._replace(lanes=order)
 
 
 def look_along(places: Mapping[tuple[str, int, str], Place | None], *, using: str) -> Look:
@@ -163,7 +157,7 @@ def look_along(places: Mapping[tuple[str, int, str], Place | None], *, using: st
         for queue, number, code, first in found
         if number is None or first is not None
     ]
-    return _look_of(dialect, rows)
+    return _startable(_look_of(dialect, rows))
 
 
 # Such rows were claimed before, so they stand near the head of their lane. The look is bounded:
