@@ -7,9 +7,10 @@ from typing import Any, cast
 from django_tasks.store.dialects.base import Bounds, Dialect, Params, placeholders, tuples
 
 # A session of ours sleeps for as long as there is nothing to do, and the server is not to end it.
+# MySQL's GREATEST of an unsigned variable and a number is a DECIMAL, which its SET refuses.
 _WAITS = (
     "SET SESSION innodb_lock_wait_timeout = %s, SESSION lock_wait_timeout = %s,"
-    " SESSION wait_timeout = GREATEST(@@SESSION.wait_timeout, 100000)"
+    " SESSION wait_timeout = CAST(GREATEST(@@SESSION.wait_timeout, 100000) AS UNSIGNED)"
 )
 
 # A value that a column, a charset, a constraint or a packet cannot take; 1644 is what a trigger of
