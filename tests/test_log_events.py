@@ -50,7 +50,7 @@ SAY: dict[str, Callable[[], None]] = {
     "companion_failed": logs.companion_failed,
     "counts_refused": lambda: logs.counts_not_written("default", ERROR),
     "database_back": lambda: logs.database_back("default", 7.5),
-    "database_down": lambda: logs.database_down("default", "silent", ERROR, 2, 60.0),
+    "database_down": lambda: logs.database_down("default", "silent", "", ERROR, 2, 60.0),
     "database_unfit": lambda: logs.unfit_database("default", "It is old."),
     "died_after_its_end": lambda: logs.died_after_its_end(RUN, ERROR),
     "end_not_confirmed": lambda: logs.not_settled(RUN, ERROR),
@@ -109,6 +109,7 @@ SAY: dict[str, Callable[[], None]] = {
     "schedule_removed": lambda: logs.schedule_kept("job", None, "default"),
     "schedules_not_kept": lambda: logs.schedules_not_kept("default", ERROR),
     "second_signal": lambda: logs.second_signal(KEYS),
+    "statement_rejected": lambda: logs.statement_rejected("default", "It rejects.", ERROR, 30.0),
     "stop_not_told": lambda: logs.not_forgiven("default", ERROR),
     "stopping": lambda: logs.stopping("default", KEYS, 30.0),
     "strange_attribute": lambda: logs.strange_attribute(

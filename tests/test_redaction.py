@@ -333,7 +333,7 @@ def refused() -> ConnectionError:
 
 
 def test_reasons_in_log_lines_are_masked(caplog: pytest.LogCaptureFixture) -> None:
-    logs.database_down("default", "silent", refused(), 3, 0.0)
+    logs.database_down("default", "silent", "", refused(), 3, 0.0)
     logs.end_not_written(a_claim_of(), refused(), "default")
     logs.hints_lost("default", refused())
     with caplog.at_level(logging.DEBUG):

@@ -12,7 +12,7 @@ import pytest
 from django_tasks import logs
 from django_tasks.supervisor import processes
 from django_tasks.supervisor.delays import FIRST_DELAY, LONGEST_DELAY, STEADY_SECONDS
-from django_tasks.supervisor.processes import ASKED, COST, Child
+from django_tasks.supervisor.processes import ASKED, COST, REJECTED, Child
 from django_tasks.supervisor.recycling import Recycling
 from tests.waiting import DEADLINE
 from tests.worker.parts import config
@@ -28,7 +28,8 @@ class FakeWorker:
         self.config = config
         self.is_condemned = self.how.get("condemned") == config.using and kill is not None
         self.failed: bool = self.how["failed"] == config.using
-        self.stopped: bool = self.failed
+        self.is_rejected: bool = self.how.get("rejected") == config.using
+        self.stopped: bool = self.failed or self.is_rejected
         self.made.append(self)
 
     def start(self) -> None:
@@ -70,6 +71,17 @@ def test_a_worker_that_ends_by_an_error_ends_its_process_with_1(
     assert [worker.stopped for worker in workers] == [True, True]
     (line,) = [record.getMessage() for record in caplog.records]
     assert line.startswith("The worker on second has ended by an error")
+
+
+@pytest.mark.parametrize("supervised", [False, True])
+def test_a_statement_that_is_rejected_ends_a_process_with_a_code_that_says_so(
+    workers: list[FakeWorker], supervised: bool
+) -> None:
+    FakeWorker.how["rejected"] = "second"
+    configs = [config(), config(using="second")]
+    code = processes.run_process(configs, parent=os.getppid() if supervised else None)
+    assert code == (REJECTED if supervised else 1)
+    assert [worker.stopped for worker in workers] == [True, True]
 
 
 def test_a_process_that_was_told_to_stop_ends_with_0_and_says_what_it_did(

@@ -11,6 +11,9 @@
                           not installed
 ``django_tasks.E008``     two ``@task`` functions have one code
 ``django_tasks.E009``     a ``HandOver`` that cannot hand over: its target is missing or no target
+``django_tasks.E010``     the server rejects a statement that sets up a worker's session
+``django_tasks.E011``     no worker can work with the database: it does not let us in, or tables are
+                          missing (``migrate`` itself does not say so)
 ``django_tasks.W001``     ``DJANGO_TASKS`` has a key that means nothing
 ``django_tasks.W002``     MySQL, MariaDB: a column that takes 'A' and 'a' for one key, or that
                           lacks characters
@@ -29,9 +32,9 @@
 ``django_tasks.W012``     ``TASKS``: calls in another database than that of the tasks
 ========================  ==========================================================================
 
-W002, and W003 for what the database itself says, need a connection: they run with ``migrate`` and
-``check --database ALIAS``. The others never connect; ``check --tag django_tasks`` runs them alone.
-Only databases that may hold tasks, as the routers say, are looked at.
+E010, E011, W002, and W003 for what the database itself says, need a connection: they run with
+``migrate`` and ``check --database ALIAS``. The others never connect; ``check --tag django_tasks``
+runs them alone. Only databases that may hold tasks, as the routers say, are looked at.
 """
 
 from django.core.checks import Tags

@@ -1,19 +1,23 @@
 """Checks that ask the databases themselves."""
 
 import re
+import sys
 from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
 from django.apps import apps
 from django.core.checks import CheckMessage
+from django.db import Error
 from django.db.backends.base.base import BaseDatabaseWrapper
 from django.db.models import Field, JSONField
 
 from django_tasks.checks.databases import asks_for_wal, in_memory, task_databases
-from django_tasks.checks.messages import warning
+from django_tasks.checks.messages import error, warning
 from django_tasks.fields import KeyField
 from django_tasks.models import Task
 from django_tasks.sentences import sentence as _
+from django_tasks.store import tables
+from django_tasks.store.rejections import session_rejection
 
 CHARSET = "utf8mb4"
 
@@ -26,14 +30,31 @@ else:
 def check_connections(
     databases: Iterable[str] | None = None, **kwargs: Any
 ) -> Iterable[CheckMessage]:
-    """W002, W003: the answers of the databases themselves"""
+    """E010, E011, W002, W003: the answers of the databases themselves"""
     asked = set(databases or ())
     found: list[CheckMessage] = []
     for alias, connection in task_databases():
-        check = _BY_ASKING.get(connection.vendor)
-        if check and alias in asked:
-            found += check(alias, connection)
+        if alias in asked and connection.vendor in _BY_ASKING:
+            found += _answers(alias, connection)
     return found
+
+
+def _answers(alias: str, connection: Any) -> Iterator[CheckMessage]:
+    try:
+        if rejection := session_rejection(alias):
+            yield error("E010", rejection.sentence(alias))
+        missing = tables.missing(connection)
+        yield from _BY_ASKING[connection.vendor](alias, connection)
+    except Error as failure:
+        yield error("E011", tables.words(failure, alias))
+        return
+    # Who runs migrate for the first time is about to make them.
+    if missing and sys.argv[1:2] != ["migrate"]:
+        yield error("E011", tables.sentence(missing, alias))
+
+
+def _nothing(alias: str, connection: Any) -> Iterator[CheckMessage]:
+    return iter(())
 
 
 def _journal_mode(alias: str, connection: Any) -> Iterator[CheckMessage]:
@@ -148,4 +169,5 @@ def _is_key(field: AnyField) -> bool:
 _BY_ASKING: dict[str, Callable[[str, Any], Iterator[CheckMessage]]] = {
     "sqlite": _journal_mode,
     "mysql": _texts,
+    "postgresql": _nothing,
 }

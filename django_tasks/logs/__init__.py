@@ -26,6 +26,7 @@ from django_tasks.logs.database import (
     lines_not_written,
     metrics_readable,
     metrics_unreadable,
+    statement_rejected,
     unfit_database,
 )
 from django_tasks.logs.fields import TaskFilter
@@ -181,6 +182,7 @@ __all__ = [
     "second_signal",
     "send_through",
     "shares_one_thread",
+    "statement_rejected",
     "still_running",
     "stopping",
     "strange_attribute",

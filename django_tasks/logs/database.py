@@ -6,37 +6,62 @@ from typing import Literal
 from django_tasks.logs.lines import say
 from django_tasks.logs.phrases import InShort, quantity
 
-Reason = Literal["silent", "refused", "denied", "unknown", "no file", "empty"]
+Reason = Literal["silent", "refused", "denied", "forbidden", "unknown", "no file", "empty"]
 
 
 _DOWN: dict[Reason, str] = {
     "silent": "does not answer",
     "refused": "refuses connections",
-    "denied": "refuses the user or the password",
-    "unknown": "is not known to its server under this name",
+    "denied": "refuses the user %s or the password",
+    "forbidden": "lets the user %s not do what is needed",
+    "unknown": "is not known to its server as %s",
     "no file": "cannot be opened",
-    "empty": "has no tables of django_tasks",
+    "empty": "has no table %s",
 }
+# Of these waiting alone is the cure.
+_PASSING = ("silent", "refused", "no file")
 
 
 def database_down(
-    using: str, reason: Reason, error: BaseException, kept: int, seconds: float
+    using: str, reason: Reason, name: str, error: BaseException, kept: int, seconds: float
 ) -> None:
-    """``kept`` ends wait to be written; it has been so for ``seconds``."""
+    """``name`` is that of the user, the database or the table that the ``reason`` is about.
+
+    ``kept`` ends wait to be written; it has been so for ``seconds``.
+    """
+    words = _DOWN[reason]
     say(
         "database_down",
         logging.ERROR,
-        "Database %s %s (%s)%s%s; trying again until it is back",
+        "Database %s %s (%s)%s%s; trying again%s",
         using,
-        _DOWN[reason],
+        words % name if "%s" in words else words,
         InShort(error),
         f", for {seconds:.0f} s now" if seconds else "",
         f"; {quantity(kept, 'end is', 'ends are')} kept" if kept else "",
+        " until it is back" if reason in _PASSING else "",
         database=using,
         reason=reason,
         error=InShort(error),
         kept=kept,
         duration=seconds,
+    )
+
+
+def statement_rejected(using: str, sentence: str, error: BaseException, seconds: float) -> None:
+    """Tell in a ``sentence`` of ``rejections`` what is rejected.
+
+    ``seconds`` until the worker ends if it still is; 0: it ends.
+    """
+    say(
+        "statement_rejected",
+        logging.ERROR,
+        "%s; nothing more is claimed, and this worker ends%s",
+        sentence,
+        f" if it is rejected again in {seconds:.0f} s" if seconds else "",
+        database=using,
+        error=InShort(error),
+        delay=seconds,
     )
 
 

@@ -12,8 +12,8 @@ from django.utils.translation import gettext, override
 
 from django_tasks.coming.places import database
 from django_tasks.exceptions import TaskException
-from django_tasks.management import output, tables
-from django_tasks.store import clock
+from django_tasks.management import output
+from django_tasks.store import clock, tables
 
 # Exit codes: something is wrong with the tasks, or with the way in which the command was called.
 TROUBLE, USAGE = 1, 2
@@ -44,7 +44,7 @@ def told_of_errors(using: str) -> Iterator[None]:
     try:
         yield
     except Error as error:
-        raise CommandError(tables.words(error, using)) from None
+        raise CommandError(str(tables.words(error, using))) from None
 
 
 class TaskCommand(TranslatedCommand):

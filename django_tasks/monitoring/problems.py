@@ -146,9 +146,25 @@ def _silent(facts: Facts) -> Iterator[Problem]:
         yield Problem("silent", level, text, cure, WORKER, cure_args=(worker.id,))
 
 
+def rejected_session(sentence: str) -> Problem:
+    """The server rejects what sets up a worker's session: none could start."""
+    return Problem("rejected", ERROR, sentence, gettext("See the workers"), WORKERS)
+
+
+def _rejected(facts: Facts) -> Iterator[Problem]:
+    for worker in facts.alive:
+        if worker.is_rejected:
+            text = gettext(
+                "Worker %(worker)s claims nothing: the server rejects a statement of django_tasks; "
+                "the worker's log says which."
+            ) % {"worker": worker.name}
+            cure = gettext("See the worker")
+            yield Problem("rejected", ERROR, text, cure, WORKER, cure_args=(worker.id,))
+
+
 def _quiet(facts: Facts) -> Iterator[Problem]:
     for worker in facts.alive:
-        if worker.is_quiet:
+        if worker.is_quiet and not worker.is_rejected:
             text = gettext("Worker %(worker)s claims nothing: %(reason)s.") % {
                 "worker": worker.name,
                 "reason": _reason(worker),
@@ -352,6 +368,7 @@ def _of_tasks(kind: str, level: str, sentence: str, **params: str) -> Problem:
 
 _TELLERS: tuple[Callable[[Facts], Iterator[Problem]], ...] = (
     _no_worker,
+    _rejected,
     _nobody_works,
     _silent,
     _no_handler,
@@ -368,7 +385,7 @@ _TELLERS: tuple[Callable[[Facts], Iterator[Problem]], ...] = (
 )
 # The page with all of a kind of which there are many.
 _WHOLE = {
-    **dict.fromkeys(("silent", "quiet"), WORKERS),
+    **dict.fromkeys(("silent", "quiet", "rejected"), WORKERS),
     **dict.fromkeys(("no_handler", "late", "limit"), CODES),
     "no_queue": TASKS,
     "failed": FAILURES,

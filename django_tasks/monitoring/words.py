@@ -109,6 +109,7 @@ def state_words(state: str) -> str:
         "running": gettext("works"),
         "quiet": gettext("quiet"),
         "stopping": pgettext("a worker", "stopping"),
+        "rejected": gettext("statements rejected"),
     }
     return known.get(state, state)
 

@@ -64,6 +64,11 @@ class Worker(NamedTuple):
         return self.wish != WorkerWish.NONE or self.state != "running"
 
     @property
+    def is_rejected(self) -> bool:
+        """Tell if the server rejects a statement of it."""
+        return self.state == "rejected"
+
+    @property
     def is_working(self) -> bool:
         """Tell if it is alive and claims tasks."""
         return self.is_alive and not self.is_quiet

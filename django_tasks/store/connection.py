@@ -2,7 +2,7 @@
 
 import os
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, suppress
 from functools import partial
 from typing import Any
 
@@ -18,6 +18,9 @@ KEPT = "_django_tasks_bounds"
 # stays for so long beyond it: with 0, the default, eight busy threads connected to PostgreSQL for
 # each task and did 160 tasks a second.
 BUSY_SECONDS = 1.0
+
+# The bounds of a session that somebody tries out and waits for.
+TRIAL = Bounds(lock_wait=5.0, statement=10.0)
 
 # The connections that our threads use, by id. In the child of a fork those threads are gone, and
 # MariaDB's client says goodbye to the server for every connection that is collected as garbage: to
@@ -52,6 +55,11 @@ def separate_connection(using: str, bounds: Bounds) -> Iterator[None]:
             yield
         finally:
             _let_go(own)
+
+
+def trial_session(using: str) -> AbstractContextManager[None]:
+    """A session as workers have it, to see if the database takes what sets it up."""
+    return separate_connection(using, TRIAL)
 
 
 class KeptConnections:

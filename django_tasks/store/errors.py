@@ -28,7 +28,13 @@ class Kind(Enum):
     WORLD = "world"  # connection, shutdown, failover, read-only, full: new connection, try later
     CONTENTION = "contention"  # deadlock, lock wait, serialization: repeat at once, bounded
     DATA = "data"  # cannot be stored: that row alone ends, the others go on
+    REJECTED = "rejected"  # the statement itself, for what it says: no other try goes better
     UNKNOWN = "unknown"  # none of the numbers that are known
+
+    @property
+    def is_of_all(self) -> bool:
+        """Tell if it is about more than the lane or the rows of this statement."""
+        return self in (Kind.WORLD, Kind.CONTENTION, Kind.REJECTED)
 
 
 def kind_of(error: BaseException, *, using: str) -> Kind:
@@ -41,10 +47,12 @@ def kind_of(error: BaseException, *, using: str) -> Kind:
         return Kind.CONTENTION
     if dialect.is_of_data(cause):
         return Kind.DATA
+    if dialect.is_of_statement(cause):
+        return Kind.REJECTED
     # Errors of a connection often have no number: Django's own, and those of a driver that could
     # not even ask the server.
     is_of_connection = isinstance(error, InterfaceError | OperationalError)
-    if dialect.is_of_world(cause) or (is_of_connection and not dialect.has_number(cause)):
+    if dialect.is_of_world(cause) or (is_of_connection and not dialect.number(cause)):
         return Kind.WORLD
     return Kind.DATA if isinstance(error, UNSTORABLE) else Kind.UNKNOWN
 

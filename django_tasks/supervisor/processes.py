@@ -41,6 +41,8 @@ NO_PROBES = Probes()
 COST = 75
 # That of a child whose workers were all asked to stop, by their rows: no other one takes its place.
 ASKED = 76
+# That of a child whose database has rejected a statement of ours: another one would fare no better.
+REJECTED = 77
 
 # How much longer than its children's deadline a supervisor waits for them, and how long for those
 # that were told to end at once.
@@ -58,10 +60,11 @@ def run_process(
 
     0: everything ended in order, even if not all receivers have heard of it, or all workers were
     asked to stop and did, however long it took. 1: something still ran
-    at the deadline, or a second signal came, or a worker ended by an error; then the others are
-    stopped as by a signal. ``parent`` is the supervisor's process id: this process stops when that
-    is gone, and ends with ``COST`` for a run past its ``kill_after``, and with ``ASKED`` if its
-    workers were asked to stop, whatever becomes of their runs. When a limit of ``recycling``
+    at the deadline, or a second signal came, or a worker ended by an error, or its database rejects
+    a statement of ours; then the others are stopped as by a signal. ``parent`` is the supervisor's
+    process id: this process stops when that is gone, and ends with ``COST`` for a run past its
+    ``kill_after``, with ``REJECTED`` for a statement, and with ``ASKED`` if its workers were asked
+    to stop, whatever becomes of their runs. When a limit of ``recycling``
     is reached it claims no more, and ends when everything that runs has ended. Its ``pulse`` beats
     at each glance.
     """
@@ -90,7 +93,8 @@ def run_process(
                 _end_at_once([], pulse, _code(workers, COST, is_child=is_child))
             take_leave()
             pulse.close()
-            return _code(workers, 1 if _failed(workers) else code, is_child=is_child)
+            is_good = not (_failed(workers) or _is_rejected(workers))
+            return _code(workers, code if is_good else 1, is_child=is_child)
 
 
 def run_processes(
@@ -136,6 +140,8 @@ def _watch(
                     child.watch()
                 answering.watch()
                 teller.look()
+                if any(child.is_rejected for child in children):
+                    break  # no child would fare better
                 if all(child.has_finished for child in children):
                     return 0
             patience = max(each.shutdown_timeout for each in configs)
@@ -160,23 +166,30 @@ def _failed(workers: list[Worker]) -> list[Worker]:
     return [worker for worker in workers if worker.failed]
 
 
+def _is_rejected(workers: list[Worker]) -> bool:
+    """Tell if a database has rejected a statement of ours for good."""
+    return any(worker.is_rejected for worker in workers)
+
+
 def _is_condemned(workers: list[Worker]) -> bool:
     """Tell if a run without end has cost this process."""
     return any(worker.is_condemned for worker in workers)
 
 
 def _code(workers: list[Worker], code: int, *, is_child: bool) -> int:
-    """The exit code: ``code``, unless a supervisor is to hear that nobody wants another process.
+    """The exit code: ``code``, unless a supervisor is to hear that nobody wants another process, or
+    that it would fare no better.
 
     Race: a child ends, for another reason or by a crash, before it has read the wish. Then it is
     replaced, and the new worker must be asked.
     """
-    was_asked = is_child and all(worker.was_asked_to_stop() for worker in workers)
-    return ASKED if was_asked else code
+    if is_child and all(worker.was_asked_to_stop() for worker in workers):
+        return ASKED
+    return REJECTED if is_child and _is_rejected(workers) else code
 
 
 def _are_to_end(workers: list[Worker]) -> bool:
-    return bool(_failed(workers)) or _is_condemned(workers)
+    return bool(_failed(workers)) or _is_condemned(workers) or _is_rejected(workers)
 
 
 def _retire(workers: list[Worker], reached: str) -> Recycling:
@@ -267,6 +280,7 @@ class Child:
     line: Line = field(default_factory=lambda: Board(1, 1).processes[0])
     probes: Probes = NO_PROBES
     has_finished: bool = False
+    is_rejected: bool = False
     _process: ForkProcess | None = None
     _started: float = 0.0
     _start_at: float | None = None
@@ -295,6 +309,8 @@ class Child:
         if process.exitcode == ASKED:
             logs.not_replaced(self.number, process.pid or 0)
             self.has_finished = True
+        elif process.exitcode == REJECTED:
+            self.has_finished = self.is_rejected = True
         elif process.exitcode == 0 and self._ends_by_itself():
             self.has_finished = True
         elif process.exitcode == COST or (process.exitcode == 0 and self.recycling):

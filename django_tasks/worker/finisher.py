@@ -199,7 +199,7 @@ class Finisher:
 
     def _answer(self, batch: list[Ended], error: Exception, now: datetime) -> Answer:
         kind = kind_of(error, using=self._using)
-        if kind is Kind.CONTENTION:
+        if kind in (Kind.CONTENTION, Kind.REJECTED):
             return "pass"
         if kind is Kind.DATA:
             self._isolate(batch, error, now)
@@ -322,7 +322,7 @@ class Finisher:
         try:
             runs.record(list(self._lines_of_lost(now)), using=self._using)
         except Exception as error:
-            if kind_of(error, using=self._using) in (Kind.WORLD, Kind.CONTENTION):
+            if kind_of(error, using=self._using).is_of_all:
                 raise
             logs.lines_not_written(self._using, error)
         self._lost.clear()

@@ -124,7 +124,7 @@ class Foreground:
     def _join(self) -> None:
         deadline = ticks() + PATIENCE * self._config.lease
         while not self._heartbeat.joined:
-            if ticks() > deadline:
+            if ticks() > deadline or self._heartbeat.rejected.is_final:
                 raise CannotRun(_("the database does not take this process as a worker"))
             self._news.wait(0.1)
             self._news.clear()

@@ -25,6 +25,7 @@ from django_tasks.worker.config import WorkerConfig
 from django_tasks.worker.counting import HURRY_SECONDS, Counts, Recorder
 from django_tasks.worker.membership import Membership
 from django_tasks.worker.outage import Outage
+from django_tasks.worker.rejected import Rejected
 from django_tasks.worker.threads import LastingThread
 
 # After an unknown error, a defect, seconds until the next try.
@@ -83,6 +84,7 @@ class Heartbeat:
         self._guarded = guarded
         self._wake = wake
         self._outage = Outage(config.using)
+        self.rejected = Rejected(config.using, config.lease)
         self._recorder = Recorder(config.using, guarded.counts.take)
         self._has_one_writer = has_one_writer(config.using)
         # Since when others write, where there is one writer at a time.
@@ -167,6 +169,7 @@ class Heartbeat:
             logs.heartbeat_failed(self._config.using)
             return AFTER_DEFECT
         self._outage.is_over()
+        self.rejected.is_over()
         self._waiting_since = None
         return delay
 
@@ -215,6 +218,9 @@ class Heartbeat:
     def _after(self, error: Error) -> float:
         """Seconds until another try. Before the worker has joined, nobody else tells of it."""
         longest = self._config.lease * RETRY_SHARE
+        if self.rejected.note(error):
+            self._wake()
+            return longest
         if not self.joined:
             return min(longest, self._outage.delay_after(error, kept=0))
         self._note_late(error)

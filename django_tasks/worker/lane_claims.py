@@ -82,7 +82,7 @@ class LaneClaims:
             claims = claim()
         except Exception as error:
             kind = kind_of(error, using=self._config.using)
-            if kind in (Kind.WORLD, Kind.CONTENTION):
+            if kind.is_of_all:
                 raise
             self._unsure()
             troubled.note(lane, error)

@@ -1,7 +1,10 @@
 """An outage of a database: wait longer each time, and say why."""
 
+import re
 from random import uniform
 from typing import Any
+
+from django.db import connections
 
 from django_tasks import logs
 from django_tasks.host.clocks import ticks
@@ -19,6 +22,11 @@ REASONS: dict[int | str, logs.Reason] = {
     1698: "denied",
     "28000": "denied",
     "28P01": "denied",
+    1142: "forbidden",
+    1143: "forbidden",
+    1227: "forbidden",
+    1370: "forbidden",
+    "42501": "forbidden",
     1049: "unknown",
     "3D000": "unknown",
     1040: "refused",
@@ -42,6 +50,8 @@ TEXTS: tuple[tuple[str, logs.Reason], ...] = (
     ("file is not a database", "no file"),
     ("no such table", "empty"),
 )
+# The table in the text of the error, which each server puts in other marks.
+_TABLE = re.compile(r"""(?:Table '|relation "|no such table: )([^'"\s]+)""")
 
 
 class Outage:
@@ -80,7 +90,17 @@ class Outage:
         elif reason == self._reason and 0 <= tick - self._said < SAY_AGAIN_SECONDS:
             return
         self._said, self._reason = tick, reason
-        logs.database_down(self._using, reason, error, kept, tick - self._since)
+        name = _name(self._using, reason, str(error))
+        logs.database_down(self._using, reason, name, error, kept, tick - self._since)
+
+
+def _name(using: str, reason: logs.Reason, text: str) -> str:
+    """The name that somebody has to look at: of the user, the database or the table."""
+    if reason == "empty":
+        table = _TABLE.search(text)
+        return table[1] if table else ""
+    settings = connections[using].settings_dict
+    return str(settings["NAME" if reason == "unknown" else "USER"])
 
 
 def reason_of(error: BaseException) -> logs.Reason:

@@ -76,6 +76,8 @@ class Poller:
         self._wishes = Wishes(config.using, membership)
         self._careful = False
         self._quiet = False
+        # Set before a cycle that is to claim nothing: the server has rejected a statement.
+        self.is_held = False
         # Written by any thread. Cleared before the look: a hint that comes meanwhile counts again.
         self._has_overdue = False
         # Of runs that were given up, by any thread: their ends, and ids and versions of the claims.
@@ -121,7 +123,7 @@ class Poller:
             self.quieten()
         if self._quiet:
             return self._wind_down()
-        if self._wishes.is_to_rest:
+        if self._wishes.is_to_rest or self.is_held:
             return self._rest()
         if self._executor.is_stale():
             self._take_back()
@@ -141,6 +143,8 @@ class Poller:
         """The state for the worker's row. For any thread."""
         if self._quiet:
             return "stopping"
+        if self.is_held:
+            return "rejected"
         return "quiet" if self._wishes.is_to_rest else "running"
 
     def quieten(self) -> None:
@@ -162,7 +166,8 @@ class Poller:
     def claims_no_more(self) -> bool:
         """Tell if it claims no more, and what it has claimed has started."""
         has_had_enough = self._claiming.has_had_enough() and not self._executor.has_waiting()
-        return self._quiet or self._wishes.is_to_rest or has_had_enough
+        is_to_rest = self._wishes.is_to_rest or self.is_held
+        return self._quiet or is_to_rest or has_had_enough
 
     def note_overdue(self) -> None:
         """Tasks that were due for a while already wait now. For any thread."""
@@ -184,6 +189,10 @@ class Poller:
     def unwritten(self) -> int:
         """Ends that are still to be written."""
         return self._finisher.unwritten()
+
+    def has_written(self) -> bool:
+        """Tell if every claim has ended, and its end is written."""
+        return self._finisher.is_empty() and not self._finisher.not_ended()
 
     def running(self) -> list[Claimed]:
         """The claims that run."""

@@ -85,7 +85,7 @@ class Rescuer:
             rescued = self._rescued(owners, self._membership.clock.now())
         except Exception as error:
             kind = kind_of(error, using=self._using)
-            if kind in (Kind.WORLD, Kind.CONTENTION):
+            if kind.is_of_all:
                 raise
             self._put_off(owners, error)
             if kind is Kind.UNKNOWN:
@@ -134,7 +134,7 @@ class Rescuer:
         try:
             return store.rescue(owners, _attempts_allowed, now, _line_at(now), using=self._using)
         except Exception as error:
-            if kind_of(error, using=self._using) in (Kind.WORLD, Kind.CONTENTION):
+            if kind_of(error, using=self._using).is_of_all:
                 raise
             rescued = store.rescue(owners, _attempts_allowed, now, using=self._using)
             logs.lines_not_written(self._using, error)

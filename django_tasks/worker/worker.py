@@ -32,6 +32,7 @@ from django_tasks.worker.notifier import Notifier
 from django_tasks.worker.outage import Outage
 from django_tasks.worker.passive import Passive
 from django_tasks.worker.poller import Poller
+from django_tasks.worker.rejected import RETRY_SECONDS, Rejected
 from django_tasks.worker.run import Run
 from django_tasks.worker.timeouts import Timeouts
 
@@ -45,7 +46,8 @@ class Worker:
     """``start``, ``stop`` and ``join``; stopping twice, or before it was started, is fine.
 
     It starts when the database does: until then it tries again, and says so. ``failed`` turns true
-    when its poller has ended by an error instead of by a stop.
+    when its poller has ended by an error instead of by a stop, and ``is_rejected`` when the server
+    has rejected a statement for good: then it ends as at a stop.
     """
 
     def __init__(
@@ -86,6 +88,7 @@ class Worker:
             config, self._membership, self._poller, self._woken.set, self._notifier.post
         )
         self._outage = Outage(config.using)
+        self._rejected = Rejected(config.using, config.lease)
         self._listener = ListenerThread(
             config.using, config.doorbell, self._hear, self._membership.is_drawn
         )
@@ -112,6 +115,11 @@ class Worker:
         """Tell if it runs and nobody has asked it to stop."""
         return self.is_alive() and not self._stopping.is_set()
 
+    @property
+    def is_rejected(self) -> bool:
+        """Tell if the server has rejected a statement for good. For any thread."""
+        return self._rejected.is_final or self._heartbeat.rejected.is_final
+
     def was_asked_to_stop(self) -> bool:
         """Tell if a person has asked for its end, by its row: nobody is to take its place."""
         return self._poller.was_asked_to_stop()
@@ -124,11 +132,15 @@ class Worker:
             return Condition.HANGING
         if self._stopping.is_set() or self._poller.state() == "stopping":
             return Condition.STOPPING
-        if self._outage.lasts() or self._heartbeat.is_without_database():
+        if self._outage.lasts() or self._is_held() or self._heartbeat.is_without_database():
             return Condition.WITHOUT_DATABASE
         if not self._heartbeat.joined:
             return Condition.STARTING
         return Condition.QUIET if self._poller.state() == "quiet" else Condition.WORKING
+
+    def _is_held(self) -> bool:
+        """Tell if it claims nothing because the server has rejected a statement."""
+        return self._rejected.is_open or self._heartbeat.rejected.is_open
 
     def _hangs(self) -> bool:
         """Tell if the poller hangs over something else than its database.
@@ -248,18 +260,25 @@ class Worker:
         if self.failed:  # else it writes them before its row goes
             self._heartbeat.write_counts(LAST_SECONDS)
         # Its row goes last, and only if nothing is left that others must rescue.
-        self._heartbeat.stop(leave=not self.failed)
+        leave = not (self.failed or self._must_be_rescued())
+        self._heartbeat.stop(leave=leave)
         self._heartbeat.join()
-        self._signed_off = not self.failed
+        self._signed_off = leave
         self._timeouts.await_told()
         if not stuck:  # else a coroutine may be what does not end
             self._loop.close()
         close_connections()
         self._notifier.close()
 
+    def _must_be_rescued(self) -> bool:
+        """Tell if the end of a run cannot be written, or this worker not be taken out."""
+        return self.is_rejected and (
+            self._heartbeat.rejected.is_open or not self._poller.has_written()
+        )
+
     def _joined(self) -> bool:
-        """Wait until the worker is in the table of workers; False if it was stopped first."""
-        while not self._stopping.is_set():
+        """Wait until the worker is in the table of workers; False if it must end before that."""
+        while not (self._stopping.is_set() or self.is_rejected):
             if self._heartbeat.joined:
                 return True
             self._woken.wait(self.config.poll_interval)
@@ -271,7 +290,7 @@ class Worker:
         self._tell(signals.worker_started)
         self._executor.start()
         self._listener.start()
-        while not self._poller.finished:
+        while not (self._poller.finished or self._has_lost_its_database()):
             self._woken.wait(self._cycle())
             self._woken.clear()
             self._heartbeat.ensure()
@@ -279,7 +298,7 @@ class Worker:
             self._timeouts.ensure()
             self._active.ensure()
             self._passive.ensure()
-            if self._poller.was_asked_to_stop():
+            if self._poller.was_asked_to_stop() or self.is_rejected:
                 self._stopping.set()
             if self._stopping.is_set():
                 self._poller.quieten()
@@ -287,6 +306,11 @@ class Worker:
                 self._heartbeat.write_counts()
             self._active.retire(self._poller.claims_no_more())
         self._tell(signals.worker_stopped)
+
+    def _has_lost_its_database(self) -> bool:
+        """Tell if all runs have ended, and what is left is rejected for good."""
+        is_at_work = self._executor.running() or self._executor.has_waiting()
+        return self.is_rejected and not is_at_work
 
     def _tell(self, signal: Signal) -> None:
         self._notifier.tell(
@@ -299,6 +323,8 @@ class Worker:
 
     def _cycle(self) -> float:
         """One cycle of the poller that survives whatever happens; returns how long to sleep."""
+        is_held = self._rejected.is_resting() or self._heartbeat.rejected.is_open
+        self._poller.is_held = is_held
         try:
             delay = self._poller.run_once()
         except Error as error:
@@ -308,6 +334,8 @@ class Worker:
             self._poller.unsure()
             return self.config.poll_interval
         self._outage.is_over()
+        if not is_held:
+            self._rejected.is_over()
         return delay
 
     def _after(self, error: Error) -> float:
@@ -316,6 +344,8 @@ class Worker:
             return CONTENTION_SECONDS
         self._poller.unsure()
         drop_connection(self.config.using)
+        if self._rejected.note(error):
+            return RETRY_SECONDS
         return self._outage.delay_after(error, self._poller.unwritten())
 
 

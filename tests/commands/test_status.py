@@ -1,8 +1,11 @@
 """taskstatus, and its check."""
 
+from typing import Any
+
 import pytest
 
 from django_tasks.api import pause_tasks
+from django_tasks.store.dialects import Dialect, dialect_of
 from django_tasks.values.status import Status
 from tests.commands.conftest import Call
 from tests.factories import a_row, a_worker, later, rows
@@ -39,6 +42,25 @@ def test_it_fits(call: Call, monkeypatch: pytest.MonkeyPatch) -> None:
     a_row("2", status=Status.FAILED, exception="a.ConnectionError", biz_code="r" * 50)
     tables = call("taskstatus").partition("Workers")[2]
     assert all(len(line) <= 60 for line in tables.splitlines())
+
+
+def test_a_server_that_rejects_what_a_worker_needs_is_the_first_problem(
+    call: Call, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    a_worker("web-1:1:a", state="rejected")
+
+    def bound(self: Dialect, bounds: Any) -> None:
+        self.fetch("SELECT nosuch FROM {task}")
+
+    monkeypatch.setattr(type(dialect_of("default")), "bound", bound)
+    said = call("taskstatus")
+    lines = said.splitlines()
+    assert lines[1].startswith(
+        "✗ The database default rejects a statement by which django_tasks sets up a session: "
+    )
+    assert lines[2].startswith("✗ Worker web-1:1:a claims nothing: the server rejects a statement")
+    assert "statements rejected" in said
+    assert call("taskstatus", "--check", "--min-workers", "0").code == 1
 
 
 def test_json(call: Call) -> None:

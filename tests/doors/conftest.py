@@ -13,6 +13,7 @@ from django.db.utils import ConnectionHandler
 from django.test import Client
 
 from django_tasks import checks, requirements
+from django_tasks.store import tables
 from tests.vendor import fail_for_want
 
 Staff = Callable[..., Client]
@@ -61,6 +62,8 @@ def databases(monkeypatch: pytest.MonkeyPatch) -> Callable[..., ConnectionHandle
             _skip_without_driver(handler, alias)
         monkeypatch.setattr(checks.databases, "connections", handler)
         monkeypatch.setattr(requirements, "connections", handler)
+        monkeypatch.setattr(checks.database_answers, "session_rejection", lambda alias: None)
+        monkeypatch.setattr(tables, "missing", lambda connection: [])
         return handler
 
     return see

@@ -2,6 +2,7 @@
 
 import json
 import re
+import sys
 from collections.abc import Callable
 from datetime import timedelta
 from pathlib import Path
@@ -21,7 +22,9 @@ from django_tasks.fields import KeyField
 from django_tasks.handing import checks as handing_checks
 from django_tasks.handlers import registry
 from django_tasks.handlers.base import TaskHandler, task_handler
-from tests.vendor import MYSQL, only_on
+from django_tasks.models import Lock
+from django_tasks.store.dialects import Dialect, dialect_of
+from tests.vendor import MYSQL, SERVERS, only_on
 
 SQLITE = {"ENGINE": "django.db.backends.sqlite3", "NAME": "tasks.sqlite3"}
 MARIADB = {"ENGINE": "django.db.backends.mysql", "NAME": "tasks", "HOST": "db.invalid"}
@@ -262,8 +265,12 @@ def test_w003_leaves_databases_in_memory_alone(name: str, databases: Databases) 
 
 
 @pytest.fixture
-def sqlite_file(tmp_path: Path, another_database: Callable[..., None]) -> Callable[..., None]:
+def sqlite_file(
+    tmp_path: Path, another_database: Callable[..., None], monkeypatch: pytest.MonkeyPatch
+) -> Callable[..., None]:
     """Add a real SQLite database "file" with these OPTIONS to the project."""
+    # Django lets a test open no second connection to a database that it has not named.
+    monkeypatch.setattr(checks.database_answers, "session_rejection", lambda alias: None)
     name = str(tmp_path / "tasks.sqlite3")
     return lambda **options: another_database("file", **SQLITE | {"NAME": name}, OPTIONS=options)
 
@@ -377,6 +384,45 @@ def test_w004_is_silent_with_read_committed_on_postgresql(
 ) -> None:
     databases(tasks=POSTGRESQL | {"OPTIONS": options})
     assert found("W004") == []
+
+
+# E010, E011: a database that no worker can work with
+
+
+@pytest.mark.django_db
+def test_e010_tries_out_a_session_as_workers_have_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert found("E010", "default") == []
+
+    def bound(self: Dialect, bounds: Any) -> None:
+        self.fetch("SELECT nosuch FROM {task}")
+
+    monkeypatch.setattr(type(dialect_of("default")), "bound", bound)
+    (error,) = found("E010", "default")
+    assert error.msg.startswith(
+        "The database default rejects a statement by which django_tasks sets up a session: "
+    )
+    assert error.is_serious()
+
+
+@pytest.mark.django_db
+def test_e011_names_the_tables_that_are_missing_but_to_who_makes_them(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    assert found("E011", "default") == []
+    monkeypatch.setattr(Lock._meta, "db_table", "not_yet")
+    (error,) = found("E011", "default")
+    assert "(not_yet missing): run manage.py migrate --database default" in error.msg
+    assert error.is_serious()
+    monkeypatch.setattr(sys, "argv", ["manage.py", "migrate"])
+    assert found("E011", "default") == []
+
+
+@only_on(*SERVERS, because="a file has no users")
+@pytest.mark.django_db
+def test_e011_says_that_a_database_does_not_let_us_in(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(connections["default"].settings_dict, "PASSWORD", "another one")
+    (error,) = found("E011", "default")
+    assert error.is_serious()
 
 
 # MySQL, MariaDB: W002

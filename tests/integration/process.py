@@ -14,7 +14,7 @@ from tests.waiting import DEADLINE, eventually
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 # What the log says once a worker takes notes of signals.
-LISTENS = (" polls ", "trying again until it is back")
+LISTENS = (" polls ", "trying again")
 
 
 class StartTask(Leader):

@@ -23,7 +23,7 @@ from django_tasks.store.dialects.sqlite import SQLite
 from django_tasks.store.errors import Kind, kind_of, was_cut_off
 from tests.vendor import SERVERS, VENDOR, only_on
 
-WORLD, CONTENTION, DATA, UNKNOWN = Kind
+WORLD, CONTENTION, DATA, REJECTED, UNKNOWN = Kind
 
 
 def kind(

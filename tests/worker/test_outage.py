@@ -3,6 +3,7 @@
 from collections.abc import Callable
 
 import pytest
+from django.db import connections
 from django.db.utils import OperationalError
 
 from django_tasks.worker import outage as module
@@ -49,6 +50,34 @@ def test_an_outage_that_lasts_is_said_each_minute(
     assert lines == [begin + end, *lasting]
 
 
+@pytest.fixture(autouse=True)
+def _names(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, value in {"USER": "x_user", "NAME": "x_database"}.items():
+        monkeypatch.setitem(connections["default"].settings_dict, name, value)
+
+
+NAMING = [
+    (OperationalError(1045, "Access denied"), "refuses the user x_user or the password"),
+    (OperationalError(1142, "SELECT denied"), "lets the user x_user not do what is needed"),
+    (OperationalError(1049, "Unknown database"), "is not known to its server as x_database"),
+    (OperationalError(1146, "Table 'x.t_task' doesn't exist"), "has no table x.t_task"),
+    (OperationalError("no such table: t_task"), "has no table t_task"),
+    (OperationalError('relation "t_task" does not exist\nLINE 1'), "has no table t_task"),
+]
+
+
+@pytest.mark.parametrize(("error", "words"), NAMING, ids=lambda value: named(value, 50))
+def test_a_wait_that_somebody_must_end_names_what_to_look_at_and_promises_nothing(
+    error: OperationalError, words: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    if "relation" in str(error):
+        error.__cause__ = from_psycopg("42P01").__cause__
+    Outage("default").delay_after(error, 0)
+    (line,) = caplog.messages
+    assert line.startswith(f"Database default {words} (OperationalError: ")
+    assert line.endswith("; trying again")
+
+
 def test_another_reason_is_said_at_once(caplog: pytest.LogCaptureFixture) -> None:
     outage = Outage("default")
     for error in (OSError("refused"), OperationalError(1045, "Access denied for user 'x'")):
@@ -56,7 +85,8 @@ def test_another_reason_is_said_at_once(caplog: pytest.LogCaptureFixture) -> Non
             outage.delay_after(error, 0)
     first, second = (record.getMessage() for record in caplog.records)
     assert "does not answer (OSError" in first
-    assert "refuses the user or the password (OperationalError: (1045, " in second
+    assert "refuses the user x_user or the password (OperationalError: (1045, " in second
+    assert second.endswith("; trying again")
 
 
 def test_each_outage_begins_with_short_delays(caplog: pytest.LogCaptureFixture) -> None:
@@ -99,6 +129,8 @@ REASONS = [
     (OperationalError(2006, "Server has gone away"), "silent"),
     (OperationalError(1045, "Access denied for user 'tasks'@'localhost'"), "denied"),
     (OperationalError(1044, "Access denied for user … to database 'x'"), "denied"),
+    (OperationalError(1142, "SELECT command denied to user"), "forbidden"),
+    (from_psycopg("42501"), "forbidden"),
     (OperationalError(1049, "Unknown database 'x'"), "unknown"),
     (OperationalError(1040, "Too many connections"), "refused"),
     (OperationalError(1146, "Table 'x.t_task_worker' doesn't exist"), "empty"),

@@ -20,7 +20,6 @@ import django_tasks
 from django_tasks import conf, installation, logs, requirements
 from django_tasks.handlers import finders, registry
 from django_tasks.handlers.slips import slips
-from django_tasks.management import tables
 from django_tasks.management.base import TranslatedCommand
 from django_tasks.models import Task
 from django_tasks.monitoring.words import listed
@@ -28,7 +27,9 @@ from django_tasks.probes.answers import Page
 from django_tasks.probes.ports import Address
 from django_tasks.sentences import said
 from django_tasks.sentences import sentence as _
+from django_tasks.store import tables
 from django_tasks.store.connection import drop_connection, take_connection
+from django_tasks.store.rejections import rejection_of
 from django_tasks.supervisor.probing import CannotProbe, Probes, Wishes
 from django_tasks.supervisor.processes import fitting_processes, run_process, run_processes
 from django_tasks.supervisor.recycling import Recycling
@@ -361,17 +362,12 @@ def _refuse_missing_tables(configs: list[WorkerConfig]) -> None:
         try:
             with _bounded(config) as connection:
                 missing = tables.missing(connection)
-        except Error:
+        except Error as error:
+            if rejection := rejection_of(error, using=config.using):
+                raise CommandError(str(rejection.sentence(config.using))) from None
             continue  # the database is down: the worker says so, and starts when it is back
         if missing:
-            raise CommandError(
-                gettext(
-                    "The tables of django_tasks in database %(using)s are not those of this "
-                    "version (%(missing)s missing): run manage.py migrate --database "
-                    "%(using)s"
-                )
-                % {"using": config.using, "missing": listed(missing)}
-            )
+            raise CommandError(str(tables.sentence(missing, config.using)))
 
 
 @contextmanager

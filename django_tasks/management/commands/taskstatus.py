@@ -1,6 +1,7 @@
 """``manage.py taskstatus``: what a person on call asks first, and a check for monitoring."""
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import Any
 
 from django.core.management.base import CommandError, CommandParser
@@ -10,8 +11,10 @@ from django_tasks.management.base import TROUBLE, TaskCommand, usage
 from django_tasks.management.rows import local
 from django_tasks.models import Task
 from django_tasks.monitoring.overview import Overview, overview
+from django_tasks.monitoring.problems import rejected_session
 from django_tasks.monitoring.words import Amount, class_name, listed, span, stamp
 from django_tasks.sentences import sentence as _
+from django_tasks.store.rejections import session_rejection
 from django_tasks.values.figures import Histogram
 from django_tasks.values.status import Status
 
@@ -47,6 +50,9 @@ class Command(TaskCommand):
     def answer(self, options: dict[str, Any]) -> None:
         limits = _limits(options)
         found = overview(using=self.using)
+        if rejection := session_rejection(self.using):
+            first = rejected_session(rejection.sentence(self.using))
+            found = replace(found, problems=(first, *found.problems))
         broken = list(_broken(found, self.using, *limits)) if options["check"] else []
         if self.is_json:
             self.say_json(found.as_json() | ({"broken": broken} if options["check"] else {}))
@@ -247,6 +253,7 @@ def _state(worker: Any) -> str:
         "running": pgettext("a worker", "running"),
         "quiet": gettext("quiet"),
         "stopping": pgettext("a worker", "stopping"),
+        "rejected": gettext("statements rejected"),
         "stop": pgettext("a worker", "stop"),
     }
     word = str(worker.wish or worker.state)
@@ -288,7 +295,8 @@ def _limits(options: dict[str, Any]) -> Sequence[float]:
 def _broken(
     found: Overview, using: str, max_late: float, max_failed: float, min_workers: float
 ) -> Iterator[str]:
-    """A sentence for each limit that is broken."""
+    """A sentence for each limit that is broken, and for each statement that is rejected."""
+    yield from (each.sentence for each in found.problems if each.kind == "rejected")
     if len(found.working) < min_workers:
         yield ngettext(
             "%(count)d worker takes tasks, and %(least)d must.",

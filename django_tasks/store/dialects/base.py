@@ -225,8 +225,15 @@ class Dialect:
         """Tell if the driver's error is about the connection or the server."""
         raise NotImplementedError
 
-    def has_number(self, cause: BaseException) -> bool:
-        """Tell if the driver's error has a number by which it can be told from others."""
+    def is_of_statement(self, cause: BaseException) -> bool:
+        """Tell if the server rejects a statement for what it says, whatever its values are.
+
+        A right or a table that is missing is no such thing: somebody may bring it.
+        """
+        raise NotImplementedError
+
+    def number(self, cause: BaseException) -> str:
+        """The number or the state by which the driver's error is told from others; or nothing."""
         raise NotImplementedError
 
     def was_cut_off(self, cause: BaseException) -> bool:

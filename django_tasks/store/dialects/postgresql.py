@@ -86,8 +86,14 @@ class PostgreSQL(Dialect):
         state = getattr(cause, "sqlstate", None) or ""
         return state == "25006" or state[:2] in ("08", "28", "3D", "53", "57", "58", "XX")
 
-    def has_number(self, cause: BaseException) -> bool:
-        return getattr(cause, "sqlstate", None) is not None
+    def is_of_statement(self, cause: BaseException) -> bool:
+        # The class of syntax and names, without what else is in it: a right, a table, and a
+        # prepared statement that a pooler has given to somebody else.
+        state = self.number(cause)
+        return state[:2] == "42" and state not in ("42501", "42P01", "42P05")
+
+    def number(self, cause: BaseException) -> str:
+        return getattr(cause, "sqlstate", None) or ""
 
     def was_cut_off(self, cause: BaseException) -> bool:
         return getattr(cause, "sqlstate", None) == "57014"

@@ -11,6 +11,11 @@ from django_tasks.store.dialects.base import Bounds, Dialect, placeholders
 
 # Python 3.10 tells no result codes.
 _SQLITE_WORLD = re.compile("disk|readonly|read-only|unable to open|malformed|not a database|I/O")
+_SQLITE_STATEMENT = re.compile(
+    "syntax error|no such (column|function|collation|module|index)|has no column named|misuse of"
+    "|unrecognized token|incomplete input|ambiguous column|wrong number of arguments"
+    "|too many (terms|SQL variables|columns|arguments)|sub-select returns|values for|same number of"
+)
 
 
 class SQLite(Dialect):
@@ -63,8 +68,12 @@ class SQLite(Dialect):
         code = _sqlite_code(cause)
         return code in numbers if code is not None else bool(_SQLITE_WORLD.search(str(cause)))
 
-    def has_number(self, cause: BaseException) -> bool:
-        return _sqlite_code(cause) is not None
+    def is_of_statement(self, cause: BaseException) -> bool:
+        # Its number, 1, is that of a table that is missing as well.
+        return _sqlite_code(cause) in (1, None) and bool(_SQLITE_STATEMENT.search(str(cause)))
+
+    def number(self, cause: BaseException) -> str:
+        return str(_sqlite_code(cause) or "")
 
 
 def _sqlite_code(cause: BaseException) -> int | None:

@@ -5,10 +5,12 @@ from collections.abc import Collection
 from django.apps import apps
 from django.db import Error, connections
 from django.db.backends.base.base import BaseDatabaseWrapper
-from django.utils.translation import gettext
 
 from django_tasks.models import Task
 from django_tasks.redaction import without_secrets
+from django_tasks.sentences import Sentence
+from django_tasks.sentences import sentence as _
+from django_tasks.store.rejections import rejection_of
 
 
 def missing(connection: BaseDatabaseWrapper) -> list[str]:
@@ -31,16 +33,18 @@ def missing(connection: BaseDatabaseWrapper) -> list[str]:
     return found
 
 
-def sentence(names: Collection[str], using: str) -> str:
+def sentence(names: Collection[str], using: str) -> Sentence:
     """Say what is missing, and what to do."""
-    return gettext(
+    return _(
         "The tables of django_tasks in database %(using)s are not those of this "
         "version (%(missing)s missing): run manage.py migrate --database "
-        "%(using)s"
-    ) % {"using": using, "missing": ", ".join(names)}
+        "%(using)s",
+        using=using,
+        missing=", ".join(names),
+    )
 
 
-def words(error: Error, using: str) -> str:
+def words(error: Error, using: str) -> Sentence:
     """Say why a statement has failed: tables are missing, or what the database says."""
     try:
         names = missing(connections[using])
@@ -48,5 +52,7 @@ def words(error: Error, using: str) -> str:
         names = []
     if names:
         return sentence(names, using)
-    facts = {"using": using, "text": without_secrets(str(error).strip())}
-    return gettext("The database %(using)s does not answer: %(text)s") % facts
+    if rejection := rejection_of(error, using=using):
+        return rejection.sentence(using)
+    text = without_secrets(str(error).strip())
+    return _("The database %(using)s does not answer: %(text)s", using=using, text=text)

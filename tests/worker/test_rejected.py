@@ -1,0 +1,99 @@
+"""A worker whose statement is rejected: it rests for a lease, asks once more, and ends."""
+
+from typing import Any
+
+import pytest
+from django.db import OperationalError, connections
+
+from django_tasks.store import errors
+from django_tasks.store.dialects.postgresql import PostgreSQL
+from django_tasks.worker import rejected as module
+from django_tasks.worker import worker as workers
+from django_tasks.worker.rejected import RETRY_SECONDS, Rejected
+from tests.worker.parts import USING, StillTicks, config
+from tests.worker.test_worker import Poller, of_state
+
+PATIENCE = 30.0
+
+
+@pytest.fixture
+def ticks(monkeypatch: pytest.MonkeyPatch) -> StillTicks:
+    clock = StillTicks()
+    monkeypatch.setattr(module, "ticks", clock)
+    monkeypatch.setattr(errors, "judge_of", lambda using: PostgreSQL(connections[using]))
+    return clock
+
+
+def one_that_has_worked() -> Rejected:
+    rejected = Rejected(USING, PATIENCE)
+    rejected.is_over()
+    return rejected
+
+
+def test_the_first_rejection_of_one_that_has_never_worked_is_final(
+    ticks: StillTicks, caplog: pytest.LogCaptureFixture
+) -> None:
+    rejected = Rejected(USING, PATIENCE)
+    assert rejected.note(of_state("42703"))
+    assert rejected.is_final
+    (line,) = caplog.messages
+    assert line.endswith("nothing more is claimed, and this worker ends")
+
+
+def test_another_error_is_none_of_it(ticks: StillTicks) -> None:
+    rejected = Rejected(USING, PATIENCE)
+    for state in ("57P01", "42P01", "42501", "40001"):
+        assert not rejected.note(of_state(state))
+    assert not rejected.is_open
+    assert not rejected.is_final
+
+
+def test_one_that_has_worked_rests_for_a_lease_and_is_final_at_the_next_rejection(
+    ticks: StillTicks, caplog: pytest.LogCaptureFixture
+) -> None:
+    rejected = one_that_has_worked()
+    for _ in range(3):
+        assert rejected.note(of_state("42703"))
+        assert rejected.is_resting()
+        assert not rejected.is_final
+        ticks.now += RETRY_SECONDS
+    ticks.now += PATIENCE
+    assert not rejected.is_resting()
+    rejected.note(of_state("42703"))
+    assert rejected.is_final
+    first, last = caplog.messages
+    assert first.endswith(f"this worker ends if it is rejected again in {PATIENCE:.0f} s")
+    assert last.endswith("and this worker ends")
+
+
+def test_one_whose_statements_are_taken_again_begins_anew(ticks: StillTicks) -> None:
+    rejected = one_that_has_worked()
+    rejected.note(of_state("42703"))
+    ticks.now += PATIENCE
+    rejected.is_over()
+    assert not rejected.is_open
+    rejected.note(of_state("42703"))
+    assert not rejected.is_final
+
+
+def test_a_cycle_after_a_rejection_claims_nothing_until_the_lease_has_passed(
+    ticks: StillTicks, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(workers, "drop_connection", lambda using: None)
+    worker, poller = workers.Worker(config(lease=PATIENCE)), Poller()
+    stand_in: Any = poller
+    worker._poller = stand_in
+    held = []
+    ends: list[float | Exception] = [0.5, of_state("42703"), 0.5, 0.5, of_state("42703")]
+    for end, seconds in zip(ends, (0, 0, 1, PATIENCE, 0), strict=True):
+        ticks.now += seconds
+        poller.cycles = iter([end])
+        worker._cycle()
+        held.append(stand_in.is_held)
+    assert held == [False, False, True, False, False]
+    assert not worker.is_rejected  # the fourth cycle has asked, and was answered
+    assert worker._is_held()
+
+
+def test_an_error_of_the_driver_without_a_number_is_none_of_it(ticks: StillTicks) -> None:
+    assert not Rejected(USING, PATIENCE).note(OperationalError("the connection is lost"))
