@@ -17,7 +17,7 @@ from django_tasks.store import clock
 from django_tasks.store.dialects import base
 from django_tasks.store.dialects.sqlite import SQLite
 from tests.factories import NOW
-from tests.vendor import VENDOR
+from tests.vendor import is_on
 from tests.worker import parts
 
 hypothesis_settings.register_profile(
@@ -41,7 +41,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     elsewhere = [
         item
         for item in items
-        if any(VENDOR not in mark.args for mark in item.iter_markers("only_on"))
+        if not all(is_on(*mark.args) for mark in item.iter_markers("only_on"))
     ]
     if elsewhere:
         config.hook.pytest_deselected(items=elsewhere)

@@ -15,7 +15,7 @@ from django_tasks.store.workers import Door
 from django_tasks.wakeup import doorbell, postgres, wake
 from django_tasks.wakeup import listening as module
 from django_tasks.wakeup.listening import ListenerThread
-from tests.vendor import MYSQL, POSTGRESQL, SQLITE, only_on
+from tests.vendor import MYSQL_FAMILY, POSTGRESQL, SQLITE, only_on
 from tests.waiting import DEADLINE, eventually
 from tests.worker.parts import CODE, USING, joined
 
@@ -153,7 +153,7 @@ def test_psycopg_2_hands_no_hints_over(monkeypatch):
     assert not postgres.are_sent(USING)
 
 
-@only_on(SQLITE, MYSQL, because="PostgreSQL sends hints")
+@only_on(SQLITE, *MYSQL_FAMILY, because="PostgreSQL sends hints")
 def test_without_an_address_there_is_no_doorbell(caplog):
     assert a_listener(host="").open() == ""
     assert a_listener(host="192.0.2.1").open() == ""
@@ -167,7 +167,7 @@ def test_a_worker_tells_in_its_row_where_it_can_be_rung_at():
     assert WorkerRow.objects.get(pk=again).doorbell == "10.0.0.5:7"
 
 
-@only_on(SQLITE, MYSQL, because="PostgreSQL sends hints")
+@only_on(SQLITE, *MYSQL_FAMILY, because="PostgreSQL sends hints")
 def test_an_add_for_now_rings_and_one_for_later_does_not(rung):
     door = a_worker()
     a_worker("127.0.0.1:5")  # of another host
@@ -179,7 +179,7 @@ def test_an_add_for_now_rings_and_one_for_later_does_not(rung):
     assert rung == [([door], 1)]
 
 
-@only_on(SQLITE, MYSQL, because="PostgreSQL sends hints")
+@only_on(SQLITE, *MYSQL_FAMILY, because="PostgreSQL sends hints")
 def test_nobody_rings_before_the_commit(rung):
     from django.db import transaction
 
@@ -190,7 +190,7 @@ def test_nobody_rings_before_the_commit(rung):
     assert len(rung) == 1
 
 
-@only_on(SQLITE, MYSQL, because="PostgreSQL sends hints")
+@only_on(SQLITE, *MYSQL_FAMILY, because="PostgreSQL sends hints")
 def test_the_list_of_doorbells_serves_for_a_while(rung, django_assert_num_queries):
     a_worker()
     add_task(a_task())
@@ -200,7 +200,7 @@ def test_the_list_of_doorbells_serves_for_a_while(rung, django_assert_num_querie
     assert len(rung) == 2
 
 
-@only_on(SQLITE, MYSQL, because="PostgreSQL sends hints")
+@only_on(SQLITE, *MYSQL_FAMILY, because="PostgreSQL sends hints")
 def test_the_first_worker_is_rung_at_soon_after_it_has_come(rung, monkeypatch):
     monkeypatch.setattr(wake, "NO_DOORS_SECONDS", 0.0)
     add_task(a_task())

@@ -26,7 +26,7 @@ from tests.factories import in_utc
 from tests.integration.conftest import url_of
 from tests.integration.process import ROOT
 from tests.store.test_parameters import HOSTILE
-from tests.vendor import MYSQL, VENDOR, only_on
+from tests.vendor import MYSQL_FAMILY, VENDOR, only_on
 from tests.waiting import DEADLINE
 
 BERLIN = ZoneInfo("Europe/Berlin")
@@ -208,7 +208,7 @@ def test_two_tables_of_the_forerunners_are_not_told_apart(old: Old) -> None:
         adopted(old.alias)
 
 
-@only_on(MYSQL, because="elsewhere all tables know transactions")
+@only_on(*MYSQL_FAMILY, because="elsewhere all tables know transactions")
 def test_a_table_without_transactions_is_refused_with_the_cure(old: Old) -> None:
     old.execute("ALTER TABLE t_task ENGINE=MyISAM")
     for flag in ("--dry-run", "--apply"):

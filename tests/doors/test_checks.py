@@ -24,7 +24,7 @@ from django_tasks.handlers import registry
 from django_tasks.handlers.base import TaskHandler, task_handler
 from django_tasks.models import Lock
 from django_tasks.store.dialects import Dialect, dialect_of
-from tests.vendor import MYSQL, SERVERS, only_on
+from tests.vendor import MYSQL_FAMILY, SERVERS, only_on
 
 SQLITE = {"ENGINE": "django.db.backends.sqlite3", "NAME": "tasks.sqlite3"}
 MARIADB = {"ENGINE": "django.db.backends.mysql", "NAME": "tasks", "HOST": "db.invalid"}
@@ -427,7 +427,7 @@ def test_e011_says_that_a_database_does_not_let_us_in(monkeypatch: pytest.Monkey
 
 # MySQL, MariaDB: W002
 
-on_mysql = only_on(MYSQL, because="only MySQL has collations to mend")
+on_mysql = only_on(*MYSQL_FAMILY, because="only these have collations to mend")
 
 
 def run(statement: str) -> None:

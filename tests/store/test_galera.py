@@ -8,20 +8,20 @@ from django.db import connection, connections
 from django_tasks.models import Task
 from django_tasks.store.claimed_rows import await_claim, is_cancelled
 from django_tasks.store.connection import keep_connection, take_connection
-from django_tasks.store.dialects import Bounds, Dialect, dialect_of
+from django_tasks.store.dialects import Bounds, Dialect, choice, dialect_of
 from django_tasks.store.finish import Ended, finish_inside
 from django_tasks.store.upsert import OnConflict, upsert_one
 from django_tasks.store.workers import Registration, register
 from django_tasks.values.outcomes import Done
 from django_tasks.values.status import Status
 from tests.factories import NOW, a_claim, a_new, table
-from tests.store.conftest import forget_dialect
+from tests.vendor import MARIADB, is_on
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
 
 @pytest.fixture(params=["OFF", "ON"])
-def is_node(request, monkeypatch, dialect):
+def is_node(request, monkeypatch):
     """The server says whether it is a node; one that stands alone has the variable too.
 
     Only MariaDB is asked: for all others it is no node whatever it would say.
@@ -30,15 +30,20 @@ def is_node(request, monkeypatch, dialect):
 
     def fetch(self, template, params=()):
         if "LIKE 'wsrep_on'" in template:
-            assert dialect == "mariadb"
+            assert is_on(MARIADB)
             assert tuple(asked(self, template)) == (("wsrep_on", "OFF"),)
             return (("wsrep_on", request.param),)
         return asked(self, template, params)
 
     monkeypatch.setattr(Dialect, "fetch", fetch)
     forget_dialect()
-    yield request.param == "ON" and dialect == "mariadb"
+    yield request.param == "ON" and is_on(MARIADB)
     forget_dialect()
+
+
+def forget_dialect():
+    """Have this thread's connection asked again what it leads to."""
+    vars(connections["default"]).pop(choice.KEPT, None)
 
 
 @pytest.mark.parametrize(

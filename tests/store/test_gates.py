@@ -514,7 +514,7 @@ def test_a_row_that_somebody_holds_is_stepped_over_too(elsewhere):
     assert numbers == ({"1", "2"} if stepped_over else {"0", "1"})
 
 
-def test_a_conflict_at_the_commit_is_a_gate_that_somebody_else_has_passed(monkeypatch, dialect):
+def test_a_conflict_at_the_commit_is_a_gate_that_somebody_else_has_passed(monkeypatch):
     rows(range(3))
     limit = a_limit(2, "1/s")
     cause = OperationalError(1213, "Deadlock found")
@@ -529,7 +529,7 @@ def test_a_conflict_at_the_commit_is_a_gate_that_somebody_else_has_passed(monkey
     assert 0 < closed_for <= 1.5 * PASSING_SECONDS
 
 
-def test_so_is_one_at_the_making_of_its_row(monkeypatch, dialect):
+def test_so_is_one_at_the_making_of_its_row(monkeypatch):
     monkeypatch.setattr("django_tasks.store.gates.is_contention", lambda using, error: True)
 
     def conflicting(biz_code, *, using):

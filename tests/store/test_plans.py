@@ -29,6 +29,7 @@ from tests.factories import (
     rows,
     table,
 )
+from tests.vendor import MYSQL, MYSQL_FAMILY, is_on
 
 pytestmark = pytest.mark.django_db
 
@@ -303,12 +304,12 @@ def claimed_rows(amount):
     return claim(ME, a_lane(), NOW, amount, using="default")
 
 
-def test_a_claim_is_one_statement_or_a_look_and_a_change(queries, dialect):
+def test_a_claim_is_one_statement_or_a_look_and_a_change(queries):
     few, many = growth(
         queries, lambda n: rows(range(n)), lambda _: claim(ME, a_lane(), NOW, 50, using="default")
     )
 
-    assert few == many == (2 if dialect in ("mysql", "mariadb") else 1)
+    assert few == many == (2 if is_on(*MYSQL_FAMILY) else 1)
 
 
 def test_looking_for_lanes_is_one_statement(queries):
@@ -393,10 +394,10 @@ def test_a_batch_of_adds_that_looks_at_what_there_is_does_not_go_one_by_one(quer
     assert few == many
 
 
-def test_one_add_is_one_statement_where_the_database_can(queries, dialect):
+def test_one_add_is_one_statement_where_the_database_can(queries):
     found = count(queries, lambda: upsert_one(a_new(), OnConflict.REPLACE, NOW, using="default"))
 
-    assert found == (2 if dialect == "mysql" else 1)
+    assert found == (2 if is_on(MYSQL) else 1)
 
 
 @pytest.mark.parametrize(
