@@ -1,22 +1,26 @@
 """The databases that the tests run on: names, choices, and URLs of private servers."""
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 
 from devtools.interruption import undisturbed
 from devtools.messages import Problem, say
-from devtools.servers.catalogue import SINGLE
+from devtools.servers.catalogue import FETCHED, SINGLE
 from devtools.servers.command import is_running, servers
 from devtools.servers.places import RUNTIME
 from devtools.setup.venv import left_out
 
-TITLES = {"sqlite": "SQLite", "mariadb": "MariaDB", "postgresql": "PostgreSQL"}
+TITLES = {"sqlite": "SQLite", "mariadb": "MariaDB", "mysql": "MySQL", "postgresql": "PostgreSQL"}
+
+# The newest servers, for what touches SQL.
+NEWEST = {"mariadb-newest": "MariaDB 11.8", "postgresql-newest": "PostgreSQL 18"}
 
 # The sites of the fault suite, by the database that is needed for them.
 SITES = {
     "sqlite": ["sqlite"],
     "mariadb": ["mariadb", "galera"],
+    "mysql": ["mysql"],
     "postgresql": ["postgresql", "synchronous standby", "asynchronous standby"],
 }
 
@@ -26,10 +30,11 @@ def chosen(variable: str) -> list[str]:
 
     Raises Problem for a name that is none of a database.
     """
-    names = os.environ.get(variable, " ".join(TITLES)).split()
+    known = [*TITLES, *NEWEST]
+    names = os.environ.get(variable, " ".join(known)).split()
     for name in names:
-        if name not in TITLES:
-            raise Problem(f"{variable} names {name}, but there are only {', '.join(TITLES)}.")
+        if name not in known:
+            raise Problem(f"{variable} names {name}, but there are only {', '.join(known)}.")
     return names
 
 
@@ -45,9 +50,9 @@ def why_not(database: str, variable: str) -> str:
     return left_out().get(database, "")
 
 
-def there(variable: str) -> list[str]:
-    """The databases that the tests run on."""
-    return [database for database in TITLES if not why_not(database, variable)]
+def there(variable: str, among: Iterable[str] = TITLES) -> list[str]:
+    """The databases that the tests run on, also among NEWEST."""
+    return [database for database in among if not why_not(database, variable)]
 
 
 @contextmanager
@@ -70,6 +75,6 @@ def private(database: str) -> Iterator[str]:
 
 def _tell_if_dead(database: str) -> None:
     """Tell the last words of a server that was started and runs no more: they are removed."""
-    server = SINGLE[database]
+    server = {**SINGLE, **FETCHED}[database]
     if server.note() and server.process() is None:
         say(f"{server.title} has died: {server.end_of_log()}")

@@ -25,7 +25,7 @@ def run(place: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
 def test_it_needs_nothing_but_python(tmp_path: Path) -> None:
     shown = run(tmp_path, "status")
     assert shown.returncode == 1, shown.stderr
-    assert shown.stdout == "mariadb: not started\npostgresql: not started\n"
+    assert shown.stdout == "mariadb: not started\nmysql: not started\npostgresql: not started\n"
     assert not list(tmp_path.iterdir())
 
 

@@ -23,7 +23,7 @@ def _everything_is_there(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Non
 def test_all_databases_are_there_unless_somebody_says_otherwise(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    assert databases.there("DATABASES") == ["sqlite", "mariadb", "postgresql"]
+    assert databases.there("DATABASES") == ["sqlite", "mariadb", "mysql", "postgresql"]
     monkeypatch.setenv("DATABASES", "mariadb sqlite")
     assert databases.there("DATABASES") == ["sqlite", "mariadb"]
     assert databases.why_not("postgresql", "DATABASES") == "DATABASES does not name it"

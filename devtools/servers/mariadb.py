@@ -1,77 +1,20 @@
 """A single MariaDB server."""
 
-import subprocess
-
-from devtools.servers.server import DATABASE, PASSWORD, QUERY_SECONDS, USER, Server
+from devtools.servers.mysql_kind import MySQLKind
 
 
-class MariaDB(Server):
+class MariaDB(MySQLKind):
     name = "mariadb"
     title = "MariaDB"
     packages = "mariadb-server-core mariadb-client-core"
     programs = ["mariadbd", "mariadb-install-db", "mariadb"]
-    places = ["/usr/sbin", "/usr/local/sbin", "/usr/local/bin", "/usr/libexec"]
-    users = ["mysql"]
+    client = "mariadb"
 
-    def url(self, port: int) -> str:
-        return f"mysql://{USER}:{PASSWORD}@127.0.0.1:{port}/{DATABASE}"
-
-    def initialise(self) -> None:
-        (self.directory / "init.sql").write_text(self.first_sql(), encoding="utf-8")
-        make = self.program("mariadb-install-db")
-        self.run_logged(
-            [
-                make,
-                "--no-defaults",  # must come first; /etc/my.cnf is for other servers
-                f"--datadir={self.directory / 'data'}",
-                "--auth-root-authentication-method=socket",
-                "--skip-test-db",
-            ]
-        )
-
-    def first_sql(self) -> str:
-        lines = [f"CREATE DATABASE {DATABASE} CHARACTER SET utf8mb4;"]
-        # MariaDB knows the same client as "localhost" or by its address, and as two users.
-        for host in ("localhost", "127.0.0.1"):
-            lines += [
-                f"CREATE USER '{USER}'@'{host}' IDENTIFIED BY '{PASSWORD}';",
-                f"GRANT ALL ON *.* TO '{USER}'@'{host}' WITH GRANT OPTION;",
-            ]
-        return "\n".join(lines) + "\n"
-
-    def command(self) -> list[str]:
-        directory = self.directory
-        command = [
-            self.program("mariadbd"),
-            "--no-defaults",
-            f"--datadir={directory / 'data'}",
-            f"--tmpdir={directory}",
-            f"--socket={directory / 'socket'}",
-            f"--pid-file={directory / 'pid'}",
-            "--bind-address=127.0.0.1",
-            f"--port={self.port}",
-            "--max-connections=300",
-            "--character-set-server=utf8mb4",
-            # On purpose: nothing may depend on the time zone of the server.
-            "--default-time-zone=+08:00",
+    def maker(self) -> list[str]:
+        return [
+            self.program("mariadb-install-db"),
+            "--no-defaults",  # /etc/my.cnf is for other servers
+            *self.own_options(),
+            "--auth-root-authentication-method=socket",
+            "--skip-test-db",
         ]
-        if not self.note().get("ready"):
-            command.append(f"--init-file={directory / 'init.sql'}")
-        return command
-
-    def query(self, sql: str, database: str = DATABASE) -> subprocess.CompletedProcess[str]:
-        return self.run(
-            [
-                self.program("mariadb"),
-                "--no-defaults",
-                "--protocol=tcp",
-                "--host=127.0.0.1",
-                f"--port={self.port}",
-                f"--user={USER}",
-                f"--database={database}",
-                f"--execute={sql}",
-            ],
-            env={"MYSQL_PWD": PASSWORD},
-            capture_output=True,
-            timeout=QUERY_SECONDS,
-        )

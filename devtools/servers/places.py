@@ -45,6 +45,13 @@ def _is_reachable(directory: Path, user: str) -> bool:
 def locked(name: str) -> Iterator[None]:
     """One command at a time for all that goes by this name."""
     (RUNTIME / "logs").mkdir(parents=True, exist_ok=True)
-    with open(RUNTIME / f"{name}.lock", "w", encoding="utf-8") as lock:
+    with exclusive(RUNTIME / f"{name}.lock"):
+        yield
+
+
+@contextmanager
+def exclusive(file: Path) -> Iterator[None]:
+    """One process at a time; the others wait."""
+    with open(file, "w", encoding="utf-8") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         yield

@@ -2,7 +2,8 @@
 
     scripts/setup demo       the app and the test project; no database servers
     scripts/setup lint       the same with the tools that check and test the code
-    scripts/setup test       the same with MariaDB, PostgreSQL, their drivers, and web servers
+    scripts/setup test       the same with MariaDB, MySQL, PostgreSQL, the newest of them, their
+                             drivers, and web servers
     scripts/setup docs       the app, and what makes a site of the documentation
     scripts/setup package    the app, the tools, and what builds and checks the distributions
     scripts/setup browser    the app, the tools, and what drives the admin in a browser
@@ -11,7 +12,8 @@
     scripts/setup simulate   the app, and what the simulation of many workers needs
 
 Debian packages are installed only as root or with a sudo that asks for no password. Elsewhere
-this says what is missing, and the tests do without it.
+this says what is missing, and the tests do without it. MySQL and the newest servers need nobody's
+leave: they are fetched into a folder of ours, which scripts/servers --help names.
 
 Environment: PYTHON (python3) makes the environment VENV (.venv).
 """
@@ -20,6 +22,7 @@ import sys
 
 from devtools.interruption import leave_by_cleaning_up
 from devtools.messages import Problem, say
+from devtools.servers.catalogue import FETCHED
 from devtools.setup import debian, venv
 from devtools.setup.debian import Missing
 from devtools.setup.profiles import PROFILES, Profile
@@ -27,6 +30,8 @@ from devtools.setup.python import Python, chosen, describe
 
 # Groups of Python packages that are of no use without a program.
 _NEEDS = {"uwsgi": "uWSGI", "browser": "Chromium"}
+
+_OF_MYSQLCLIENT = ("mariadb", "mysql", "mariadb-newest")
 
 USAGE = f"usage: scripts/setup [{'|'.join(PROFILES)}]"
 
@@ -57,8 +62,9 @@ def set_up(name: str, profile: Profile) -> None:
         raise Problem(f"Without {' '.join(missing['venv'])} there can be no environment.")
     venv.make(python)
     missing = _install(name, profile, python, missing)
+    unfetched = _fetch(profile)
     if name == "test":
-        venv.keep_left_out(_reasons(missing))
+        venv.keep_left_out(unfetched | _reasons(missing))
 
 
 def _provide_packages(profile: Profile, python: Python) -> Missing:
@@ -87,11 +93,23 @@ def _install(name: str, profile: Profile, python: Python, missing: Missing) -> M
     return missing
 
 
+def _fetch(profile: Profile) -> dict[str, str]:
+    """Fetch the servers that no package of the machine brings; the reasons why one is not there."""
+    reasons: dict[str, str] = {}
+    for name in profile.fetched:
+        try:
+            FETCHED[name].provide()
+        except Problem as problem:
+            say(str(problem))
+            reasons[name] = str(problem)
+    return reasons
+
+
 def _reasons(missing: Missing) -> dict[str, str]:
     """The reason why a database, or a program beside it, is left out."""
     reasons: dict[str, str] = {}
     for purpose, packages in missing.items():
-        name = "mariadb" if purpose == "mysqlclient" else purpose
-        begin = f"{reasons[name]}, " if name in reasons else "not installed: "
-        reasons[name] = f"{begin}{' '.join(packages)} (for {purpose})"
+        for name in _OF_MYSQLCLIENT if purpose == "mysqlclient" else [purpose]:
+            begin = f"{reasons[name]}, " if name in reasons else "not installed: "
+            reasons[name] = f"{begin}{' '.join(packages)} (for {purpose})"
     return reasons

@@ -5,11 +5,15 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Profile:
-    """The groups, extras, servers and programs beside them that one kind of work needs."""
+    """The groups, extras, servers and programs beside them that one kind of work needs.
+
+    Servers come with the packages of the machine, or are fetched into a folder of ours.
+    """
 
     groups: tuple[str, ...]
     extras: tuple[str, ...] = ()
     servers: tuple[str, ...] = ()
+    fetched: tuple[str, ...] = ()
     programs: tuple[str, ...] = ()
     pythons: tuple[str, ...] = ()  # preferred versions, the best first
 
@@ -29,19 +33,20 @@ PROFILES = {
         ("dev", "servers", "stores", "uwsgi", "browser", "deploy"),
         DRIVERS,
         ("mariadb", "postgresql"),
+        ("mysql", "mariadb-newest", "postgresql-newest"),
         ("PgBouncer", "uWSGI", "Chromium", "Chinese fonts", "gettext", "systemd-analyze"),
     ),
     "package": Profile(("dev", "package")),
     "browser": Profile(("dev", "browser"), programs=("Chromium", "Chinese fonts")),
-    "faults": Profile(("dev",), DRIVERS, (*CLUSTERED, "rabbitmq"), ("false clocks",)),
+    "faults": Profile(("dev",), DRIVERS, (*CLUSTERED, "rabbitmq"), ("mysql",), ("false clocks",)),
     # A third of the faults, as CI plays them: it needs no broker.
-    "third": Profile(("dev",), DRIVERS, CLUSTERED, ("false clocks",)),
+    "third": Profile(("dev",), DRIVERS, CLUSTERED, ("mysql",), ("false clocks",)),
     # Some of the neighbours do not run on the oldest Pythons.
     "benchmark": Profile(
         ("benchmark",),
         DRIVERS,
         ("mariadb", "postgresql"),
-        ("Celery's broker",),
+        programs=("Celery's broker",),
         pythons=("3.13", "3.12"),
     ),
     "simulate": Profile(("benchmark",)),
