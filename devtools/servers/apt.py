@@ -13,6 +13,9 @@ KEYRING = Path("usr/share/keyrings/debian-archive-keyring.gpg")
 # Debian's other suites have neither a server of Oracle nor the newest of MariaDB.
 SUITE = "sid"
 
+# Names that sources may have in place of a codename.
+ALIASES = ("stable", "testing", "unstable", "sid")
+
 
 class Apt:
     """An apt-get that keeps all it knows in a folder, and to which nothing is installed.
@@ -38,7 +41,7 @@ class Apt:
             self._ask_for(SUITE)
 
     def _ask_for(self, suite: str) -> None:
-        mirrors = mirrors_of(_system().get("VERSION_CODENAME", suite))
+        mirrors = debian_mirrors(_system().get("VERSION_CODENAME", suite))
         if not mirrors:
             raise Problem("None of the sources of this machine's apt-get is a mirror of Debian.")
         keys = next(filter(None, map(self._keys, mirrors)), f"/{KEYRING}")
@@ -57,7 +60,8 @@ class Apt:
         (name,), (expected,) = package.packages, package.hashes
         file = self.folder / f"{name}_{package.tested}_all.deb"
         address = f"{mirror}/pool/main/d/{name}/{file.name}"
-        if _run(HELPER, "download-file", address, str(file), expected).returncode != 0:
+        done = _run(HELPER, "download-file", address, str(file), expected)
+        if done.returncode != 0 or not file.exists():  # one on this disk is read, and not copied
             return ""
         _unpack(file, self.folder)
         return str(self.folder / KEYRING)
@@ -69,7 +73,7 @@ class Apt:
             names = [name + suffix for name in packages.packages]
             if version := packages.choose(self._versions(names[0])):
                 return version, names
-        reason = _last_line(update.stderr) or f"there is no version {packages.series[0]} of it"
+        reason = _first_line(update.stderr) or f"there is no version {packages.series[0]} of it"
         raise Problem(f"{packages.packages[0]} is not to be had: {reason}")
 
     def _versions(self, name: str) -> list[str]:
@@ -78,10 +82,10 @@ class Apt:
 
     def unpack(self, names: list[str], version: str, root: Path) -> None:
         """Download the packages and all that they depend on, and unpack them."""
-        wanted_ = [f"{name}={version}" for name in names]
-        done = self._ask("apt-get", "--yes", "--download-only", "install", *wanted_)
+        exact = [f"{name}={version}" for name in names]
+        done = self._ask("apt-get", "--yes", "--download-only", "install", *exact)
         if done.returncode != 0:
-            raise Problem(f"{' '.join(wanted_)}: {_last_line(done.stderr)}")
+            raise Problem(f"{' '.join(exact)}: {_first_line(done.stderr)}")
         for package in sorted((self.folder / "cache" / "archives").glob("*.deb")):
             _unpack(package, root)
 
@@ -90,18 +94,22 @@ class Apt:
         return _run(program, "-qq", *options, *words)
 
 
-def mirrors_of(suite: str, etc: str = "/etc/apt") -> list[str]:
-    """The mirrors that have the main part of a suite, by the sources of the machine's apt-get."""
+def debian_mirrors(codename: str, etc: str = "/etc/apt") -> list[str]:
+    """The addresses that may be mirrors of Debian, by the sources of the machine's apt-get.
+
+    One that is none has neither the suite that is asked for nor Debian's keys.
+    """
     done = _run(
         "apt-get",
         f"--option=Dir::Etc={etc}",
         "indextargets",
         "--no-release-info",
-        "--format=$(REPO_URI) $(RELEASE) $(COMPONENT)",
+        "--format=$(REPO_URI) $(RELEASE) $(COMPONENT)",  # the last one may be empty
         "Created-By: Packages",
     )
+    known = [[suite, "main"] for suite in (codename, *ALIASES)]
     found = [line.split() for line in done.stdout.splitlines()]
-    return list(dict.fromkeys(uri.rstrip("/") for uri, *rest in found if rest == [suite, "main"]))
+    return list(dict.fromkeys(uri.rstrip("/") for uri, *rest in found if rest in known))
 
 
 def _system() -> dict[str, str]:
@@ -114,19 +122,15 @@ def _system() -> dict[str, str]:
 def _unpack(package: Path, root: Path) -> None:
     done = _run("dpkg-deb", "--extract", str(package), str(root))
     if done.returncode != 0:
-        raise Problem(f"{package.name} cannot be unpacked: {_last_line(done.stderr)}")
+        raise Problem(f"{package.name} cannot be unpacked: {_first_line(done.stderr)}")
 
 
 def _run(*command: str) -> subprocess.CompletedProcess[str]:
     try:
-        return subprocess.run(
-            command, stdin=subprocess.DEVNULL, capture_output=True, text=True, umask=0o022
-        )
+        return subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True)
     except FileNotFoundError as error:
-        raise Problem(
-            f"This machine has no {command[0]}: it is neither Debian nor like it."
-        ) from error
+        raise Problem(f"There is no {command[0]}: this machine is no Debian.") from error
 
 
-def _last_line(text: str) -> str:
-    return text.strip().rpartition("\n")[2]
+def _first_line(text: str) -> str:
+    return text.strip().partition("\n")[0]

@@ -35,8 +35,8 @@ class Fetched(Server):
         if self.installed_in() is None:
             say(f"Fetching {self.title} into {self.place}.")
             folder.fill(self.place, self.fetch)
-        if (version := self.place_version()) not in ("", self.wanted.tested):
-            say(f"{self.title}: {self.wanted.tested} was tested and is gone; this is {version}.")
+        if (version := self.version()) not in ("", self.wanted.tested):
+            say(f"{self.title} is {version}: {self.wanted.tested}, which was tested, is gone here.")
 
     def fetch(self, new: Path) -> None:
         """Fill the folder with the packages and all that they need."""
@@ -49,14 +49,11 @@ class Fetched(Server):
         use_own_libraries(new)
         (new / "version").write_text(version, encoding="utf-8")
 
-    def place_version(self) -> str:
+    def version(self) -> str:
+        """The version that was fetched, if another one than the tested could have been."""
         file = self.place / "version"
         return file.read_text(encoding="utf-8") if file.exists() else ""
 
     def start(self) -> None:
         self.provide()
         super().start()
-
-    def own_options(self) -> list[str]:
-        """Tell servers of MySQL's kind, which take their folder for /usr, where it is."""
-        return [f"--basedir={self.bin().parent}"]

@@ -3,43 +3,39 @@
 from pathlib import Path
 
 ELF = b"\x7fELF"
-BINARY = ".elf"
 
-# The loader's own libraries come first; Debian 12 has those of others in another folder.
-WRAPPER = """\
+# By the path that it is called by, so that the folder may be moved.
+SCRIPT = """\
 #!/bin/sh
 root=${{0%/usr/*}}
-exec "$root/{loader}" --library-path "$root/{first}:$root/{second}" "$0{binary}" "$@"
+libraries="$root/{libraries}:$root/usr/{libraries}"
+exec "$root/{loader}" --library-path "$libraries" "$root/{program}" "$@"
 """
 
 
 def use_own_libraries(root: Path) -> None:
-    """Put a script in each program's place that runs it by the loader of its own libraries.
+    """Put a script in the place of each program, which runs it by the loader of its libraries.
 
-    All programs are in usr/bin then, where a script of MariaDB looks for the others.
+    All are in usr/bin afterwards, so that one folder has what a server needs.
     """
     programs, others = root / "usr" / "bin", root / "usr" / "sbin"
     for program in others.iterdir():
         program.rename(programs / program.name)
     others.rmdir()
     others.symlink_to("bin")
-    wrapper = _wrapper(root)
     for program in [each for each in programs.iterdir() if _is_binary(each)]:
-        program.rename(program.with_name(program.name + BINARY))
-        program.write_text(wrapper, encoding="utf-8")
+        binary = program.rename(program.with_name(f"{program.name}.elf"))
+        program.write_text(_script(root, binary), encoding="utf-8")
         program.chmod(0o755)
 
 
-def _wrapper(root: Path) -> str:
-    (loader,) = (
-        path for lib in ("lib", "usr/lib") for path in root.glob(f"{lib}/*/ld-linux*.so.*")
-    )
-    libraries = loader.parent.relative_to(root)
-    return WRAPPER.format(
+def _script(root: Path, binary: Path) -> str:
+    # Debian 12 has some libraries below /lib, and others below /usr/lib.
+    (loader,) = [*root.glob("lib/*/ld*.so.[0-9]"), *root.glob("usr/lib/*/ld*.so.[0-9]")]
+    return SCRIPT.format(
         loader=loader.relative_to(root),
-        first=libraries,
-        second=f"usr/lib/{libraries.name}",
-        binary=BINARY,
+        libraries=f"lib/{loader.parent.name}",
+        program=binary.relative_to(root),
     )
 
 

@@ -13,8 +13,7 @@ class MariaDB(MySQLKind):
     def maker(self) -> list[str]:
         return [
             self.program("mariadb-install-db"),
-            "--no-defaults",  # /etc/my.cnf is for other servers
-            *self.own_options(),
+            "--no-defaults",
             "--auth-root-authentication-method=socket",
             "--skip-test-db",
         ]

@@ -27,17 +27,12 @@ class MySQL(Fetched, MySQLKind):
         return super().installed_in()
 
     def maker(self) -> list[str]:
-        return [
-            self.program("mysqld"),
-            "--no-defaults",
-            *self.own_options(),
-            "--initialize-insecure",
-        ]
+        return [self.program("mysqld"), "--no-defaults", "--initialize-insecure"]
 
     def own_options(self) -> list[str]:
         # Its other protocol listens on a port that has one number for all servers of a machine;
         # and the folder for files of SQL statements is that of the machine's service.
-        return ["--mysqlx=OFF", "--secure-file-priv=NULL", *super().own_options()]
+        return ["--mysqlx=OFF", "--secure-file-priv=NULL"]
 
 
 @cache

@@ -17,11 +17,22 @@ class MySQLKind(Server):
 
     def initialise(self) -> None:
         (self.directory / "init.sql").write_text(self.first_sql(), encoding="utf-8")
-        self.run_logged([*self.maker(), f"--datadir={self.directory / 'data'}"])
+        self.run_logged([*self.maker(), *self.places_of_its_own(), *self.own_options()])
 
     def maker(self) -> list[str]:
-        """The command line that makes a data directory; --no-defaults must come first in it."""
+        """The program that makes the data, and its options.
+
+        Of these --no-defaults must come first; /etc/my.cnf is for other servers.
+        """
         raise NotImplementedError
+
+    def own_options(self) -> list[str]:
+        """Options that only this kind of server knows."""
+        return []
+
+    def places_of_its_own(self) -> list[str]:
+        # One that was fetched would look for its files in /usr.
+        return [f"--basedir={self.bin().parent}", f"--datadir={self.directory / 'data'}"]
 
     def first_sql(self) -> str:
         lines = [f"CREATE DATABASE {DATABASE} CHARACTER SET utf8mb4;"]
@@ -38,7 +49,8 @@ class MySQLKind(Server):
         command = [
             self.program(self.programs[0]),
             "--no-defaults",
-            f"--datadir={directory / 'data'}",
+            *self.places_of_its_own(),
+            *self.own_options(),
             f"--tmpdir={directory}",
             f"--socket={directory / 'socket'}",
             f"--pid-file={directory / 'pid'}",
@@ -48,15 +60,10 @@ class MySQLKind(Server):
             "--character-set-server=utf8mb4",
             # On purpose: nothing may depend on the time zone of the server.
             "--default-time-zone=+08:00",
-            *self.own_options(),
         ]
         if not self.note().get("ready"):
             command.append(f"--init-file={directory / 'init.sql'}")
         return command
-
-    def own_options(self) -> list[str]:
-        """Options that only this kind of server needs."""
-        return []
 
     def query(self, sql: str, database: str = DATABASE) -> subprocess.CompletedProcess[str]:
         return self.run(

@@ -17,9 +17,7 @@ def unpack(wanted: Wanted, folder: Path) -> None:
     requirements.write_text(f"{name}=={wanted.tested}{hashes}\n", encoding="utf-8")
     command = [_python(), "-m", "pip", "install", "--quiet", "--require-hashes", "--no-deps"]
     command += ["--only-binary=:all:", f"--target={folder}", f"--requirement={requirements}"]
-    done = subprocess.run(
-        command, stdin=subprocess.DEVNULL, capture_output=True, text=True, umask=0o022
-    )
+    done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True)
     if done.returncode != 0:
         reason = done.stderr.strip().rpartition("\n")[2]
         raise Problem(f"{name} {wanted.tested} is not to be had from PyPI: {reason}")
