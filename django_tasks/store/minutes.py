@@ -204,8 +204,8 @@ def sums(
     else one for all. Each with its code ("" for all) and its first minute (0 for all).
     """
     code = "biz_code" if by_code else "''"
-    # The doubled sign is that of a statement with parameters.
-    place = f"minute - minute %% {step:d}" if step else "0"
+    # In the mode ORACLE of MariaDB there is no operator for it.
+    place = f"minute - MOD(minute, {step:d})" if step else "0"
     condition = "minute >= %s AND minute < %s AND exception = ''"
     params: list[Any] = [since, until]
     if biz_code:

@@ -61,7 +61,7 @@ def _set(connection: Any, name: str, value: Any) -> Iterator[None]:
 
 def _begin(connection: Any) -> None:
     with connection.cursor() as cursor:
-        cursor.execute("BEGIN")
+        cursor.execute("START TRANSACTION")  # BEGIN is a block in the mode ORACLE of MariaDB
 
 
 @contextmanager
