@@ -38,21 +38,28 @@ class Site(NamedTuple):
 
     @property
     def vendor(self) -> str:
+        if self.name == "mysql":  # the addresses of MariaDB begin like those of MySQL
+            return self.name
         scheme = urlsplit(self.urls[0]).scheme
         return {"mysql": "mariadb", "postgres": "postgresql"}.get(scheme, scheme)
 
 
+_MAKE_BOTH = (
+    "CREATE USER IF NOT EXISTS plain@'%' IDENTIFIED BY 'plain'",
+    "CREATE DATABASE IF NOT EXISTS faults",
+    "GRANT ALL ON faults.* TO plain@'%'",
+    # From there, the same user is one that may write to a read-only server.
+    f"CREATE USER IF NOT EXISTS plain@'{NEW_PRIMARY}' IDENTIFIED BY 'plain'",
+    f"GRANT ALL ON faults.* TO plain@'{NEW_PRIMARY}'",
+)
 _MAKE = {
+    "mariadb": (*_MAKE_BOTH, f"GRANT READ ONLY ADMIN ON *.* TO plain@'{NEW_PRIMARY}'"),
     "mysql": (
-        "CREATE USER IF NOT EXISTS plain@'%' IDENTIFIED BY 'plain'",
-        "CREATE DATABASE IF NOT EXISTS faults",
-        "GRANT ALL ON faults.* TO plain@'%'",
-        # From there, the same user is one that may write to a read-only server.
-        f"CREATE USER IF NOT EXISTS plain@'{NEW_PRIMARY}' IDENTIFIED BY 'plain'",
-        f"GRANT ALL ON faults.* TO plain@'{NEW_PRIMARY}'",
-        f"GRANT READ ONLY ADMIN ON *.* TO plain@'{NEW_PRIMARY}'",
+        *_MAKE_BOTH,
+        f"GRANT CONNECTION_ADMIN ON *.* TO plain@'{NEW_PRIMARY}'",
+        "GRANT SELECT ON performance_schema.* TO plain@'%'",  # which connections are idle
     ),
-    "postgres": (
+    "postgresql": (
         "CREATE ROLE plain LOGIN PASSWORD 'plain'",
         "CREATE DATABASE faults OWNER plain",
     ),
@@ -117,7 +124,7 @@ def single(name: str) -> Iterator[Site]:
     """One server."""
     (admin_url,) = servers("start", name).values()
     try:
-        yield Site(name, (for_plain_user(admin_url),), admin_url)
+        yield Site(name, (for_plain_user(name, admin_url),), admin_url)
     finally:
         servers("stop", name)
 
@@ -128,7 +135,7 @@ def galera() -> Iterator[Site]:
     admin_urls = servers("start", "galera")["GALERA_URLS"].split(",")
     try:
         urls = [with_plain_user(url) for url in admin_urls]
-        for_plain_user(admin_urls[0])
+        for_plain_user("mariadb", admin_urls[0])
         # COMMITs wait for a vanished node for evs.suspect_timeout, 5 s.
         yield Site("galera", (*urls, any_of(urls)), admin_urls[0], lease=8.0)
     finally:
@@ -141,7 +148,7 @@ def replica(name: str, *start: str) -> Iterator[Site]:
     there = servers("start", *start, "replica")
     admin_urls = [there["REPLICA_PRIMARY_URL"], there["REPLICA_STANDBY_URL"]]
     try:
-        for_plain_user(admin_urls[0])
+        for_plain_user("postgresql", admin_urls[0])
         urls = [with_plain_user(url) for url in admin_urls]
         yield Site(name, (any_of(urls),), any_of(admin_urls))
     finally:
@@ -152,6 +159,7 @@ Opener = Callable[[Path], AbstractContextManager[Site]]
 
 SITES: dict[str, Opener] = {
     "sqlite": sqlite,
+    "mysql": lambda _: single("mysql"),
     "mariadb": lambda _: single("mariadb"),
     "postgresql": lambda _: single("postgresql"),
     "galera": lambda _: galera(),
@@ -160,9 +168,9 @@ SITES: dict[str, Opener] = {
 }
 
 
-def for_plain_user(admin_url: str) -> str:
+def for_plain_user(vendor: str, admin_url: str) -> str:
     """Make a database for an ordinary user; its address."""
-    execute(admin_url, *_MAKE[urlsplit(admin_url).scheme])
+    execute(admin_url, *_MAKE[vendor])
     return with_plain_user(admin_url)
 
 
@@ -204,5 +212,5 @@ def version_of(site: Site) -> str:
     """The version by which the server, or SQLite's library, names itself."""
     name = {"sqlite": "sqlite_version()"}.get(site.vendor, "version()")
     version = _run(site.urls[0], _FETCH, f"SELECT {name}").strip()
-    # "3.40.1", "10.11.19-MariaDB-0+deb12u1", "PostgreSQL 15.18 (Debian ...)"
+    # "3.40.1", "9.7.4-2", "10.11.19-MariaDB-0+deb12u1", "PostgreSQL 15.18 (Debian ...)"
     return str(re.findall(r"[0-9.]+", version)[0])

@@ -18,7 +18,8 @@ ZONE = "America/St_Johns"
 POOL = {"min_size": 2, "max_size": 24, "timeout": 10}
 
 _UNPOOLED = ("kept", "health-checks")
-_EVERY = ("sqlite", "mariadb", "postgresql")
+_SERVERS = ("mysql", "mariadb", "postgresql")
+_EVERY = ("sqlite", *_SERVERS)
 
 
 @dataclass(frozen=True)
@@ -30,12 +31,10 @@ class Habit:
 
 
 KNOWN = {
-    "health-checks": Habit(
-        "CONN_HEALTH_CHECKS; the server closes idle connections", ("mariadb", "postgresql")
-    ),
+    "health-checks": Habit("CONN_HEALTH_CHECKS; the server closes idle connections", _SERVERS),
     "kept": Habit("CONN_MAX_AGE = None: connections are kept"),
     "pooled": Habit("connections come from a pool, OPTIONS pool", ("postgresql",)),
-    "time-zone": Habit("the database has a TIME_ZONE of its own", ("sqlite", "mariadb")),
+    "time-zone": Habit("the database has a TIME_ZONE of its own", ("sqlite", "mysql", "mariadb")),
     "slow-receivers": Habit("now and then a receiver or a hook takes two leases"),
     "slow-logs": Habit("now and then a log handler takes two leases"),
     "forks": Habit("a handler forks, and terminates its child"),

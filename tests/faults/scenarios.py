@@ -8,7 +8,7 @@ from typing import Any
 from tests.faults.processes import Worker, faketime
 from tests.faults.world import World
 
-SERVERS = ("mariadb", "postgresql")
+SERVERS = ("mysql", "mariadb", "postgresql")
 STANDBYS = ("synchronous standby", "asynchronous standby")
 
 

@@ -123,6 +123,17 @@ def remains() -> dict[str, Any]:
 # How to list the connections of everybody else, to choose those that are idle, and to end one.
 _CONNECTIONS = {
     "mysql": (
+        # The list itself counts whole seconds.
+        "SELECT processlist_id FROM performance_schema.threads"
+        " JOIN performance_schema.events_statements_current AS last USING (thread_id)"
+        " JOIN performance_schema.events_statements_current AS this"
+        " ON this.thread_id = PS_CURRENT_THREAD_ID()"
+        " WHERE processlist_user = SUBSTRING_INDEX(USER(), '@', 1)"
+        " AND processlist_id <> CONNECTION_ID()",
+        " AND processlist_command = 'Sleep' AND last.timer_end + 20000000000 < this.timer_end",
+        "KILL %s",
+    ),
+    "mariadb": (
         "SELECT id FROM information_schema.processlist WHERE user = SUBSTRING_INDEX(USER(),"
         " '@', 1) AND id <> CONNECTION_ID()",
         " AND command = 'Sleep' AND time_ms > 20",
@@ -150,7 +161,8 @@ def kill_connections(seed: int, share: float, *, only_idle: bool = False) -> int
     """Have the server end a share of the connections of everybody else."""
     from django.db import connection
 
-    ids, idle, kill = _CONNECTIONS[connection.vendor]
+    is_mariadb = getattr(connection, "mysql_is_mariadb", False)
+    ids, idle, kill = _CONNECTIONS["mariadb" if is_mariadb else connection.vendor]
     random = Random(seed)
     with connection.cursor() as cursor:
         cursor.execute(ids + idle * only_idle)

@@ -19,6 +19,7 @@ from tests.faults.verdicts import Verdict
 
 TITLES = {
     "sqlite": "SQLite",
+    "mysql": "MySQL",
     "mariadb": "MariaDB",
     "postgresql": "PostgreSQL",
     "galera": "Galera, three nodes",

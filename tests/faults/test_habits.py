@@ -40,7 +40,7 @@ def test_in_one_run_every_fault_has_habits_of_its_own():
     assert len(choices) > 5
 
 
-@pytest.mark.parametrize("vendor", ["sqlite", "mariadb", "postgresql"])
+@pytest.mark.parametrize("vendor", ["sqlite", "mysql", "mariadb", "postgresql"])
 def test_every_habit_that_is_possible_is_chosen_somewhere(vendor):
     chosen = chain(*(habits.chosen(seed, vendor, vendor, FAULT) for seed in range(100)))
     assert set(chosen) == {name for name, it in habits.KNOWN.items() if vendor in it.vendors}

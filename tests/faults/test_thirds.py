@@ -43,7 +43,7 @@ def test_no_third_is_much_longer_than_another():
     assert max(sizes) - min(sizes) <= 1
 
 
-@pytest.mark.parametrize("site", ["sqlite", "mariadb", "postgresql", "galera"])
+@pytest.mark.parametrize("site", ["sqlite", "mysql", "mariadb", "postgresql", "galera"])
 @pytest.mark.parametrize("number", THIRDS)
 def test_each_third_has_faults_at_each_database(number, site):
     assert played("--third", str(number), "--site", site)

@@ -48,19 +48,24 @@ def kill_connections(world: World) -> None:
     world.fault("connections killed", since)
 
 
+_LIMIT_OF_USER = (
+    "ALTER USER plain WITH MAX_USER_CONNECTIONS 3",
+    "ALTER USER plain WITH MAX_USER_CONNECTIONS 0",
+)
+_LIMIT = {
+    "mysql": _LIMIT_OF_USER,
+    "mariadb": _LIMIT_OF_USER,
+    "postgresql": (
+        "ALTER DATABASE faults CONNECTION LIMIT 3",
+        "ALTER DATABASE faults CONNECTION LIMIT -1",
+    ),
+}
+
+
 @scenario("too many connections", sites=SERVERS)
 def no_connections(world: World) -> None:
     """The server accepts three connections only."""
-    limit, unlimited = {
-        "mariadb": (
-            "ALTER USER plain WITH MAX_USER_CONNECTIONS 3",
-            "ALTER USER plain WITH MAX_USER_CONNECTIONS 0",
-        ),
-        "postgresql": (
-            "ALTER DATABASE faults CONNECTION LIMIT 3",
-            "ALTER DATABASE faults CONNECTION LIMIT -1",
-        ),
-    }[world.vendor]
+    limit, unlimited = _LIMIT[world.vendor]
     since = monotonic()
     world.administer(limit)
     with suppress(DatabaseError):  # sessions that are there would stay
@@ -74,6 +79,8 @@ def no_connections(world: World) -> None:
 def read_only(world: World) -> None:
     """The server refuses writes for a while."""
     on, off = {
+        # Nobody may write then, the account of the new primary neither.
+        "mysql": ("SET GLOBAL super_read_only = 1", "SET GLOBAL read_only = 0"),
         "mariadb": ("SET GLOBAL read_only = 1", "SET GLOBAL read_only = 0"),
         "postgresql": (
             "ALTER ROLE plain SET default_transaction_read_only = on",
@@ -89,10 +96,21 @@ def read_only(world: World) -> None:
     world.fault("read-only server", since, away=True)
 
 
+@scenario("offline mode", sites=("mysql",))
+def offline(world: World) -> None:
+    """The server ends all sessions but those of administrators, and lets nobody else in."""
+    since = monotonic()
+    world.administer("SET GLOBAL offline_mode = 1")
+    world.between(0.3, 1.5)
+    world.administer("SET GLOBAL offline_mode = 0")
+    world.fault("offline mode", since, away=True)
+
+
 # A switchover within one server: sessions that are there become read-only, and sessions made from
-# now on are not. In MariaDB the new ones come from another address, whose account may write all the
-# same; in PostgreSQL a role's own setting counts from the next login on.
+# now on are not. In MySQL and MariaDB the new ones come from another address, whose account may
+# write all the same; in PostgreSQL a role's own setting counts from the next login on.
 _SWITCH: dict[str, tuple[str, ...]] = {
+    "mysql": ("SET GLOBAL read_only = 1",),
     "mariadb": ("SET GLOBAL read_only = 1",),
     "postgresql": (
         "SET default_transaction_read_only = off",
@@ -102,6 +120,7 @@ _SWITCH: dict[str, tuple[str, ...]] = {
     ),
 }
 _SWITCH_BACK: dict[str, tuple[str, ...]] = {
+    "mysql": ("SET GLOBAL read_only = 0",),
     "mariadb": ("SET GLOBAL read_only = 0",),
     "postgresql": (
         "SET default_transaction_read_only = off",
@@ -117,7 +136,7 @@ def switch_over(world: World) -> None:
     """The old primary stays up, read-only; new connections lead to the new one."""
     assert world.proxy
     since = monotonic()
-    if world.vendor == "mariadb":
+    if world.vendor != "postgresql":
         world.proxy.source = NEW_PRIMARY
     world.administer(*_SWITCH[world.vendor])
     world.pause(world.lease * 2.5)
