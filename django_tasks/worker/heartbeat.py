@@ -169,7 +169,6 @@ class Heartbeat:
             logs.heartbeat_failed(self._config.using)
             return AFTER_DEFECT
         self._outage.is_over()
-        self.rejected.is_over()
         self._waiting_since = None
         return delay
 
@@ -193,6 +192,7 @@ class Heartbeat:
         report = self._guarded.report()
         is_ours = self._membership.beat(*report)
         self._has_said_late = False
+        self.rejected.is_over()
         if not is_ours:
             # Others took us for dead: what was claimed is theirs, and we are somebody new.
             old = self._membership.worker_id
