@@ -9,6 +9,8 @@ import pytest
 
 from devtools import CHECKOUT, browser, databases
 from devtools.messages import Problem
+from devtools.servers.catalogue import FETCHED, SINGLE
+from devtools.servers.fetched import Fetched
 from devtools.setup import cli, debian, python, venv
 from devtools.setup.profiles import PROFILES, Profile
 
@@ -35,6 +37,39 @@ def test_a_database_that_does_not_exist_is_named(monkeypatch: pytest.MonkeyPatch
         databases.there("DATABASES")
 
 
+def test_the_newest_servers_are_chosen_by_their_names(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert databases.there("DATABASES", databases.NEWEST) == ["mariadb-newest", "postgresql-newest"]
+    monkeypatch.setenv("DATABASES", "sqlite mysql postgresql-newest")
+    assert databases.there("DATABASES") == ["sqlite", "mysql"]
+    assert databases.there("DATABASES", databases.NEWEST) == ["postgresql-newest"]
+    assert databases.why_not("mariadb-newest", "DATABASES") == "DATABASES does not name it"
+
+
+def test_every_database_but_sqlite_has_a_server_and_the_profile_of_the_tests_brings_it() -> None:
+    names = {*databases.TITLES, *databases.NEWEST} - {"sqlite"}
+    assert names == {*SINGLE, *FETCHED}
+    assert names == {*PROFILES["test"].servers, *PROFILES["test"].fetched}
+    assert databases.SITES.keys() == databases.TITLES.keys()
+    for name in ("faults", "third"):
+        assert PROFILES[name].fetched == ("mysql",)
+
+
+def test_a_server_that_cannot_be_fetched_is_left_out_with_its_reason(
+    monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    def fail(server: Fetched) -> None:
+        if server.name == "mysql":
+            raise Problem("mysql-server-core is not to be had: there is no version 9.7 of it")
+
+    monkeypatch.setattr(Fetched, "provide", fail)
+    venv.keep_left_out(cli._fetch(PROFILES["test"]))
+    assert databases.there("DATABASES") == ["sqlite", "mariadb", "postgresql"]
+    assert databases.there("DATABASES", databases.NEWEST) == [*databases.NEWEST]
+    reason = databases.why_not("mysql", "DATABASES")
+    assert reason == "mysql-server-core is not to be had: there is no version 9.7 of it"
+    assert capfd.readouterr().err == f"{reason}\n"
+
+
 def test_the_reason_why_a_database_is_left_out_names_the_packages() -> None:
     missing = {
         "mariadb": ["mariadb-server-core"],
@@ -43,9 +78,11 @@ def test_the_reason_why_a_database_is_left_out_names_the_packages() -> None:
     }
     venv.keep_left_out(cli._reasons(missing))
     assert databases.there("DATABASES") == ["sqlite", "postgresql"]
+    assert databases.there("DATABASES", databases.NEWEST) == ["postgresql-newest"]
     assert databases.why_not("mariadb", "DATABASES") == (
         "not installed: mariadb-server-core (for mariadb), gcc (for mysqlclient)"
     )
+    assert databases.why_not("mysql", "DATABASES") == "not installed: gcc (for mysqlclient)"
     assert venv.left_out()["PgBouncer"] == "not installed: pgbouncer (for PgBouncer)"
 
 

@@ -57,10 +57,10 @@ class Apt:
         A mirror may have it no more; the machine's own keys, then, are a newer package's.
         """
         package = wanted("debian-archive-keyring")
-        (name,), (expected,) = package.packages, package.hashes
+        (name,), (digest,) = package.packages, package.sha256
         file = self.folder / f"{name}_{package.tested}_all.deb"
         address = f"{mirror}/pool/main/d/{name}/{file.name}"
-        done = _run(HELPER, "download-file", address, str(file), expected)
+        done = _run(HELPER, "download-file", address, str(file), f"SHA256:{digest}")
         if done.returncode != 0 or not file.exists():  # one on this disk is read, and not copied
             return ""
         _unpack(file, self.folder)
@@ -73,7 +73,7 @@ class Apt:
             names = [name + suffix for name in packages.packages]
             if version := packages.choose(self._versions(names[0])):
                 return version, names
-        reason = _first_line(update.stderr) or f"there is no version {packages.series[0]} of it"
+        reason = _reason(update.stderr) or f"there is no version {packages.series[0]} of it"
         raise Problem(f"{packages.packages[0]} is not to be had: {reason}")
 
     def _versions(self, name: str) -> list[str]:
@@ -85,7 +85,7 @@ class Apt:
         exact = [f"{name}={version}" for name in names]
         done = self._ask("apt-get", "--yes", "--download-only", "install", *exact)
         if done.returncode != 0:
-            raise Problem(f"{' '.join(exact)}: {_first_line(done.stderr)}")
+            raise Problem(f"{' '.join(exact)}: {_reason(done.stderr)}")
         for package in sorted((self.folder / "cache" / "archives").glob("*.deb")):
             _unpack(package, root)
 
@@ -122,7 +122,7 @@ def _system() -> dict[str, str]:
 def _unpack(package: Path, root: Path) -> None:
     done = _run("dpkg-deb", "--extract", str(package), str(root))
     if done.returncode != 0:
-        raise Problem(f"{package.name} cannot be unpacked: {_first_line(done.stderr)}")
+        raise Problem(f"{package.name} cannot be unpacked: {_reason(done.stderr)}")
 
 
 def _run(*command: str) -> subprocess.CompletedProcess[str]:
@@ -132,5 +132,7 @@ def _run(*command: str) -> subprocess.CompletedProcess[str]:
         raise Problem(f"There is no {command[0]}: this machine is no Debian.") from error
 
 
-def _first_line(text: str) -> str:
-    return text.strip().partition("\n")[0]
+def _reason(errors: str) -> str:
+    """The first error, or the first warning if there is none."""
+    lines = errors.strip().splitlines()
+    return next((line for line in lines if line.startswith("E: ")), lines[0] if lines else "")

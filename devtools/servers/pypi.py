@@ -12,7 +12,7 @@ from devtools.servers.versions import Wanted
 def unpack(wanted: Wanted, folder: Path) -> None:
     """Download the tested version, if it is one of the files that were, and unpack it."""
     (name,) = wanted.packages
-    hashes = "".join(f" --hash={each}" for each in wanted.hashes)
+    hashes = "".join(f" --hash=sha256:{digest}" for digest in wanted.sha256)
     requirements = folder / "requirements.txt"
     requirements.write_text(f"{name}=={wanted.tested}{hashes}\n", encoding="utf-8")
     command = [_python(), "-m", "pip", "install", "--quiet", "--require-hashes", "--no-deps"]

@@ -16,7 +16,7 @@ class Wanted:
     packages: tuple[str, ...]
     tested: str
     series: tuple[str, ...] = ()  # the best one first
-    hashes: tuple[str, ...] = ()
+    sha256: tuple[str, ...] = ()
 
     def choose(self, available: Sequence[str]) -> str | None:
         """The tested version, or the newest of the first series that is there."""
