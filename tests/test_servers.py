@@ -15,12 +15,12 @@ import pytest
 
 from devtools import CHECKOUT
 from devtools.messages import Problem
-from devtools.servers import apt, fetched, folder, loader, mysql, pypi
+from devtools.servers import apt, folder, loader, mysql, pypi
 from devtools.servers.apt import Apt
 from devtools.servers.catalogue import BROKERS, FETCHED, SERVERS, SINGLE
 from devtools.servers.process import Process, started_at
 from devtools.servers.rabbitmq import GREETING, RabbitMQ
-from devtools.servers.versions import Wanted
+from devtools.servers.versions import Wanted, upstream
 
 
 def run(place: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
@@ -131,7 +131,7 @@ def test_a_server_that_is_fetched_has_a_name_a_key_and_a_tested_version(name: st
     server = FETCHED[name]
     assert SERVERS[name] is server
     assert server.url_key == f"{name.upper().replace('-', '_')}_URL"
-    assert re.match(r"\d+(\.\d+)+", fetched.upstream(server.wanted.tested))
+    assert re.match(r"\d+(\.\d+)+", upstream(server.wanted.tested))
     assert server.wanted.sha256 or server.wanted.choose([server.wanted.tested, "99.0"])
     assert server.wanted.packages
 
