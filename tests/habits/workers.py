@@ -11,7 +11,7 @@ from django.db.backends.signals import connection_created
 from django_tasks.handlers.running_task import RunningTask
 from django_tasks.models import WorkerRow
 from django_tasks.worker.worker import Worker
-from tests.vendor import VENDOR
+from tests.vendor import MARIADB, MYSQL, ON_SQLITE, POSTGRESQL, SQLITE, VENDOR, database
 from tests.waiting import DEADLINE, eventually
 
 OUR_THREADS = "django_tasks"
@@ -89,15 +89,16 @@ class Sent(NamedTuple):
 
 
 _ASKED = {
-    "mysql": (
+    MARIADB: (
         "SELECT CONNECTION_ID(), @@innodb_lock_wait_timeout, @@lock_wait_timeout,"
         " @@max_statement_time"
     ),
-    "postgresql": (
+    MYSQL: "SELECT CONNECTION_ID(), @@innodb_lock_wait_timeout, @@lock_wait_timeout",
+    POSTGRESQL: (
         "SELECT pg_backend_pid(), current_setting('lock_timeout'),"
         " current_setting('statement_timeout')"
     ),
-    "sqlite3": "PRAGMA busy_timeout",
+    SQLITE: "PRAGMA busy_timeout",
 }
 _KILL = {"mysql": "KILL %s", "postgresql": "SELECT pg_terminate_backend(%s)"}
 
@@ -106,10 +107,10 @@ def asked(connection: Any) -> tuple[int, tuple[Any, ...]]:
     """The number of a connection's session, and its bounds."""
     with connection.wrap_database_errors:
         cursor = connection.connection.cursor()
-        cursor.execute(_ASKED[VENDOR])
+        cursor.execute(_ASKED[database()])
         row = cursor.fetchone()
         cursor.close()
-    return (id(connection.connection), row) if VENDOR == "sqlite3" else (row[0], tuple(row[1:]))
+    return (id(connection.connection), row) if ON_SQLITE else (row[0], tuple(row[1:]))
 
 
 class Watch:

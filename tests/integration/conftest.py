@@ -61,9 +61,11 @@ def gate(tmp_path: Path) -> Path:
 @pytest.fixture
 def restart_server() -> Callable[..., None]:
     """Restart the server of the test database: only one of our own, that is, in SERVERS_DIR."""
-    if reason := why_not_ours():
-        fail_for_want(f"nobody else's server may be restarted: {reason}")
-    name = OUR_NAMES[connections["default"].vendor]
+    name = our_server()
+    if not name:
+        fail_for_want(
+            "nobody else's server may be restarted: the test database is on none of SERVERS_DIR"
+        )
 
     def restart(*flags: str) -> None:
         servers("restart", *flags, name, timeout=4 * DEADLINE)
@@ -71,15 +73,10 @@ def restart_server() -> Callable[..., None]:
     return restart
 
 
-OUR_NAMES = {"mysql": "mariadb", "postgresql": "postgresql"}
-
-
-def why_not_ours() -> str | None:
-    """The reason for which the server of the test database may not be restarted, or None."""
+def our_server() -> str:
+    """The name of the server in SERVERS_DIR that has the test database; empty if none has."""
     if not os.environ.get("SERVERS_DIR"):
-        return "SERVERS_DIR is not set: there is no server that these tests may restart"
-    name = OUR_NAMES[connections["default"].vendor]
+        return ""
     place = f":{connections['default'].settings_dict['PORT']}/"
-    if not any(place in url for url in servers("env", name).values()):
-        return f"the test database is not on the {name} that SERVERS_DIR names"
-    return None
+    keys = [key for key, url in servers("env").items() if place in url]
+    return keys[0].removesuffix("_URL").lower().replace("_", "-") if keys else ""

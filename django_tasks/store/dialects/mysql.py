@@ -18,7 +18,7 @@ _WAITS = (
 _MYSQL_DATA = frozenset(
     {
         *(1048, 1062, 1153, 1216, 1217, 1264, 1265, 1267, 1292, 1300, 1301, 1366, 1367, 1406),
-        *(1451, 1452, 1644, 1690, 3140, 3819, 3988, 4025, 4038),
+        *(1451, 1452, 1644, 1690, 3140, 3151, 3819, 3854, 3988, 4025, 4038),
     }
 )
 # Connections, rights, shutdown, files, space, killed, timed out, read-only, offline, idle for too
