@@ -1,6 +1,6 @@
 """The payload between Python and its JSON text, by the encoder and the decoder of the settings."""
 
-from json import JSONDecoder, JSONEncoder
+from json import JSONDecoder
 from typing import Any
 
 from django_tasks.conf import options
@@ -30,9 +30,19 @@ def decoded(text: str | None) -> Any:
     return payload.load(text, None if wanted is JSONDecoder else wanted)
 
 
-def encoder(**manners: Any) -> JSONEncoder:
+class _Encoder:
+    """What json asks of an encoder; writes what every database keeps alike."""
+
+    def __init__(self, **manners: Any) -> None:
+        self._own = options().payload_encoder(**manners)
+
+    def encode(self, value: Any) -> str:
+        return payload.portable(self._own.encode(value))
+
+
+def encoder(**manners: Any) -> _Encoder:
     """An encoder as json makes one. The settings are read then: a model is made before them."""
-    return options().payload_encoder(**manners)
+    return _Encoder(**manners)
 
 
 def decoder(**manners: Any) -> JSONDecoder:

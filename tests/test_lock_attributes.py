@@ -16,6 +16,7 @@ from django_tasks.api import (
     LockInTransaction,
     LockLost,
     LockTaken,
+    TaskTypeError,
     TaskValueError,
     alock,
     get_lock,
@@ -23,6 +24,7 @@ from django_tasks.api import (
 )
 from django_tasks.locks import locking, rows
 from django_tasks.models import Lock
+from tests.payloads import refused, taken, written
 from tests.worker.parts import joined
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -53,12 +55,30 @@ def test_so_they_do_in_coroutines() -> None:
     assert [async_to_sync(section)(2), async_to_sync(section)(3)] == [2, 5]
 
 
-@pytest.mark.parametrize("attributes", [object(), float("nan"), "\0"], ids=repr)
-def test_what_is_no_json_is_refused(attributes: Any) -> None:
+def test_what_is_no_json_is_refused() -> None:
     with lock("report") as held:
-        with pytest.raises(TaskValueError, match="attributes"):
-            held.save(attributes)
+        with pytest.raises(TaskTypeError, match="attributes"):
+            held.save(object())
         assert held.attributes is None
+
+
+@refused
+def test_what_no_database_keeps_is_refused(value: Any, word: str) -> None:
+    with lock("report") as held:
+        with pytest.raises(TaskValueError, match=word) as caught:
+            held.save(value)
+        assert (caught.value.field, held.attributes) == ("attributes", None)
+    assert Lock.objects.get().attributes is None
+
+
+@taken
+def test_what_is_taken_comes_to_the_next_holder_equal(value: Any) -> None:
+    with lock("report") as held:
+        held.save(value)
+    with lock("report") as held:
+        state = get_lock("report")
+        assert state is not None
+        assert written(held.attributes) == written(state.attributes) == written(value)
 
 
 def test_a_holder_that_was_overtaken_writes_nothing() -> None:

@@ -100,7 +100,7 @@ class Attempt:
         has_others = self._task.attempt > 1 or self.call.key is not None
         if kept == "none" or (kept == "problems" and not has_others):
             return None
-        told = self._text or json.dumps(self.call.payload())
+        told = self._text or payload.portable(json.dumps(self.call.payload()))
         return Finished.with_detail(f"{told[:-1]}, {words[1:]}")
 
     def failed(self, error: BaseException) -> None:

@@ -7,6 +7,7 @@ from asgiref.sync import sync_to_async
 
 from django_tasks import payloads
 from django_tasks.clock import Tick
+from django_tasks.exceptions import TaskValueError
 from django_tasks.host.clocks import ticks
 from django_tasks.timezones import for_django
 from django_tasks.values import payload
@@ -226,11 +227,17 @@ class RunningTask:
     def changed_payload(self) -> str | None:
         """The JSON text of ``biz_ext`` if the handler changed it, None if not.
 
-        Raises TaskValueError when the new value cannot be stored.
+        Raises TaskValueError when the new value cannot be stored. What was only read may be what
+        would be refused now: it was stored with another limit, or by somebody else.
         """
         if self._biz_ext is _UNREAD:
             return None
-        text = payloads.encoded(self._biz_ext) or "null"
+        try:
+            text = payloads.encoded(self._biz_ext) or "null"
+        except TaskValueError:
+            if self._has_saved or self._biz_ext != payloads.decoded(self._claimed.biz_ext):
+                raise
+            return None
         if self._has_saved:
             return text  # a transaction of the handler's own may have rolled back what was saved
         return None if payload.same(text, self._claimed.biz_ext) else text

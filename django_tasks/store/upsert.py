@@ -62,7 +62,7 @@ _TIMES = (
 )
 _ALL_COLUMNS = ", ".join("{when}" if name == "when" else name for name in _ALL_FIELDS)
 # What the statement decides, where it moves whatever it finds; the rest is known beforehand. (Of
-# ``biz_ext`` jsonb makes another text: 1e20 is a whole number there.)
+# ``biz_ext`` jsonb makes another text: its keys have another order there.)
 _DECIDED = (
     *("id", "version", "status", "attempts", "rescues", "last_error", "exception", "claimed_by"),
     "biz_ext",
