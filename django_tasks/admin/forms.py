@@ -13,6 +13,7 @@ from django.forms.fields import InvalidJSONInput
 from django.utils import formats
 from django.utils.translation import gettext_lazy as _
 
+from django_tasks import payloads
 from django_tasks.admin.display import LONG_TEXT, as_json
 from django_tasks.admin.lists import alias
 from django_tasks.client.arguments import (
@@ -66,7 +67,22 @@ class ExactWhen(AdminSplitDateTime):
 
 
 class PayloadField(forms.JSONField):
-    """JSON to be read by people: indented, and nothing where there is nothing."""
+    """JSON to be read by people: indented, and nothing where there is nothing. What was typed, and
+    is shown again, is as it was typed.
+    """
+
+    def to_python(self, value: Any) -> Any:
+        try:
+            found = super().to_python(value)
+            payloads.encoded(found)  # before Django's own steps, which too deep a value would break
+        except TaskValueError as error:
+            raise forms.ValidationError(as_sentence(error.problem)) from error
+        except (ValueError, RecursionError) as error:  # of numbers and depths beyond json's
+            raise forms.ValidationError(self.error_messages["invalid"], "invalid") from error
+        return found
+
+    def bound_data(self, data: Any, initial: Any) -> Any:
+        return initial if self.disabled else InvalidJSONInput(data or "")
 
     def prepare_value(self, value: Any) -> Any:
         if isinstance(value, InvalidJSONInput):

@@ -99,7 +99,7 @@ def _notes(row: Any) -> Iterator[str]:
 def _json(text: str) -> Any:
     try:
         return json.loads(text)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise CannotCome(_("its arguments are not JSON (%(error)s)", error=error)) from None
 
 

@@ -75,10 +75,20 @@ def test_a_code_that_nobody_here_knows(call: Call) -> None:
     assert "No handler of unknown is known here" in said.notes
 
 
+def test_of_a_key_that_comes_twice_the_last_stands(call: Call) -> None:
+    call("addtask", CODE, "42", "--data", '{"a": 1, "b": 1e16, "a": -0.0}')
+    assert repr(the_row("42").biz_ext) in ("{'a': 0.0, 'b': 1e+16}", "{'b': 1e+16, 'a': 0.0}")
+
+
 @pytest.mark.parametrize(
     ("arguments", "word"),
     [
         (["--data", "{"], "--data"),
+        (["--data", "[" * 100_000], "--data"),
+        (["--data", "9" * 5000], "--data"),
+        (["--data", "1e400"], "biz_ext is not JSON"),
+        (["--data", '["\\ud800"]'], "biz_ext must not contain lone surrogates"),
+        (["--data", "[18446744073709551616]"], "biz_ext has a whole number beyond 64 bits"),
         (["--when", "soon"], "--when must be a time"),
         (["--in", "7"], "--in has a number"),
         (["--in", "99999999d"], "--in is"),

@@ -528,6 +528,12 @@ def test_adding_a_code_without_a_handler_says_that_it_waits(boss: Client, handle
         ({"biz_ext": '{"a": NaN}'}, "biz_ext"),
         ({"biz_ext": '"\\u0000"'}, "biz_ext"),
         ({"biz_ext": "[" * 33 + "]" * 33}, "biz_ext"),
+        ({"biz_ext": "[" * 500 + "]" * 500}, "biz_ext"),
+        ({"biz_ext": "[" * 100_000 + "]" * 100_000}, "biz_ext"),
+        ({"biz_ext": "9" * 5000}, "biz_ext"),
+        ({"biz_ext": "18446744073709551616"}, "biz_ext"),
+        ({"biz_ext": "1e400"}, "biz_ext"),
+        ({"biz_ext": '"\\ud800"'}, "biz_ext"),
         ({"queue": "x" * 51}, "queue"),
         ({"priority": "40000"}, "priority"),
     ],
@@ -538,6 +544,18 @@ def test_what_the_api_refuses_is_told_at_its_field(
     response = boss.post(reverse(ADD), NEW | wrong)
     assert list(errors(response)) == [field]
     assert not Task.objects.exists()
+
+
+def test_of_a_key_of_the_payload_that_comes_twice_the_last_stands(boss: Client) -> None:
+    boss.post(reverse(ADD), NEW | {"biz_ext": '{"a": 1, "b": 1e16, "a": 2}'})
+    assert repr(the_row("42").biz_ext) in ("{'a': 2, 'b': 1e+16}", "{'b': 1e+16, 'a': 2}")
+
+
+def test_a_payload_that_was_refused_stays_as_it_was_typed(boss: Client) -> None:
+    typed = '{"b":1e16,\n"a":18446744073709551616}'
+    page = boss.post(reverse(ADD), NEW | {"biz_ext": typed})
+    assert page.context["adminform"].form["biz_ext"].value() == typed
+    assert typed.replace('"', "&quot;") in page.content.decode()
 
 
 def test_a_key_that_exists_is_not_overwritten(boss: Client) -> None:

@@ -111,7 +111,7 @@ def _payload(text: str | None) -> Any:
         return None
     try:
         return json.loads(text)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise usage(
             gettext("--data is no JSON (%(error)s): %(text)s") % {"error": error, "text": text[:80]}
         ) from None
