@@ -67,7 +67,11 @@ class Enqueueing:
 
     def _call(self, args: Any, kwargs: Any) -> Call:
         task = self._task
-        arguments: Any = normalize_json({"args": list(args), "kwargs": kwargs})
+        try:
+            arguments: Any = normalize_json({"args": list(args), "kwargs": kwargs})
+        except RecursionError as error:
+            problem = _("is not JSON (%(error)s)", error=error)
+            raise _of_arguments(TaskValueError("biz_ext", None, problem), args, kwargs) from None
         now = clock.now(self._using)
         run_after: Any = task.run_after
         if isinstance(run_after, timedelta):

@@ -68,6 +68,7 @@ VALUES: dict[str, Any] = {
     "uuid": UUID(int=1),
     "object": object(),
     "big": "x" * 2_000_000,
+    "long": 2**64,
 }
 DEEP: Any = []
 for _ in range(40):

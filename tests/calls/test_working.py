@@ -45,6 +45,7 @@ from tests.calls.functions import (
     third_time,
 )
 from tests.calls.test_enqueueing import keyed
+from tests.payloads import refused, taken, written
 from tests.waiting import DEADLINE
 from tests.worker.parts import USING, claimed, config, worker_row
 from tests.worker.test_history import World
@@ -94,6 +95,32 @@ def test_a_value_comes_back(value: Any) -> None:
     assert (result.attempts, result.errors) == (1, [])
     assert result.enqueued_at <= result.started_at <= result.finished_at
     assert result.started_at == result.last_attempted_at
+
+
+@taken
+def test_arguments_and_values_come_back_equal_from_every_database(value: Any) -> None:
+    result = after(echo.enqueue(value))
+    stored = default_task_backend.get_result(result.id)
+    for got in (result.return_value, stored.return_value, stored.args[0]):
+        assert written(got) == written(value)
+
+
+@taken
+def test_so_do_those_of_a_task_that_was_not_enqueued(value: Any) -> None:
+    add_task(ECHO, "1", biz_ext=[value])
+    world = World()
+    for _ in range(2):  # the first time it finds the function
+        world.work()
+    (run,) = get_runs(ECHO, "1")
+    assert written(run.detail["args"]) == written([value])
+    assert written(run.return_value) == written(value)
+
+
+@refused
+def test_arguments_that_no_database_keeps_are_refused(value: Any, word: str) -> None:
+    with pytest.raises((TypeError, ValueError)):
+        echo.enqueue(value)
+    assert not Task.objects.exists()
 
 
 def test_arguments_reach_the_function(calls: list[Any]) -> None:
@@ -204,6 +231,7 @@ def test_a_group_of_failures_is_one_failure() -> None:
     [
         ("nan", "return_value is not JSON"),
         ("nul", "return_value must not contain NUL"),
+        ("long", "return_value has a whole number beyond 64 bits"),
         ("big", "return_value is 2000"),
         ("deep", "return_value is nested more than 31 levels deep"),
         ("set", "Unsupported type"),
