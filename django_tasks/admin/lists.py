@@ -103,17 +103,12 @@ class ValuesFilter(admin.SimpleListFilter):
         return hopping(rows, self.column)
 
     def queryset(self, request: HttpRequest, queryset: "QuerySet[Any]") -> "QuerySet[Any]":
-        return queryset.filter(**{self.column: self.value()}) if self.value() else queryset
+        return queryset  # the list sifts by itself
 
 
 class CodeFilter(ValuesFilter):
     title = _("code")
     parameter_name = column = "biz_code"
-
-
-def with_key(rows: "QuerySet[Any]", term: str) -> "QuerySet[Any]":
-    """Rows whose key was searched for."""
-    return rows.filter(key_matching(term.strip())) if term.strip() else rows
 
 
 def key_matching(term: str) -> Q:

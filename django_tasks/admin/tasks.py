@@ -8,7 +8,7 @@ from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
 from django_tasks.admin.actions import TaskActions
-from django_tasks.admin.lists import alias, with_key
+from django_tasks.admin.lists import alias
 from django_tasks.admin.recurring import RecurringPages
 from django_tasks.admin.site import StrictPages
 from django_tasks.admin.task_page import TaskPage
@@ -29,14 +29,6 @@ class TaskAdmin(StrictPages, RecurringPages, TaskPage, TaskActions):
         names = WorkerRow._base_manager.filter(pk=OuterRef("claimed_by")).values("name")
         rows: QuerySet[Task] = super().get_queryset(request).using(alias())
         return rows.annotate(worker_name=Subquery(names))
-
-    def get_search_results(
-        self, request: HttpRequest, queryset: "QuerySet[Task]", search_term: str
-    ) -> tuple["QuerySet[Task]", bool]:
-        # Only the list and its actions search, and they need none of these, which may be long.
-        return with_key(
-            queryset.defer("biz_ext", "last_error", "schedule", "options"), search_term
-        ), False
 
     @admin.display(description=_("status"), ordering="status")
     def status_word(self, task: Task) -> str:
