@@ -11,6 +11,7 @@ from urllib.parse import urlsplit, urlunsplit
 
 from benchmarks.address import connect, parse, redis_command
 from benchmarks.processes import wait_until
+from devtools.servers.catalogue import SINGLE
 from devtools.servers.command import servers
 
 NAME = "benchmark"
@@ -22,7 +23,7 @@ def started(names: list[str], directory: Path) -> Iterator[dict[str, str]]:
     """Private servers; their addresses by name. SQLite is a file in ``directory``."""
     os.environ["SERVERS_DIR"] = str(directory / "servers")
     urls = {"sqlite": f"sqlite:{directory / 'tasks.sqlite3'}"}
-    served = [name for name in names if name in ("mariadb", "postgresql")]
+    served = [name for name in names if name in SINGLE]
     with ExitStack() as stack:
         if served:
             stack.callback(servers, "stop", *served)
