@@ -48,13 +48,13 @@ def kill_connections(world: World) -> None:
     world.fault("connections killed", since)
 
 
-_LIMIT_OF_USER = (
-    "ALTER USER plain WITH MAX_USER_CONNECTIONS 3",
-    "ALTER USER plain WITH MAX_USER_CONNECTIONS 0",
-)
 _LIMIT = {
-    "mysql": _LIMIT_OF_USER,
-    "mariadb": _LIMIT_OF_USER,
+    # Of all users; an administrator has one more.
+    "mysql": ("SET GLOBAL max_connections = 3", "SET GLOBAL max_connections = 300"),
+    "mariadb": (
+        "ALTER USER plain WITH MAX_USER_CONNECTIONS 3",
+        "ALTER USER plain WITH MAX_USER_CONNECTIONS 0",
+    ),
     "postgresql": (
         "ALTER DATABASE faults CONNECTION LIMIT 3",
         "ALTER DATABASE faults CONNECTION LIMIT -1",
