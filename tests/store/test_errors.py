@@ -46,6 +46,9 @@ class Cause(Exception):
 @pytest.mark.parametrize(
     ("number", "error", "expected"),
     [
+        (3, InternalError, WORLD),  # no room for a file of the server
+        (999, OperationalError, WORLD),
+        (1015, OperationalError, WORLD),  # InnoDB was started read-only
         (1040, OperationalError, WORLD),  # too many connections
         (1047, OperationalError, WORLD),  # a Galera node without its cluster
         (1114, OperationalError, WORLD),  # the table is full
@@ -57,20 +60,30 @@ class Cause(Exception):
         (2013, InterfaceError, WORLD),  # lost during the query
         (3032, OperationalError, WORLD),  # offline mode
         (3100, OperationalError, WORLD),  # group replication has stopped
+        (3118, OperationalError, WORLD),  # the account is locked
         (3169, OperationalError, WORLD),  # the session was killed
+        (3675, OperationalError, WORLD),  # the disk is full
         (4031, OperationalError, WORLD),  # idle for too long
+        (4094, OperationalError, WORLD),  # the group chooses a primary
+        (4151, OperationalError, WORLD),  # MariaDB's account is locked
+        (6400, OperationalError, WORLD),  # offline mode, with a reason
         (9001, OperationalError, WORLD),  # ProxySQL reaches no server
         (1205, OperationalError, CONTENTION),
         (1213, OperationalError, CONTENTION),
+        (1412, OperationalError, CONTENTION),  # a table that was changed meanwhile
         (3101, OperationalError, CONTENTION),  # refused by the certification of a group
+        (3572, OperationalError, CONTENTION),  # NOWAIT, on MySQL
         (2000, OperationalError, WORLD),  # of the client, which knows no better
         (9999, OperationalError, WORLD),
+        (1000, OperationalError, UNKNOWN),
         (1999, OperationalError, UNKNOWN),
         (3000, OperationalError, UNKNOWN),
         (8999, OperationalError, UNKNOWN),
         (10_000, OperationalError, UNKNOWN),
         (1366, OperationalError, DATA),  # a character that the column cannot take
         (1406, DataError, DATA),
+        (1526, OperationalError, DATA),  # no partition is for the row
+        (3157, OperationalError, DATA),  # JSON that is too deep
         (1062, IntegrityError, DATA),
         (1142, OperationalError, UNKNOWN),  # no right to write this table
         (1105, OperationalError, UNKNOWN),

@@ -13,22 +13,31 @@ _WAITS = (
     " SESSION wait_timeout = CAST(GREATEST(@@SESSION.wait_timeout, 100000) AS UNSIGNED)"
 )
 
-# A value that a column, a charset, a constraint or a packet cannot take; 1644 is what a trigger of
-# the user's raises.
+# Deadlock (also Galera's failed certification) and lock waits; what NOWAIT is told by MySQL, where
+# MariaDB says 1205; a failed certification of MySQL's group replication; a table that was changed
+# or, in MariaDB 11.6's snapshots, a row, since the transaction began to read.
+_MYSQL_CONTENTION = frozenset({1020, 1205, 1213, 1412, 3101, 3572})
+# A value that a row, a column, a charset, a constraint, an index, a partition, a view or a packet
+# cannot take; 1644 is what a trigger of the user's raises.
 _MYSQL_DATA = frozenset(
     {
-        *(1048, 1062, 1153, 1216, 1217, 1264, 1265, 1267, 1292, 1300, 1301, 1366, 1367, 1406),
-        *(1451, 1452, 1644, 1690, 3140, 3151, 3819, 3854, 3988, 4025, 4038),
+        *(1048, 1062, 1118, 1153, 1216, 1217, 1264, 1265, 1267, 1292, 1300, 1301, 1365, 1366),
+        *(1367, 1369, 1406, 1411, 1451, 1452, 1526, 1644, 1690, 1713, 3140, 3141, 3144, 3150),
+        *(3151, 3157, 3751, 3752, 3819, 3854, 3903, 3904, 3905, 3906, 3907, 3908, 3988, 4025),
+        4038,
     }
 )
-# Connections, rights, shutdown, files, space, killed, timed out, read-only, offline, idle for too
-# long, a node without its cluster; from 9000 on ProxySQL's own.
+# Connections, accounts, rights, shutdown, files, space, memory, killed, timed out, read-only,
+# offline, idle for too long, a node without its cluster or whose group chooses a primary. Below
+# 1000 are those of the server's files, from 9000 on ProxySQL's own.
 _MYSQL_WORLD = frozenset(
     {
-        *(1016, 1021, 1024, 1026, 1030, 1037, 1038, 1040, 1041, 1042, 1043, 1044, 1045, 1046),
-        *(1047, 1049, 1053, 1077, 1078, 1079, 1080, 1114, 1129, 1130, 1135, 1152),
-        *(1154, 1155, 1156, 1157, 1158, 1159, 1160, 1161, 1180, 1184, 1203, 1206, 1226, 1290),
-        *(1317, 1792, 1836, 1874, 1881, 1927, 1969, 3024, 3032, 3100, 3101, 3168, 3169, 4031),
+        *(1015, 1016, 1021, 1024, 1026, 1030, 1036, 1037, 1038, 1040, 1041, 1042, 1043, 1044),
+        *(1045, 1046, 1047, 1049, 1053, 1077, 1078, 1079, 1080, 1114, 1129, 1130, 1135, 1152),
+        *(1154, 1155, 1156, 1157, 1158, 1159, 1160, 1161, 1180, 1184, 1203, 1206, 1226, 1251),
+        *(1290, 1317, 1524, 1637, 1698, 1792, 1820, 1835, 1836, 1862, 1874, 1878, 1881, 1927),
+        *(1969, 3015, 3024, 3032, 3100, 3118, 3159, 3168, 3169, 3675, 3781, 3782, 3955, 3989),
+        *(4031, 4081, 4082, 4094, 4150, 4151, 6141, 6400),
     }
 )
 # Syntax; columns, functions, variables, indexes, types, charsets and collations that are not known;
@@ -87,17 +96,16 @@ class MySQL(Dialect):
         return " FOR UPDATE SKIP LOCKED" if skips else " FOR UPDATE NOWAIT"
 
     def _contention(self, cause: BaseException) -> bool:
-        # lock wait time-out, deadlock (also Galera's failed certification), that of MySQL's group
-        # replication, and MariaDB 11.6's "record has changed since last read" under snapshot
-        # isolation
-        return _number(cause) in (1205, 1213, 3101, 1020)
+        return _number(cause) in _MYSQL_CONTENTION
 
     def is_of_data(self, cause: BaseException) -> bool:
         return _number(cause) in _MYSQL_DATA
 
     def is_of_world(self, cause: BaseException) -> bool:
         number = _number(cause)
-        return 2000 <= number < 3000 or 9000 <= number < 10_000 or number in _MYSQL_WORLD
+        if 0 < number < 1000 or 2000 <= number < 3000 or 9000 <= number < 10_000:
+            return True
+        return number in _MYSQL_WORLD
 
     def is_of_statement(self, cause: BaseException) -> bool:
         # To roll back to a savepoint that a deadlock has taken along is 1305, too.
