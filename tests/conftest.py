@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import nullcontext
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -16,8 +17,9 @@ from django_tasks.handlers import registry
 from django_tasks.store import clock
 from django_tasks.store.dialects import base
 from django_tasks.store.dialects.sqlite import SQLite
+from tests.asking import asks, nothing_is_asked
 from tests.factories import NOW
-from tests.vendor import is_on
+from tests.vendor import ON_SQLITE, is_on
 from tests.worker import parts
 
 hypothesis_settings.register_profile(
@@ -37,15 +39,22 @@ DEADLINE = 20.0
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Leave out the tests of other databases. They are no skips: another session runs them."""
-    elsewhere = [
+    """Leave out what other sessions run: tests of other databases, and those that ask none."""
+    elsewhere = {
         item
         for item in items
-        if not all(is_on(*mark.args) for mark in item.iter_markers("only_on"))
-    ]
+        if not (ON_SQLITE or asks(item))
+        or not all(is_on(*mark.args) for mark in item.iter_markers("only_on"))
+    }
     if elsewhere:
-        config.hook.pytest_deselected(items=elsewhere)
-        items[:] = [item for item in items if item not in set(elsewhere)]
+        config.hook.pytest_deselected(items=[*elsewhere])
+        items[:] = [item for item in items if item not in elsewhere]
+
+
+@pytest.fixture(autouse=True)
+def _says_if_it_asks(request: pytest.FixtureRequest, django_db_blocker: Any) -> Iterator[None]:
+    with nullcontext() if asks(request.node) else nothing_is_asked(django_db_blocker):
+        yield
 
 
 @pytest.fixture(autouse=True)

@@ -30,6 +30,9 @@ class Item:
     def iter_markers(self, name: str) -> list[pytest.Mark]:
         return [each for each in self.marks if each.name == name]
 
+    def get_closest_marker(self, name: str) -> pytest.Mark | None:
+        return next(iter(self.iter_markers(name)), None)
+
 
 def kept(*items: Item) -> list[Item]:
     """The tests that are run here, once the others are told of as deselected."""
@@ -42,7 +45,7 @@ def kept(*items: Item) -> list[Item]:
 
 
 def test_a_test_of_any_database_is_run_on_each() -> None:
-    plain = Item(pytest.mark.usefixtures("x"))
+    plain = Item(pytest.mark.django_db)
     assert kept(plain) == [plain]
 
 

@@ -11,6 +11,8 @@ import pytest
 
 from tests.calls.contract import Outcomes
 
+pytestmark = pytest.mark.each_database
+
 ROOT = Path(__file__).resolve().parent.parent.parent
 DEADLINE = 300.0
 

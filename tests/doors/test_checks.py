@@ -26,6 +26,8 @@ from django_tasks.models import Lock
 from django_tasks.store.dialects import Dialect, dialect_of
 from tests.vendor import MARIADB, MYSQL_FAMILY, SERVERS, is_on, only_on
 
+pytestmark = pytest.mark.each_database
+
 SQLITE = {"ENGINE": "django.db.backends.sqlite3", "NAME": "tasks.sqlite3"}
 MYSQL = {"ENGINE": "django.db.backends.mysql", "NAME": "tasks", "HOST": "db.invalid"}
 POSTGRESQL = {"ENGINE": "django.db.backends.postgresql", "NAME": "tasks", "HOST": "db.invalid"}

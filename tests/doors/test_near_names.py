@@ -11,6 +11,8 @@ from django.core.checks import CheckMessage, run_checks
 from django_tasks import checks
 from django_tasks.handlers.base import TaskHandler, task_handler
 
+pytestmark = pytest.mark.each_database
+
 Handlers = Callable[..., None]
 
 

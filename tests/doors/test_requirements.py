@@ -9,6 +9,8 @@ from django.db.utils import ConnectionHandler
 
 from django_tasks import requirements
 
+pytestmark = pytest.mark.each_database
+
 SQLITE = {"ENGINE": "django.db.backends.sqlite3", "NAME": "tasks.sqlite3"}
 MARIADB = {"ENGINE": "django.db.backends.mysql", "NAME": "tasks", "HOST": "db.invalid"}
 POSTGRESQL = {"ENGINE": "django.db.backends.postgresql", "NAME": "tasks", "HOST": "db.invalid"}

@@ -78,6 +78,7 @@ def test_figures_of_an_outage_are_told_and_hold_up_no_probe(start: Start) -> Non
     assert "Traceback" not in worker.log()
 
 
+@pytest.mark.each_database
 def test_without_the_extra_one_sentence_names_it(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

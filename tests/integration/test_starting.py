@@ -67,6 +67,7 @@ def finished(environment: dict[str, str], *flags: str) -> subprocess.CompletedPr
 SETTINGS = {"DJANGO_SETTINGS_MODULE": "tests.integration.settings", "TEST_JOURNAL": os.devnull}
 
 
+@pytest.mark.each_database
 @pytest.mark.parametrize(("flags", "sentence"), USAGE, ids=lambda value: " ".join(value)[:30])
 def test_a_wrong_flag_is_a_usage_error_with_one_sentence(
     flags: list[str], sentence: str, capsys: pytest.CaptureFixture[str]

@@ -88,6 +88,7 @@ def test_output(line: str, monkeypatch: pytest.MonkeyPatch) -> None:
     assert unmarked(text) == set()
 
 
+@pytest.mark.each_database
 @pytest.mark.usefixtures("bracketed")
 @pytest.mark.parametrize("queues", [(), ("zz",)])
 def test_the_introduction_of_a_worker(queues: tuple[str, ...]) -> None:

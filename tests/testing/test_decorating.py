@@ -290,6 +290,7 @@ def test_an_error_ends_it(make: Make, is_at_work: Any, place: str) -> None:
 
 
 @freeze_tasks(NOON)
+@pytest.mark.django_db
 class FrozenTests(TestCase):
     """A class with rows, as projects have it: pytest runs it."""
 

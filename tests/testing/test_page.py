@@ -10,6 +10,8 @@ import pytest
 from tests.testing.page import files_of_page, make, run
 from tests.vendor import ON_SQLITE
 
+pytestmark = pytest.mark.each_database
+
 
 @pytest.fixture
 def project(tmp_path: Path, request: pytest.FixtureRequest) -> Path:

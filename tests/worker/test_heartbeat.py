@@ -21,6 +21,8 @@ from tests.vendor import ON_SQLITE
 from tests.waiting import DEADLINE, eventually
 from tests.worker.parts import USING, config
 
+pytestmark = pytest.mark.each_database
+
 REPORT = Report("running", {"done": 3}, 2)
 LEASE = 30.0
 

@@ -10,6 +10,8 @@ from django_tasks.supervisor import processes
 from tests.vendor import ON_SQLITE
 from tests.worker.parts import USING
 
+pytestmark = pytest.mark.each_database
+
 BEST = 1 if ON_SQLITE else 2
 
 

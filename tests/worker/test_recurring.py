@@ -17,6 +17,8 @@ from tests.waiting import DEADLINE, eventually
 from tests.worker.conftest import Register
 from tests.worker.parts import USING, Ticks, config
 
+pytestmark = pytest.mark.each_database
+
 
 class Keep:
     """Stands in for what writes the rows; fails or hangs as long as it is told to."""

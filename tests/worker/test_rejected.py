@@ -13,6 +13,8 @@ from django_tasks.worker.rejected import RETRY_SECONDS, Rejected
 from tests.worker.parts import USING, StillTicks, config
 from tests.worker.test_worker import Poller, of_state
 
+pytestmark = pytest.mark.each_database
+
 PATIENCE = 30.0
 
 

@@ -15,6 +15,8 @@ from django_tasks import api
 from django_tasks.worker import embedded, surroundings
 from django_tasks.worker.config import WorkerConfig
 
+pytestmark = pytest.mark.each_database
+
 
 class Uwsgi(ModuleType):
     """As much of uWSGI's module as a process sees of it."""

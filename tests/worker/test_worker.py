@@ -15,6 +15,8 @@ from django_tasks.worker.worker import CONTENTION_SECONDS, Worker
 from tests.waiting import DEADLINE
 from tests.worker.parts import USING, config
 
+pytestmark = pytest.mark.each_database
+
 POLL_INTERVAL = 7.0
 
 
