@@ -1,6 +1,7 @@
-"""Each page with examples, as a project on the database of this run.
+"""Each page with examples, as a project on SQLite; on a server, the pages that show statements.
 
-A page that makes its project itself is on SQLite, as ``startproject`` has it.
+What the others do is asked of each database by tests of its own. A page that makes its project
+itself is on SQLite, as ``startproject`` has it.
 """
 
 from pathlib import Path
@@ -9,13 +10,20 @@ from typing import Any
 import pytest
 
 from tests.site.pages import PAGES, needs
+from tests.site.reading import Page
 from tests.site.running import begins_from_nothing, has_work, run
 from tests.vendor import ON_SQLITE
 
+
+def is_run_here(page: Page) -> bool:
+    if ON_SQLITE:
+        return True
+    shows = any(block.language == "sql" or "run on" in block.orders for block in page.blocks)
+    return shows and not begins_from_nothing(page)
+
+
 NAMES = [
-    name
-    for name, page in PAGES.items()
-    if has_work(page) and not needs(page) and (ON_SQLITE or not begins_from_nothing(page))
+    name for name, page in PAGES.items() if has_work(page) and not needs(page) and is_run_here(page)
 ]
 
 
