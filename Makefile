@@ -1,7 +1,7 @@
 # The work is done by the programs in scripts/; this file only gives it short names.
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-matrix docs package browser dst explore faults soak benchmark benchmark-quick simulate lint servers stop clean
+.PHONY: help demo test test-all test-matrix docs package browser dst explore faults soak benchmark benchmark-quick simulate lint servers stop clean
 
 VENV ?= .venv
 HOURS ?= 2
@@ -16,13 +16,17 @@ demo: ## see delayed tasks at work, on SQLite
 	@scripts/setup demo
 	@exec $(VENV)/bin/python scripts/demo $(ARGS)
 
-test: ## all checks and tests on SQLite, MariaDB and PostgreSQL (ARGS="..." goes to pytest)
+test: ## checks, and the tests but the long ones, on each database that is there, in ten minutes (ARGS="..." goes to pytest)
 	@scripts/setup test
 	@exec $(VENV)/bin/python -m devtools.test $(ARGS)
 
-test-matrix: ## the same, and the tests with the other versions of Python and Django
+test-all: ## the rest as well, as continuous integration does: long tests, other Pythons, browser, faults...
 	@scripts/setup test
-	@MATRIX=1 exec $(VENV)/bin/python -m devtools.test $(ARGS)
+	@ALL=1 exec $(VENV)/bin/python -m devtools.test
+
+test-matrix: ## the tests with the other versions of Python and Django, on all databases
+	@scripts/setup test
+	@exec $(VENV)/bin/nox --session matrix -- $(ARGS)
 
 docs: ## the documentation as a site, checked: build/site/index.html
 	@scripts/setup docs
@@ -71,7 +75,7 @@ lint: ## only the checks
 	@scripts/setup lint
 	@exec $(VENV)/bin/nox --session checks
 
-servers: ## start private MariaDB and PostgreSQL servers
+servers: ## start private database servers
 	@scripts/setup test
 	@scripts/servers start
 

@@ -3,6 +3,7 @@ distributions, the admin in a browser, a cluster in simulated time, faults, muta
 
     nox                        the checks
     nox -s "tests(mariadb)"    the tests on one database; further words after -- go to pytest
+    nox -s "long(mariadb)"     those of them that take long
     nox -s matrix-3.12         the tests with another Python, and the Django that goes with it
     nox -s browser             the admin in a browser; PICTURES=docs/pictures keeps what it shows
     nox -s docs                the documentation as a site; a link that leads to nothing is an error
@@ -27,7 +28,15 @@ sys.path.insert(0, str(Path(__file__).parent))  # the command nox does not look 
 
 from devtools import results
 from devtools.browser import why_no_browser
-from devtools.databases import SITES, TITLES, all_are_required, private, there, why_not
+from devtools.databases import (
+    NEWEST,
+    SITES,
+    TITLES,
+    all_are_required,
+    private,
+    there,
+    why_not,
+)
 from devtools.servers.places import RUNTIME
 from devtools.setup.python import path_with
 
@@ -39,29 +48,17 @@ nox.options.error_on_missing_interpreters = False
 # Beside the main line: Python, and the Django that goes with it.
 MATRIX = {"3.10": "5.2", "3.12": "6.0", "3.13": "6.1", "3.14": "6.1"}
 
-# These need no database, or are about none, or bring their own: the session of SQLite runs them.
-WITHOUT_DATABASE = (
-    "tests/deploy",
+# tests/asking.py finds what asks nothing of a database. These ask one, and are about something
+# else: words, permissions, the tool that reads pages. They run on SQLite.
+ABOUT_NO_DATABASE = (
     "tests/doors/test_admin_security.py",
-    "tests/explore",
     "tests/language",
-    "tests/schedules",
-    "tests/site/test_blocks.py",
-    "tests/site/test_catalogues.py",
     "tests/site/test_judges.py",
-    "tests/site/test_lengths.py",
-    "tests/site/test_reference.py",
-    "tests/test_benchmarks.py",
-    "tests/test_demo.py",
-    "tests/test_servers.py",
-    "tests/test_setup.py",
-    "tests/test_simulation.py",
-    "tests/testing/test_plugin.py",
 )
 
-# The main line alone runs the tests of tools, and those that start real processes for minutes.
-MAIN_LINE_ONLY = (
-    *(place for place in WITHOUT_DATABASE if place.startswith("tests/test_")),
+# Minutes of real processes, of waiting for them, and of tools: "long" runs them, with the main
+# line's Python alone.
+LONG = (
     "tests/coming/test_importing.py",  # not every Django has the packages that it needs
     "tests/coming/test_pages.py",  # reads the pages with the tools of the site
     "tests/coming/test_triggers.py",
@@ -71,8 +68,13 @@ MAIN_LINE_ONLY = (
     "tests/habits/test_web_servers.py",
     "tests/integration",
     "tests/language/test_catalogue.py",
-    "tests/site",
     "tests/language/test_edits.py",  # a hundred languages, five forms each
+    "tests/site",
+    "tests/test_benchmarks.py",
+    "tests/test_demo.py",
+    "tests/test_servers.py",
+    "tests/test_setup.py",
+    "tests/test_simulation.py",
 )
 
 # The main line's Django has no tasks framework: these, and in tests/calls the pages about it, run
@@ -120,9 +122,12 @@ END_SECONDS = 20.0  # for the processes of tests to end after an interruption
 os.environ["PATH"] = path_with(MATRIX)
 for name in ("DATABASE_URL", "DJANGO_SETTINGS_MODULE", "PYTHONHOME"):
     os.environ.pop(name, None)  # settings of the user's own projects
+# Images of containers set it. Each of a thousand processes would compile the package and the tests
+# again: 20 seconds and not 8 for pytest to begin, 0.9 and not 0.6 for a command.
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 
 
-@nox.session(venv_backend="none")
+@nox.session(venv_backend="none", allow_parallel=True)
 def checks(session: nox.Session) -> None:
     """Run the linters, the type checker, and the check for missing migrations."""
     for command in CHECKS:
@@ -130,29 +135,34 @@ def checks(session: nox.Session) -> None:
 
 
 @nox.session(venv_backend="none", allow_parallel=True)
-@nox.parametrize("database", list(TITLES), ids=list(TITLES))
+@nox.parametrize("database", [*TITLES, *NEWEST], ids=[*TITLES, *NEWEST])
 def tests(session: nox.Session, database: str) -> None:
-    """Run the tests on one database."""
-    if reason := why_not(database, "DATABASES"):
-        (session.error if all_are_required() else session.skip)(reason)
-    arguments = session.posargs
-    if not arguments:
-        left_out = [] if database == "sqlite" else WITHOUT_DATABASE
-        arguments = ["--durations=20", *_without(left_out)]
-    _pytest(session, database, database, arguments, FAULTS="1")
+    """Run the tests on one database, but the long ones."""
+    _tests(session, database, database, _without([*LONG, *_elsewhere(database)]))
+
+
+@nox.session(venv_backend="none", allow_parallel=True)
+@nox.parametrize("database", list(TITLES), ids=list(TITLES))
+def long(session: nox.Session, database: str) -> None:
+    """Run the long tests on one database."""
+    elsewhere = _elsewhere(database)
+    # A place that is named runs, whatever is to be ignored.
+    places = [place for place in LONG if not place.startswith(elsewhere)]
+    _tests(session, database, f"{database}_long", [*places, *_without(elsewhere)])
 
 
 @nox.session(python=list(MATRIX), allow_parallel=True)
 def matrix(session: nox.Session) -> None:
     """Run the tests with another Python and Django."""
     version = str(session.python)
-    drivers = "mysql,postgres" if not why_not("mariadb", "DATABASES") else "postgres"
+    of_mysql = {"mariadb", "mysql"} & {*there("DATABASES")}
+    drivers = "mysql,postgres" if of_mysql else "postgres"
     django = f"Django~={MATRIX[version]}.0"
     session.install("--editable", f".[{drivers}]", "--group", "test", django)
     suffix = version.replace(".", "_")
     whole = there("MATRIX_DATABASES")
     for database in whole:
-        places = session.posargs or _without(MAIN_LINE_ONLY)
+        places = session.posargs or _without(LONG)
         _pytest(session, database, f"{database}_{suffix}", places)
     if MATRIX[version] == NEWEST_DJANGO and not session.posargs:
         for database in there("DATABASES"):
@@ -218,6 +228,16 @@ def mutants(session: nox.Session) -> None:
     """Change the core in a hundred places, one at a time, and see if the tests notice."""
     session.install("--editable", ".[mysql,postgres]", "--group", "mutants")
     _run(session, "python", "-m", "devtools.mutants", *session.posargs)
+
+
+def _tests(session: nox.Session, database: str, name: str, places: list[str]) -> None:
+    if reason := why_not(database, "DATABASES"):
+        (session.error if all_are_required() else session.skip)(reason)
+    _pytest(session, database, name, session.posargs or ["--durations=20", *places], FAULTS="1")
+
+
+def _elsewhere(database: str) -> tuple[str, ...]:
+    return () if database == "sqlite" else ABOUT_NO_DATABASE
 
 
 def _without(places: Iterable[str]) -> list[str]:

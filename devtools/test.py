@@ -1,18 +1,19 @@
-"""Run the checks, the tests on SQLite, MariaDB and PostgreSQL, the site of the documentation, the
-distributions, the admin in a browser, a cluster in simulated time, and a third of the faults.
+"""Run the checks and the tests, but the long ones, on each database; with ALL=1 the rest as well.
 
     make test [ARGS="PYTEST ARGUMENT..."]
+    make test-all
 
-Private servers are started where none run, and stopped again. The last lines say what ran, what
-failed and what was left out.
+The rest: the long tests, the tests with other versions of Python and Django, the admin in a
+browser, the site of the documentation, the distributions, a cluster in simulated time, and a third
+of the faults. Private servers are started where none run, and stopped again. The last lines say
+what ran, what failed and what was left out.
 
 Environment:
     DATABASES="sqlite mariadb"  only these
-    NOX_PARALLEL=3              run the tests on three databases at once; their output is shown when
+    NOX_PARALLEL=2              so many sessions at once, in place of 5; their output is shown when
                                 they are done
     REQUIRE_ALL_DATABASES=1     a database that was left out is a failure
-    MATRIX=1                    also the tests with other versions of Python and Django
-                                (1 if CI=true); MATRIX_DATABASES="sqlite" narrows it
+    MATRIX_DATABASES="sqlite"   the databases of the other versions, in place of SQLite
 """
 
 import fcntl
@@ -24,14 +25,22 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
 
 from devtools import CHECKOUT, results
-from devtools.databases import private, there
+from devtools.databases import NEWEST, TITLES, private, there
 from devtools.interruption import heed_ctrl_c, leave_by_cleaning_up
 from devtools.messages import Problem, say
+from devtools.progress import Progress
 from devtools.servers.places import RUNTIME
 
-# Of all, and of these alone if pytest is given arguments.
-OF_TESTS = ("checks", "tests", "matrix")
-SESSIONS = (*OF_TESTS, "docs", "package", "browser", "explore", "faults")
+# Each as long as one of them waits: two cores have work enough.
+SIDE_BY_SIDE = "5"
+
+SHORT = ("checks", *(f"tests({name})" for name in TITLES))
+# The longest first, so that none is left alone at the end. The faults are timed, and run alone.
+REST = (
+    *("long", "matrix", "browser"),
+    *(f"tests({name})" for name in NEWEST),
+    *("explore", "package", "docs", "faults"),
+)
 END_SECONDS = 60.0
 
 
@@ -39,7 +48,7 @@ def main() -> int:
     leave_by_cleaning_up()
     try:
         with _alone(), ExitStack() as servers:
-            for database in there("DATABASES"):
+            for database in there("DATABASES", [*TITLES, *NEWEST] if _is_whole() else TITLES):
                 servers.enter_context(private(database))
             return _tests(sys.argv[1:])
     except (Problem, RuntimeError) as problem:  # the latter: a server that did not start
@@ -47,6 +56,10 @@ def main() -> int:
         return 1
     except KeyboardInterrupt:
         return 130
+
+
+def _is_whole() -> bool:
+    return os.environ.get("ALL", "0") not in ("", "0")
 
 
 @contextmanager
@@ -69,29 +82,26 @@ def _tests(arguments: list[str]) -> int:
 
 
 def _nox(arguments: list[str]) -> int:
-    """Run the sessions; with arguments for pytest, the tests alone after the checks."""
-    wanted = OF_TESTS if arguments else SESSIONS
-    sessions = [name for name in wanted if name != "matrix" or _matrix_is_wanted()]
-    command = [sys.executable, "-m", "nox", "--sessions", *sessions, "--", *arguments]
+    """Run the sessions; with arguments for pytest, the short ones."""
+    rest = () if arguments or not _is_whole() else REST
+    command = [sys.executable, "-m", "nox", "--sessions", *SHORT, *rest, "--", *arguments]
     process = subprocess.Popen(
         command,
         cwd=CHECKOUT,
+        env={"NOX_PARALLEL": SIDE_BY_SIDE, "MATRIX_DATABASES": "sqlite", **os.environ},
+        stdout=None if sys.stdout.isatty() else subprocess.PIPE,
+        text=True,
         start_new_session=True,
         preexec_fn=heed_ctrl_c,  # nox knows no other interruption
     )
     try:
-        return process.wait()
+        return Progress(process).wait()
     except KeyboardInterrupt:
         # To the whole group, as a terminal sends it: pytest then ends what its tests have started.
         os.killpg(process.pid, signal.SIGINT)
         with suppress(subprocess.TimeoutExpired):
             process.wait(END_SECONDS)
         raise
-
-
-def _matrix_is_wanted() -> bool:
-    default = "1" if os.environ.get("CI") == "true" else "0"
-    return os.environ.get("MATRIX", default) not in ("", "0")
 
 
 if __name__ == "__main__":
