@@ -112,6 +112,7 @@ def test_so_do_those_of_a_task_that_was_not_enqueued(value: Any) -> None:
     for _ in range(2):  # the first time it finds the function
         world.work()
     (run,) = get_runs(ECHO, "1")
+    assert run.detail is not None
     assert written(run.detail["args"]) == written([value])
     assert written(run.return_value) == written(value)
 
