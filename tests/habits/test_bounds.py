@@ -9,11 +9,12 @@ from threading import current_thread
 from typing import Any
 
 import pytest
-from django.db import connection, connections
+from django.db import Error, connection, connections, transaction
 
 from django_tasks.models import Task, TaskRun, WorkerRow
-from django_tasks.store.connection import take_connection
-from django_tasks.store.dialects import Bounds
+from django_tasks.store.connection import drop_connection, keep_connection, take_connection
+from django_tasks.store.dialects import Bounds, dialect_of
+from django_tasks.store.errors import Kind, kind_of, was_cut_off
 from django_tasks.values.status import Status
 from django_tasks.worker import execution
 from django_tasks.worker.apart.parent import NoProcess
@@ -57,8 +58,8 @@ POLLERS = Bounds(lock_wait=3.0, statement=11.0)
 HEARTBEATS = Bounds(lock_wait=2.0, statement=7.0)
 _BY_DATABASE: dict[str, dict[str, tuple[object, ...]]] = {
     MARIADB: {POLLER: (3, 3, 11.0), HEARTBEAT: (2, 2, 7.0)},
-    # Statements that write are bounded by the network alone.
-    MYSQL: {POLLER: (3, 3), HEARTBEAT: (2, 2)},
+    # The last one of SELECT alone.
+    MYSQL: {POLLER: (3, 3, 11.0), HEARTBEAT: (2, 2, 7.0)},
     POSTGRESQL: {POLLER: ("3s", "11s"), HEARTBEAT: ("2s", "7s")},
     # A heartbeat asks for its turn, again and again.
     SQLITE: {POLLER: (3000,), HEARTBEAT: (1000 * TURN_SECONDS,)},
@@ -280,6 +281,60 @@ def test_a_server_that_dies_over_a_statement_is_found_out_within_its_bound(
         return {"postgresql": probing, "mysql": waiting_for_an_answer}[VENDOR]()
 
     assert elsewhere(silence).result(DEADLINE) <= 2.5 * 15
+
+
+# What takes too long
+
+# The bound of a look is twice that of a lock; the network's, twice that of a statement.
+SHORT = Bounds(lock_wait=1.0, statement=1.5)
+LOCK = "SELECT id FROM t_task FOR UPDATE"
+# Of rows: a SLEEP that is cut off answers with 1, and it is the next one that fails.
+MYSQL_SLEEPS = "SELECT SLEEP(30) FROM (SELECT 1 UNION SELECT 2) AS two"
+SLEEPS = {
+    "mysql": (MYSQL_SLEEPS, f"CREATE TEMPORARY TABLE slept AS {MYSQL_SLEEPS}"),
+    "postgresql": ("SELECT pg_sleep(30)", "DO 'BEGIN PERFORM pg_sleep(30); END'"),
+}
+no_sleep = only_on(*SERVERS, because="SQLite works in the process that asks it")
+
+
+def bounded_error(statement: str, sessions: list[int]) -> Error:
+    """What a statement is told that takes longer than a session of ours allows."""
+    take_connection("default", SHORT)
+    keep_connection("default")
+    sessions.append(asked(connection)[0])
+    with pytest.raises(Error) as caught:
+        dialect_of("default").execute(statement)
+    drop_connection("default")
+    return caught.value
+
+
+@no_sleep
+def test_a_look_that_takes_too_long_is_ended_by_the_server(elsewhere: Elsewhere) -> None:
+    """It reads no more for somebody who has given up, and the error is told from an outage."""
+    look, _ = SLEEPS[VENDOR]
+    error = elsewhere(bounded_error, look, []).result(DEADLINE)
+    assert was_cut_off(error, using="default")
+
+
+@no_sleep
+def test_a_change_that_takes_too_long_holds_nobody_up(elsewhere: Elsewhere) -> None:
+    """MySQL does not end what is no SELECT: there our own side of the network gives up."""
+    _, change = SLEEPS[VENDOR]
+    sessions: list[int] = []
+    error = elsewhere(bounded_error, change, sessions).result(DEADLINE)
+    assert kind_of(error, using="default") is Kind.WORLD
+    assert was_cut_off(error, using="default") is (database() != MYSQL)
+    if database() == MYSQL:
+        kill({*sessions})
+
+
+@no_sleep
+def test_a_lock_that_is_waited_for_too_long_is_told_as_one(elsewhere: Elsewhere) -> None:
+    a_row("1")
+    with transaction.atomic():
+        list(Task.objects.select_for_update())
+        error = elsewhere(bounded_error, LOCK, []).result(DEADLINE)
+    assert kind_of(error, using="default") is Kind.CONTENTION
 
 
 # How long they are

@@ -93,7 +93,10 @@ _ASKED = {
         "SELECT CONNECTION_ID(), @@innodb_lock_wait_timeout, @@lock_wait_timeout,"
         " @@max_statement_time"
     ),
-    MYSQL: "SELECT CONNECTION_ID(), @@innodb_lock_wait_timeout, @@lock_wait_timeout",
+    MYSQL: (
+        "SELECT CONNECTION_ID(), @@innodb_lock_wait_timeout, @@lock_wait_timeout,"
+        " @@max_execution_time / 1000"
+    ),
     POSTGRESQL: (
         "SELECT pg_backend_pid(), current_setting('lock_timeout'),"
         " current_setting('statement_timeout')"

@@ -64,6 +64,9 @@ class MySQL(Dialect):
     returns_only_moved = False
     groups_along_index = True
     any_case = "(?i)"
+    # Of SELECT alone, locking ones too: MySQL has no more. Other statements have the bounds of
+    # their waits for locks, and the time-out of the network for all else (``connection``).
+    statement_bound = "SESSION max_execution_time = CAST(1000 * %s AS UNSIGNED)"
 
     def insert(self, names: str, params: Params) -> int:
         template = f"INSERT INTO {names} VALUES ({placeholders(len(params))})"
@@ -120,34 +123,25 @@ class MySQL(Dialect):
 
     def bound(self, bounds: Bounds) -> None:
         # Of rows, and of tables: a migration waits for a report, and all who come wait behind it,
-        # for a day by default. MySQL can bound no statement but SELECT: there the time-out of the
-        # network is the bound (``connection``).
-        self.execute(_WAITS, [_whole_seconds(bounds)] * 2)
+        # for a year by default, in MariaDB for a day. They are whole seconds, one or more.
+        seconds = max(1, int(bounds.lock_wait))
+        # Longer than a wait for a lock, which is to be told as one.
+        statement = max(bounds.statement, 2.0 * seconds)
+        self.execute(f"{_WAITS}, {self.statement_bound}", [seconds, seconds, statement])
 
 
 class MariaDB(MySQL):
     returns_deletes = True
     returns_inserts = True
+    statement_bound = "SESSION max_statement_time = %s"
 
     @cached_property
     def is_galera(self) -> bool:  # type: ignore[override]
         return ("wsrep_on", "ON") in self.fetch("SHOW VARIABLES LIKE 'wsrep_on'")
 
-    def bound(self, bounds: Bounds) -> None:
-        seconds = _whole_seconds(bounds)
-        # Longer than a wait for a lock, which is to be told as one.
-        statement = max(bounds.statement, 2.0 * seconds)
-        template = f"{_WAITS}, SESSION max_statement_time = %s"
-        self.execute(template, [seconds, seconds, statement])
-
     def catch_up(self) -> None:
         if self.is_galera:
             self.fetch("SET STATEMENT wsrep_sync_wait = 1 FOR SELECT 1 FROM {task} LIMIT 1")
-
-
-def _whole_seconds(bounds: Bounds) -> int:
-    """MySQL's and MariaDB's waits for locks are whole seconds, one or more."""
-    return max(1, int(bounds.lock_wait))
 
 
 def _number(cause: BaseException) -> int:
