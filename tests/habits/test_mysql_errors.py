@@ -27,7 +27,7 @@ pytestmark = [
     only_on(*MYSQL_FAMILY, because="the others have no such numbers"),
 ]
 
-WORLD, CONTENTION, DATA, UNKNOWN = Kind
+WORLD, CONTENTION, DATA, REJECTED, UNKNOWN = Kind
 USER = PASSWORD = "ordinary"
 
 
@@ -218,8 +218,8 @@ def too_many_statements_of_a_user(server: Server) -> None:
 sent("right_that_is_missing", UNKNOWN, "SELECT * FROM mysql.user", both=1142)
 sent("right_of_an_administrator", UNKNOWN, "SET GLOBAL read_only = 0", both=1227)
 sent("table_that_is_not_there", UNKNOWN, "SELECT * FROM nothing", both=1146)
-sent("column_that_is_not_there", UNKNOWN, "SELECT nothing FROM locked", both=1054)
-sent("syntax", UNKNOWN, "SELECT FROM", both=1064)
+sent("column_that_is_not_there", REJECTED, "SELECT nothing FROM locked", both=1054)
+sent("syntax", REJECTED, "SELECT FROM", both=1064)
 
 # A server that refuses
 
