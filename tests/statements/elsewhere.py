@@ -1,0 +1,121 @@
+"""What the walk does not ask of this server, and why."""
+
+from importlib.util import find_spec
+from typing import NamedTuple
+
+import django
+from django.db import connection
+
+from tests.statements.places import Place
+
+# The packages whose stores are read, which not every Django has.
+_THEIRS = ("apscheduler", "celery", "django_apscheduler", "django_celery_beat", "sqlalchemy")
+THEIRS_ARE_HERE = all(map(find_spec, _THEIRS))
+DJANGO_HAS_TASKS = django.VERSION >= (6, 0)
+
+
+class Only(NamedTuple):
+    """Places that are asked if ``here`` is true.
+
+    Each is a module, or a module, a function and, if only a part of that is meant, a piece of code.
+    """
+
+    here: bool
+    why: str
+    names: tuple[str, ...]
+
+    def has(self, place: Place) -> bool:
+        return any(_is_meant(name, place) for name in self.names)
+
+
+def _is_meant(name: str, place: Place) -> bool:
+    module, function, piece = (*name.split(" ", 2), "", "")[:3]
+    is_within = f"{place.function}.".startswith(f"{function}.") or not function
+    return place.module.startswith(module) and is_within and piece in place.code
+
+
+def is_mariadb() -> bool:
+    return connection.vendor == "mysql" and bool(connection.mysql_is_mariadb)  # type: ignore[attr-defined]
+
+
+def only() -> list[Only]:
+    """Connects, to know MariaDB from MySQL."""
+    sqlite, postgresql = connection.vendor == "sqlite", connection.vendor == "postgresql"
+    family, mariadb = connection.vendor == "mysql", is_mariadb()
+    mysql = family and not mariadb
+    return [
+        *(Only(False, why, names) for why, names in _NO_STATEMENTS),
+        Only(
+            False, "SQLAlchemy asks, of another database", ("coming/apscheduler.py in_sqlalchemy",)
+        ),
+        Only(THEIRS_ARE_HERE, "packages of others", ("coming/models.py", "coming/celery_beat.py")),
+        Only(THEIRS_ARE_HERE, "packages of others", ("coming/apscheduler.py in_django",)),
+        Only(DJANGO_HAS_TASKS, "Django's tasks framework", ("calls/",)),
+        Only(sqlite, "SQLite's own", _SQLITE),
+        Only(postgresql, "PostgreSQL's own", _POSTGRESQL),
+        Only(family, "MySQL's and MariaDB's own", _FAMILY),
+        Only(mariadb, "MariaDB's own, and a Galera cluster's", _MARIADB),
+        Only(
+            mysql, "MySQL bounds no statement but SELECT", ("store/dialects/mysql.py MySQL.bound",)
+        ),
+        Only(mysql, "DELETE … RETURNING is not there", ("store/ownership.py remove",)),
+        Only(not mysql, "DELETE … RETURNING, INSERT … RETURNING", _RETURNING),
+        Only(not family, "UPDATE … RETURNING, ON CONFLICT", _UPDATES_RETURNING),
+        Only(not sqlite, "row locks, and a clock of its own", _SERVERS),
+        Only(not postgresql, "no LATERAL; times that drivers read as texts", _NOT_POSTGRESQL),
+    ]
+
+
+_NO_STATEMENTS = (
+    (
+        "a method of others",
+        ("admin/codes.py limits_words", "admin/workers.py WorkerAdmin._tasks_of"),
+    ),
+    ("a method of others", ("logs/fields.py", "monitoring/overview.py overview seen.claims")),
+    ("a method of others", ("management/base.py", "schedules/every.py")),
+    ("said to people", ("checks/database_settings.py", "checks/database_answers.py _charset_of")),
+)
+_SQLITE = (
+    *("store/dialects/sqlite.py", "store/lanes.py _HOPPED_LANES"),
+    "checks/database_answers.py _journal_mode",
+)
+_POSTGRESQL = (
+    *("store/dialects/postgresql.py", "wakeup/postgres.py", "store/bounds.py _bounded_locally"),
+    *("store/backlog.py _each_at_once", "store/lanes.py _SOUGHT_LANES"),
+    "store/search.py _sorts_by_letters",
+)
+_FAMILY = (
+    *("store/dialects/mysql.py _WAITS", "store/dialects/mysql.py MySQL"),
+    *("store/bounds.py _MYSQL_ASK", "store/bounds.py _MYSQL_SET"),
+    *("store/bounds.py _bounded_session", "store/transactions.py _begin"),
+    *("store/claim.py _candidates", "store/claim.py _behind_suspects"),
+    *("store/claim.py _take_unlocked", "store/claim.py _take", "store/lanes.py _GROUPED_LANES"),
+    *("store/ownership.py _hand_over _hand_over_joined", "store/ownership.py _hand_over_joined"),
+    *("store/ownership.py _locked", "store/upsert.py _look_then_write"),
+    *("store/upsert.py _locked_rows", "store/upsert.py _conflict_clause VALUES"),
+    *("store/upsert.py _conflict_clause DUPLICATE", "checks/database_answers.py _text_columns"),
+)
+_MARIADB = (
+    *("store/dialects/mysql.py MariaDB", "store/claimed_rows.py await_claim"),
+    "store/claimed_rows.py is_cancelled",
+)
+_RETURNING = (
+    *("store/ownership.py _removed_returning", "store/upsert.py _upsert dialect.fetch"),
+    "store/upsert.py _returning_decided",
+)
+_UPDATES_RETURNING = (
+    *("store/claim.py _claim_returning", "store/dialects/base.py Dialect.insert"),
+    *("store/dialects/base.py Dialect.insert_absent", "store/ownership.py _hand_over_returning"),
+    *("store/ownership.py _hand_over _hand_over_returning", "store/upsert.py upsert RETURNING"),
+    "store/upsert.py _conflict_clause CONFLICT",
+)
+_SERVERS = (
+    *("store/dialects/base.py Dialect FOR UPDATE", "store/dialects/base.py Dialect.read_clock"),
+)
+_NOT_POSTGRESQL = (
+    *(
+        "store/backlog.py _longer",
+        "store/backlog.py _each",
+        "store/dialects/base.py Dialect.readable",
+    ),
+)
