@@ -19,7 +19,7 @@ from tests.site.reading import FROM_NOTHING, PROMPT, Block, Page
 
 RUN = ("python", "pycon", "console", "sql")
 COMMANDS = ("shell", "sh", "bash", "shell-session")
-DATABASES = ("sqlite", "mariadb", "postgresql")
+DATABASES = ("sqlite", "mariadb", "mysql", "postgresql")
 WORDS_OF_A_REASON = 3
 
 

@@ -10,9 +10,9 @@ from typing import Any
 from tests.site.building import beginning_of, build, files_of, pages_before, write
 from tests.site.reading import FROM_NOTHING, Block, Page
 from tests.site.terminal import Command, Terminal, commands, environment
-from tests.vendor import VENDOR
+from tests.vendor import database
 
-DATABASE = {"sqlite3": "sqlite", "mysql": "mariadb", "postgresql": "postgresql"}[VENDOR]
+DATABASE = database().removesuffix("3")  # as pages name it: sqlite
 SHELL = Path(__file__).parent / "shell.py"
 STEPS = ("pycon", "console", "sql")
 TEST_SECONDS = 120
@@ -44,11 +44,11 @@ def migrates_itself(page: Page) -> bool:
     return any("manage.py migrate" in text for text in shown)
 
 
-def run(page: Page, place: Path, database: dict[str, Any]) -> list[str]:
+def run(page: Page, place: Path, settings: dict[str, Any]) -> list[str]:
     """Run the page; say what is wrong by page and line."""
     if begins_from_nothing(page):
         return walk(page, place)
-    build(page, place, database)
+    build(page, place, settings)
     with Project(place) as project:
         problem = project.asks(
             do="prepare",
