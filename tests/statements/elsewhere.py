@@ -4,9 +4,9 @@ from importlib.util import find_spec
 from typing import NamedTuple
 
 import django
-from django.db import connection
 
 from tests.statements.places import Place
+from tests.vendor import MARIADB, MYSQL, MYSQL_FAMILY, POSTGRESQL, SQLITE, is_on
 
 # The packages whose stores are read, which not every Django has.
 _THEIRS = ("apscheduler", "celery", "django_apscheduler", "django_celery_beat", "sqlalchemy")
@@ -34,15 +34,9 @@ def _is_meant(name: str, place: Place) -> bool:
     return place.module.startswith(module) and is_within and piece in place.code
 
 
-def is_mariadb() -> bool:
-    return connection.vendor == "mysql" and bool(connection.mysql_is_mariadb)  # type: ignore[attr-defined]
-
-
 def only() -> list[Only]:
-    """Connects, to know MariaDB from MySQL."""
-    sqlite, postgresql = connection.vendor == "sqlite", connection.vendor == "postgresql"
-    family, mariadb = connection.vendor == "mysql", is_mariadb()
-    mysql = family and not mariadb
+    sqlite, postgresql, family = is_on(SQLITE), is_on(POSTGRESQL), is_on(*MYSQL_FAMILY)
+    mariadb, mysql = is_on(MARIADB), is_on(MYSQL)
     return [
         *(Only(False, why, names) for why, names in _NO_STATEMENTS),
         Only(

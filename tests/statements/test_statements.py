@@ -8,7 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from django.db import Error, connection, transaction
+from django.db import Error, transaction
 from django.test import Client
 
 from django_tasks.models import Gate, Pause, TaskMinute, TaskRun, WorkerRow
@@ -17,9 +17,10 @@ from django_tasks.store.dialects import dialect_of
 from tests.coming.old import Old
 from tests.factories import NOW, table
 from tests.statements import doors, walk
-from tests.statements.elsewhere import DJANGO_HAS_TASKS, THEIRS_ARE_HERE, is_mariadb, only
+from tests.statements.elsewhere import DJANGO_HAS_TASKS, THEIRS_ARE_HERE, only
 from tests.statements.places import places, places_in
 from tests.statements.watch import Watch
+from tests.vendor import MARIADB, MYSQL_FAMILY, is_on
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -29,10 +30,10 @@ def walk_on_all_floors(
 ) -> None:
     walk.store()
     walk.races()
-    if connection.vendor == "mysql":
+    if is_on(*MYSQL_FAMILY):
         with patch.context() as some:
             walk.old_server(some)
-    if is_mariadb():
+    if is_on(MARIADB):
         with patch.context() as some:
             walk.node_of_a_cluster(some)
     walk.long_history(patch)

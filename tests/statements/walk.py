@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 from django.core.management import call_command
-from django.db import connection
+from django.db import connection, connections
 from django.test import override_settings
 
 from django_tasks import api
@@ -18,7 +18,7 @@ from django_tasks.handlers import finders, registry
 from django_tasks.store import bounds, claim, claimed_rows, forerunner, gates, runs
 from django_tasks.store import connection as sessions
 from django_tasks.store.clock import read_clock
-from django_tasks.store.dialects import Bounds, dialect_of
+from django_tasks.store.dialects import Bounds, choice, dialect_of
 from django_tasks.store.dialects.mysql import MariaDB
 from django_tasks.store.finish import Ended, finish
 from django_tasks.timezones import for_django
@@ -31,7 +31,6 @@ from tests.coming.old import Old
 from tests.coming.test_adoption import ASIDE, adopted
 from tests.coming.test_importing import from_beat, from_file, imported, periodic
 from tests.factories import NOW, WORKER, a_claim, a_lane, a_line, a_row, later, rows, table
-from tests.store.conftest import forget_dialect
 from tests.store.test_parameters import ME, Texts, everything
 from tests.waiting import DEADLINE, eventually
 from tests.worker.parts import config, starting
@@ -69,6 +68,10 @@ def long_history(patch: Patch) -> None:
     patch.setattr(runs, "AT_ONCE", 2)
     runs.record([a_line(ended=later(9))] * 4 + [a_line(ended=later(-9))] * 9, using=USING)
     assert runs.delete_old(NOW, using=USING)
+
+
+def forget_dialect() -> None:
+    vars(connections[USING]).pop(choice.KEPT, None)
 
 
 def old_server(patch: Patch) -> None:
