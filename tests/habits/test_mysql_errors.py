@@ -11,16 +11,20 @@ mode (1015, 1836), a restart. ``tests/store/test_errors.py`` has their numbers.
 """
 
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, suppress
 from typing import Any, NamedTuple
 
 import pytest
 from django.db import Error, connection, connections
 
+from django_tasks.models import Task
 from django_tasks.store.errors import Kind, kind_of, was_cut_off
 from tests.conftest import Elsewhere
-from tests.vendor import MYSQL_FAMILY, database, only_on
+from tests.habits.conftest import another_way
+from tests.habits.workers import Held, Start, ident
+from tests.vendor import MYSQL, MYSQL_FAMILY, database, only_on
 from tests.waiting import DEADLINE, eventually
+from tests.worker.parts import added, handler
 
 pytestmark = [
     pytest.mark.django_db(transaction=True),
@@ -37,10 +41,11 @@ class Server:
     def __init__(self, elsewhere: Elsewhere) -> None:
         self.elsewhere = elsewhere
         self.name: str = connection.settings_dict["NAME"]
+        self._administrator: Any = connections.create_connection("default")
         self._opened: list[Any] = []
 
     def administer(self, *statements: str) -> Any:
-        return run(connection, *statements)
+        return run(self._administrator, *statements)
 
     def session(self, *statements: str, **settings: Any) -> Any:
         """Open a session of the ordinary user that has sent these; ``settings`` are Django's."""
@@ -71,6 +76,17 @@ class Server:
         rows = self.administer("SHOW PROCESSLIST")
         return any(row[0] == number and row[6].startswith(state) for row in rows)
 
+    def kill_all(self) -> None:
+        """End the sessions of the ordinary user."""
+        for row in self.administer("SHOW PROCESSLIST"):
+            if row[1] == USER:
+                with suppress(Error):  # it has gone by itself
+                    self.administer(f"KILL {row[0]}")
+
+    def leave(self) -> None:
+        self.close()
+        self._administrator.close()
+
     def close(self) -> None:
         for made in self._opened:
             with suppress(Error):  # it is broken, and MySQLdb says so
@@ -100,6 +116,7 @@ def server(transactional_db: None, elsewhere: Elsewhere) -> Iterator[Server]:
     yield server
     server.close()
     server.administer("DROP TABLE locked", f"DROP USER {USER}")
+    server.leave()
 
 
 # The errors
@@ -483,3 +500,49 @@ def test_the_number_of_an_error_says_what_it_is(case: Case, server: Server) -> N
     kind = kind_of(caught.value, using="default")
     assert (number, kind) == (case.numbers[database()], case.kind), caught.value
     assert was_cut_off(caught.value, using="default") == (case.name == TOO_LONG)
+
+
+# What a worker makes of them
+
+
+@contextmanager
+def locked_out(server: Server) -> Iterator[None]:
+    with server.account("ACCOUNT LOCK", "ACCOUNT UNLOCK"):
+        server.kill_all()
+        yield
+
+
+REFUSING = [
+    pytest.param(read_only, id="read-only"),
+    pytest.param(locked_out, id="locked out"),
+    pytest.param(offline, id="offline", marks=only_on(MYSQL, because="it alone has this mode")),
+]
+
+
+@pytest.mark.parametrize("refusing", REFUSING)
+def test_a_worker_keeps_an_end_while_the_server_refuses_it_and_writes_it_then(
+    refusing: Callable[[Server], AbstractContextManager[None]],
+    server: Server,
+    start_worker: Start,
+    held: Held,
+    handlers: Any,
+) -> None:
+    begun: list[str] = []
+
+    def run_once(task: Any) -> None:
+        begun.append(str(task))
+        held(task)
+
+    handlers(handler(run_once, "long", max_attempts=1))
+    with another_way({**connection.settings_dict, "USER": USER, "PASSWORD": PASSWORD}):
+        worker = start_worker(lease=30.0)
+        added("1", "long")
+        eventually(lambda: held.inside, "it runs")
+        before = ident(worker)
+        with refusing(server):
+            held.open.set()
+            eventually(worker._outage.lasts, "the worker is refused")
+        connection.close()
+        eventually(lambda: not Task.objects.exists(), "its end is written")
+    assert begun == ["long/1"]
+    assert ident(worker) == before
