@@ -49,9 +49,7 @@ def only() -> list[Only]:
         Only(postgresql, "PostgreSQL's own", _POSTGRESQL),
         Only(family, "MySQL's and MariaDB's own", _FAMILY),
         Only(mariadb, "MariaDB's own, and a Galera cluster's", _MARIADB),
-        Only(
-            mysql, "MySQL bounds no statement but SELECT", ("store/dialects/mysql.py MySQL.bound",)
-        ),
+        Only(mysql, "MariaDB bounds all statements", ("store/dialects/mysql.py MySQL max_exec",)),
         Only(mysql, "DELETE … RETURNING is not there", ("store/ownership.py remove",)),
         Only(not mysql, "DELETE … RETURNING, INSERT … RETURNING", _RETURNING),
         Only(not family, "UPDATE … RETURNING, ON CONFLICT", _UPDATES_RETURNING),
