@@ -46,10 +46,18 @@ class SQLite(Dialect):
         return f"printf('%09d', {number})"
 
 
-class MariaDB(Dialect):
+class MySQL(Dialect):
+    """MySQL, and MariaDB."""
+
     def numbers(self, first: int, last: int) -> str:
-        # Signed: a difference of its own numbers may not fall below zero.
-        return f"(SELECT CAST(seq AS SIGNED) AS id FROM seq_{first}_to_{last})"
+        # By thousands: a recursion may be a thousand deep.
+        most = last - first
+        count = "SELECT 0 AS n UNION ALL SELECT n + 1 FROM digit WHERE n < 999"
+        return (
+            f"(WITH RECURSIVE digit AS ({count})"
+            f" SELECT {first} + high.n * 1000 + low.n AS id FROM digit AS high, digit AS low"
+            f" WHERE high.n <= {most // 1000} AND high.n * 1000 + low.n <= {most})"
+        )
 
     def at(self, seconds: str) -> str:
         return f"(TIMESTAMP'{self.base:%Y-%m-%d %H:%M:%S}' + INTERVAL ({seconds}) SECOND)"
@@ -69,6 +77,6 @@ class PostgreSQL(Dialect):
 
 DIALECTS: dict[str, type[Dialect]] = {
     "sqlite": SQLite,
-    "mysql": MariaDB,
+    "mysql": MySQL,
     "postgresql": PostgreSQL,
 }

@@ -24,6 +24,8 @@ from django_tasks.admin import failures, lists, runs
 from django_tasks.models import Task, TaskRun
 from django_tasks.monitoring import filters, looks
 from tests.doors.conftest import logged_in
+from tests.plans import asked, handler_reads, lines_of, steps_of
+from tests.vendor import MARIADB, POSTGRESQL, SQLITE, only_on
 
 pytestmark = pytest.mark.django_db
 
@@ -118,13 +120,6 @@ def names(sql: str, table: str) -> bool:
     return re.search(rf"\b{table}\b", sql) is not None
 
 
-def asked(statement: str) -> list[Any]:
-    with connection.cursor() as cursor:
-        cursor.execute(statement)
-        found: list[Any] = cursor.fetchall()
-    return found
-
-
 # SQLite
 
 # How many instructions of its machine count as one row: a scan that only counts takes three, a
@@ -133,7 +128,7 @@ INSTRUCTIONS = 5
 
 
 def sqlite_reads(sql: str) -> float:
-    for *_, line in asked(f"EXPLAIN QUERY PLAN {sql}"):
+    for line in lines_of(sql):
         is_scan = re.match(r"SCAN (t_task|t_task_run)\b", line)
         assert not is_scan or has_limit(sql), f"{line}: {sql}"
     carried_out = 0
@@ -155,20 +150,12 @@ def sqlite_reads(sql: str) -> float:
 
 
 def mysql_reads(sql: str) -> float:
-    with connection.cursor() as cursor:
-        cursor.execute(f"EXPLAIN {sql}")
-        heads = [column[0] for column in cursor.description]
-        steps = [dict(zip(heads, row, strict=True)) for row in cursor.fetchall()]
-    for step in steps:
+    for step in steps_of(sql):
         whole = step["table"] in TABLES and step["type"] in ("ALL", "index")
         assert not whole or has_limit(sql), f"{step}: {sql}"
-    before = _handler_reads()
+    before = handler_reads()
     asked(sql)
-    return _handler_reads() - before
-
-
-def _handler_reads() -> int:
-    return sum(int(value) for _, value in asked("SHOW SESSION STATUS LIKE 'Handler_read%'"))
+    return handler_reads() - before
 
 
 # PostgreSQL
@@ -222,7 +209,11 @@ CHECKS: dict[str, Callable[[str], float]] = {
         "SELECT COUNT(*) FROM t_task",
         "SELECT id FROM t_task WHERE attempts = 99",
         "SELECT id FROM t_task WHERE attempts = 99 ORDER BY id DESC LIMIT 100",
-        "SELECT biz_num FROM t_task WHERE biz_num = 'no' ORDER BY biz_code, biz_num LIMIT 100",
+        "SELECT biz_num FROM t_task WHERE biz_num LIKE '%no' ORDER BY biz_code, biz_num LIMIT 100",
+        pytest.param(
+            "SELECT biz_num FROM t_task WHERE biz_num = 'no' ORDER BY biz_code, biz_num LIMIT 100",
+            marks=only_on(SQLITE, MARIADB, POSTGRESQL, because="MySQL skips from code to code"),
+        ),
         "SELECT id FROM t_task WHERE biz_code = 'order_timeout' ORDER BY attempts, id LIMIT 100",
         "SELECT COUNT(*) FROM t_task_run WHERE outcome = 'nothing'",
         "SELECT SUM(done) FROM t_task_minute",

@@ -9,7 +9,8 @@ from django_tasks.monitoring import backlog
 from django_tasks.monitoring.overview import overview, see
 from django_tasks.values.status import Status
 from tests.factories import NOW, a_worker, later, rows
-from tests.store.test_plans import analyze, plan_of, statements
+from tests.plans import analyze
+from tests.store.test_plans import plan_of, statements
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -28,7 +29,7 @@ def crowd(now: Any) -> None:
     worker = a_worker()
     rows((f"r{number}" for number in range(20)), status=Status.RUNNING, claimed_by=worker.pk)
     rows((f"f{number}" for number in range(FUTURE)), status=Status.FAILED, biz_code="bad")
-    analyze()
+    analyze("t_task")
 
 
 def reads_all(plan: list[Any]) -> bool:

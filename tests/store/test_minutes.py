@@ -3,7 +3,6 @@
 from typing import Any
 
 import pytest
-from django.db import connection
 
 from django_tasks.models import TaskMinute
 from django_tasks.store import minutes
@@ -21,6 +20,7 @@ from django_tasks.store.minutes import (
 from django_tasks.values.figures import COLUMNS, COUNTED, Tally
 from tests.conftest import DEADLINE, Elsewhere
 from tests.factories import NOW
+from tests.plans import analyze
 
 pytestmark = pytest.mark.django_db
 
@@ -238,18 +238,10 @@ def test_numbers_beyond_32_bits_are_stored() -> None:
     assert set(total().values()) == {2**40}
 
 
-def analyze() -> None:
-    with connection.cursor() as cursor:
-        if connection.vendor != "sqlite":
-            cursor.execute(
-                "ANALYZE TABLE t_task_minute" if connection.vendor == "mysql" else "ANALYZE"
-            )
-
-
-@pytest.mark.django_db(transaction=True)  # ANALYZE commits on MariaDB
+@pytest.mark.django_db(transaction=True)  # ANALYZE commits on MariaDB and MySQL
 def test_the_time_alone_finds_what_is_summed() -> None:
     add(1, [counted(THEN + n, done=1) for n in range(2000)], using=USING)
-    analyze()
+    analyze("t_task_minute")
     explained = TaskMinute.objects.filter(minute__gte=THEN + 1990, minute__lt=THEN + 1995).explain()
     assert "t_task_minute_time" in explained
 
@@ -258,7 +250,7 @@ def test_the_time_alone_finds_what_is_summed() -> None:
 def test_the_marks_read_their_index_and_nothing_of_failures() -> None:
     of_failures = [counted(THEN + n, exception="Boom", failed=1) for n in range(2000)]
     add(1, [*of_failures, counted(THEN + 5, done=1), counted(THEN + 9, done=1)], using=USING)
-    analyze()
+    analyze("t_task_minute")
     assert mark(THEN + 9, using=USING).rows == 1
     assert {at: each.rows for at, each in marks(THEN + 6, using=USING).items()} == {THEN + 9: 1}
     asked = TaskMinute.objects.filter(exception="", minute__gte=THEN, minute__lt=THEN + 9)

@@ -29,6 +29,7 @@ from tests.factories import (
     rows,
     table,
 )
+from tests.plans import analyze, asked, handler_reads, lines_of, steps_of
 from tests.vendor import MYSQL, MYSQL_FAMILY, is_on
 
 pytestmark = pytest.mark.django_db
@@ -48,21 +49,14 @@ def crowd(transactional_db):
         rows((f"future {i}" for i in range(40)), when=later(60), **place)
     rows((f"due {i}" for i in range(5)), when=later(-1))
     rows((f"done {i}" for i in range(200)), status=Status.FAILED)
-    analyze()
+    analyze("t_task")
 
 
 @pytest.fixture
 def long_lane(transactional_db):
     """Thousands of tasks of one lane that are all due."""
     rows(range(FUTURE), when=later(-60))
-    analyze()
-
-
-def analyze():
-    if connection.vendor != "sqlite":  # whose users never do
-        table = "TABLE " if connection.vendor == "mysql" else ""
-        with connection.cursor() as cursor:
-            cursor.execute(f"ANALYZE {table}t_task")
+    analyze("t_task")
 
 
 def statements(captured):
@@ -71,16 +65,10 @@ def statements(captured):
 
 
 def plan_of(sql):
-    """The plan's lines that speak of the task table, as one text each."""
-    with connection.cursor() as cursor:
-        explain = "EXPLAIN QUERY PLAN " if connection.vendor == "sqlite" else "EXPLAIN "
-        cursor.execute(explain + sql)
-        found = cursor.fetchall()
-        if connection.vendor == "mysql":
-            names = [column[0] for column in cursor.description]
-            steps = [dict(zip(names, row, strict=True)) for row in found]
-            return [step for step in steps if step["table"] not in (None, "t_task_pause")]
-        return [row[-1] for row in found if "t_task_pause" not in row[-1]]
+    """The steps of a plan, without those that look at pauses."""
+    if is_on(*MYSQL_FAMILY):
+        return [step for step in steps_of(sql) if step["table"] not in (None, "t_task_pause")]
+    return [line for line in lines_of(sql) if "t_task_pause" not in line]
 
 
 def check_plan(sql, **allowed):
@@ -208,21 +196,11 @@ def check_all(found, **allowed):
 # Rows that are really read
 
 
-def asked(statement):
-    with connection.cursor() as cursor:
-        cursor.execute(statement)
-        return cursor.fetchall()
-
-
 def mysql_reads(action):
     """Index entries and rows, as the session counts them."""
-
-    def total():
-        return sum(int(value) for _, value in asked("SHOW SESSION STATUS LIKE 'Handler_read%'"))
-
-    before = total()
+    before = handler_reads()
     action()
-    return total() - before
+    return handler_reads() - before
 
 
 def postgresql_reads(action):

@@ -5,7 +5,7 @@ from threading import Event
 from typing import Any
 
 import pytest
-from django.db import OperationalError, connection, transaction
+from django.db import OperationalError, transaction
 
 from django_tasks import api
 from django_tasks.exceptions import ClaimLost
@@ -32,7 +32,8 @@ from django_tasks.values.runs import keeps
 from django_tasks.values.status import RunOutcome, Status
 from tests.conftest import DEADLINE, Elsewhere
 from tests.factories import NOW, a_claim, a_line, a_run, a_task, in_utc, later, table
-from tests.vendor import SERVERS, only_on
+from tests.plans import analyze, lines_of
+from tests.vendor import POSTGRESQL, SERVERS, is_on, only_on
 
 pytestmark = pytest.mark.django_db
 
@@ -279,9 +280,8 @@ def test_a_call_costs_the_same_however_long_the_table_is(queries: Any) -> None:
 def test_nothing_reads_the_whole_table(queries: Any) -> None:
     stretch(3000, old=False)
     stretch(3000, old=True)
-    if connection.vendor == "postgresql":  # which knows nothing of a table made a moment ago
-        with connection.cursor() as cursor:
-            cursor.execute("ANALYZE t_task_run")
+    if is_on(POSTGRESQL):  # which knows nothing of a table made a moment ago
+        analyze("t_task_run")
     with queries() as captured:
         runs.prune(NOW, using="default")
     reads = [each["sql"] for each in captured.captured_queries if "ORDER BY id" in each["sql"]]
@@ -291,10 +291,7 @@ def test_nothing_reads_the_whole_table(queries: Any) -> None:
 
 
 def check_reads_by_id(sql: str) -> None:
-    with connection.cursor() as cursor:
-        explain = "EXPLAIN QUERY PLAN " if connection.vendor == "sqlite" else "EXPLAIN "
-        cursor.execute(explain + sql)
-        plan = [" ".join(map(str, row)) for row in cursor.fetchall()]
+    plan = lines_of(sql)
     table = [line for line in plan if "t_task_run" in line]
     assert table
     assert not [line for line in table if "SCAN t_task_run" in line or "Seq Scan" in line], plan
