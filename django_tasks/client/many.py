@@ -241,6 +241,8 @@ def _matching(which: Filter, using: str) -> Q:
         matching &= Q(status__in=_statuses(status))
     if (queue := which.get("queue")) is not None:
         matching &= Q(queue=check_queue(queue))
+        if status is None:  # an index has queues, by status
+            matching &= Q(status__in=list(Status))
     return matching
 
 

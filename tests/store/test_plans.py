@@ -6,7 +6,7 @@ import pytest
 from django.db import connection, transaction
 from django.db.models import Q
 
-from django_tasks.api import add_tasks
+from django_tasks.api import add_tasks, cancel_tasks
 from django_tasks.models import Task
 from django_tasks.store import backlog, control, workers
 from django_tasks.store.claim import Claimer, claim, claim_alone, owned_ids
@@ -140,6 +140,11 @@ def test_a_claim_from_a_long_backlog_sorts_nothing(long_lane, queries, careful):
 
     assert len(taken) == 100
     check_all(statements(captured))
+
+
+def test_a_queue_without_tasks_is_found_empty_at_once(crowd):
+    """By its index, which has queues by status, and not by a walk through the table."""
+    assert rows_read(lambda: cancel_tasks(queue="of nobody")) <= 100
 
 
 LOOKS = {
