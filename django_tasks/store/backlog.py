@@ -146,7 +146,9 @@ def _longer(
     if dialect.has_lateral or not lanes:
         return frozenset()
     lane_is = _LANE.format("lane.queue", "lane.priority", "lane.biz_code", status=status)
-    place = f"SELECT {{when}} FROM {{task}} WHERE {lane_is} ORDER BY {{when}} LIMIT 1 OFFSET %s"
+    order = dialect.order_in_lane
+    columns = f"SELECT{dialect.by_lane} {{when}} FROM {{task}}"
+    place = f"{columns} WHERE {lane_is} ORDER BY {order} LIMIT 1 OFFSET %s"
     test, limit = ("<= %s", [dialect.to_column(until)]) if until else ("IS NOT NULL", [])
     parts = [
         f"SELECT {number} AS number, %s AS queue, %s AS priority, %s AS biz_code"
@@ -171,9 +173,9 @@ class _Look(NamedTuple):
     rest_params: Sequence[Any]
     columns_params: Sequence[Any] = ()
 
-    def select(self, number: str, lane: str) -> str:
+    def select(self, number: str, lane: str, hint: str = "") -> str:
         """The look at one lane: its number, and the columns."""
-        head = f"SELECT {self.of_head} FROM {{task}} WHERE {lane} {self.rest}"
+        head = f"SELECT{hint} {self.of_head} FROM {{task}} WHERE {lane} {self.rest}"
         return f"SELECT {number}{self.columns} FROM ({head}) AS head"
 
 
@@ -191,7 +193,7 @@ def _each(
     if dialect.has_lateral:
         return _each_at_once(lanes, status, look, dialect)
     lane_is = _LANE.format("%s", "%s", "%s", status=status)
-    parts = [look.select(f"{number}, ", lane_is) for number in range(len(lanes))]
+    parts = [look.select(f"{number}, ", lane_is, dialect.by_lane) for number in range(len(lanes))]
     params = [
         value for lane in lanes for value in (*look.columns_params, *lane[:3], *look.rest_params)
     ]

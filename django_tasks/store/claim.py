@@ -287,7 +287,7 @@ def _candidates(
     # entries, not rows; "rescues" is not in the index, so the doubtful rows are left out after it.
     template = (
         f"SELECT {_claimed_columns(dialect)} FROM {{task}} JOIN"
-        f" (SELECT id AS head FROM {{task}} WHERE {claimable} AND MOD(id, %s) = %s"
+        f" (SELECT{dialect.by_lane} id AS head FROM {{task}} WHERE {claimable} AND MOD(id, %s) = %s"
         " ORDER BY {when}, id LIMIT %s OFFSET %s) AS heads"
         f" ON head = id WHERE {STATUS_OF_FOUND} = 0{which} ORDER BY {{when}}, id"
     )
@@ -299,7 +299,8 @@ def _behind_suspects(dialect: Dialect, due: _Due, limit: int) -> list[tuple[Any,
     """Candidates behind a head that is all rows to be claimed alone."""
     claimable, params = due.condition(dialect)
     template = (
-        f"SELECT {_claimed_columns(dialect)} FROM {{task}} AS t WHERE {claimable}{_ORDINARY}"
+        f"SELECT{dialect.by_lane} {_claimed_columns(dialect)} FROM {{task}}"
+        f" WHERE {claimable}{_ORDINARY}"
         " ORDER BY {when}, id LIMIT %s"
     )
     return dialect.fetch(template, [*params, limit])

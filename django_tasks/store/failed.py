@@ -42,7 +42,10 @@ def delete_old_failed(before: datetime, *, using: str, at_once: int = AT_ONCE) -
 
 
 def _old(dialect: Dialect, lane: Lane, before: datetime, most: int) -> list[int]:
-    template = f"SELECT id FROM {{task}} WHERE {_OF_LANE} AND {_OLD} ORDER BY {{when}}, id LIMIT %s"
+    template = (
+        f"SELECT{dialect.by_lane} id FROM {{task}} WHERE {_OF_LANE} AND {_OLD}"
+        " ORDER BY {when}, id LIMIT %s"
+    )
     moment = dialect.to_column(before)
     return flatten(dialect.fetch(template, [*lane[:3], moment, moment, most]))
 

@@ -146,8 +146,8 @@ def look_along(places: Mapping[tuple[str, int, str], Place | None], *, using: st
     for number, (key, place) in enumerate(places.items()):
         since, behind = dialect.since(*place) if place else ("1 = 1", [])
         selects.append(
-            f"SELECT '', {number}, '', (SELECT {dialect.readable('{when}')} FROM {{task}}"
-            f" WHERE {_OF_LANE} AND {since} ORDER BY {{when}}, id LIMIT 1)"
+            f"SELECT '', {number}, '', (SELECT{dialect.by_lane} {dialect.readable('{when}')}"
+            f" FROM {{task}} WHERE {_OF_LANE} AND {since} ORDER BY {{when}}, id LIMIT 1)"
         )
         params += [*key, *behind]
     keys = list(places)
@@ -173,7 +173,7 @@ def has_suspects(lane: Lane, now: datetime, *, using: str, since: Place | None =
         behind, place = dialect.since(*since)
         condition, params = f"{DUE} AND {behind}", [*params, *place]
     template = (
-        f"SELECT 1 FROM (SELECT rescues FROM {{task}} WHERE {condition}"
+        f"SELECT 1 FROM (SELECT{dialect.by_lane} rescues FROM {{task}} WHERE {condition}"
         " ORDER BY {when}, id LIMIT %s)"
         f" AS head WHERE rescues >= {SUSPICIOUS_RESCUES} LIMIT 1"
     )
@@ -184,8 +184,8 @@ def next_due(lane: Lane, now: datetime, *, using: str) -> datetime | None:
     """The earliest time in ``lane`` that is later than ``now``, aware UTC, or None."""
     dialect = dialect_of(using)
     template = (
-        f"SELECT {dialect.readable('{when}')} FROM {{task}} WHERE {_OF_LANE} AND {{when}} > %s"
-        " ORDER BY {when}, id LIMIT 1"
+        f"SELECT{dialect.by_lane} {dialect.readable('{when}')} FROM {{task}}"
+        f" WHERE {_OF_LANE} AND {{when}} > %s ORDER BY {{when}}, id LIMIT 1"
     )
     rows = dialect.fetch(template, due_params(dialect, lane, now))
     return dialect.from_column(rows[0][0]) if rows else None
@@ -198,7 +198,8 @@ COUNTED = 1000
 def count_due(lane: Lane, now: datetime, *, using: str) -> str:
     """The number of due tasks of ``lane``, for people: exact up to 1,000, then "more than"."""
     dialect = dialect_of(using)
-    template = f"SELECT COUNT(*) FROM (SELECT 1 FROM {{task}} WHERE {DUE} LIMIT %s) AS head"
+    head = f"SELECT{dialect.by_lane} 1 FROM {{task}} WHERE {DUE} LIMIT %s"
+    template = f"SELECT COUNT(*) FROM ({head}) AS head"
     ((count,),) = dialect.fetch(template, [*due_params(dialect, lane, now), COUNTED + 1])
     return str(count) if count <= COUNTED else f"more than {COUNTED}"
 

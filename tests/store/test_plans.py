@@ -11,7 +11,7 @@ from django_tasks.models import Task
 from django_tasks.store import backlog, control, workers
 from django_tasks.store.claim import Claimer, claim, claim_alone, owned_ids
 from django_tasks.store.finish import Ended, finish
-from django_tasks.store.lanes import has_suspects
+from django_tasks.store.lanes import has_suspects, next_due
 from django_tasks.store.rescue import rescue
 from django_tasks.store.upsert import OnConflict, upsert, upsert_one
 from django_tasks.values.outcomes import Done, Reschedule, Retry
@@ -30,7 +30,7 @@ from tests.factories import (
     table,
 )
 from tests.plans import analyze, asked, handler_reads, lines_of, steps_of
-from tests.vendor import MYSQL, MYSQL_FAMILY, is_on
+from tests.vendor import MYSQL, MYSQL_FAMILY, is_on, only_on
 
 pytestmark = pytest.mark.django_db
 
@@ -140,6 +140,35 @@ def test_a_claim_from_a_long_backlog_sorts_nothing(long_lane, queries, careful):
 
     assert len(taken) == 100
     check_all(statements(captured))
+
+
+@pytest.fixture
+def unforeseen(transactional_db):
+    """The same, where the statistics are those of an empty table."""
+    execute("ALTER TABLE t_task STATS_AUTO_RECALC = 0")
+    analyze("t_task")
+    rows(range(FUTURE), when=later(-60))
+    rows((f"future {i}" for i in range(FUTURE)), when=later(3600))
+    yield
+    execute("ALTER TABLE t_task STATS_AUTO_RECALC = DEFAULT")
+
+
+def execute(statement):
+    with connection.cursor() as cursor:
+        cursor.execute(statement)
+
+
+@only_on(*MYSQL_FAMILY, because="the others' statistics cannot be kept old")
+@pytest.mark.parametrize("careful", [False, True], ids=["plain", "careful"])
+def test_statistics_of_an_empty_table_lead_no_claim_astray(unforeseen, queries, careful):
+    with queries() as captured:
+        taken = claim(ME, a_lane(), NOW, 100, using="default", careful=careful)
+        assert next_due(a_lane(), NOW, using="default") == later(3600)
+        assert not has_suspects(a_lane(), NOW, using="default")
+
+    assert len(taken) == 100
+    check_all(statements(captured), sort=True)
+    assert rows_read(lambda: claim(ME, a_lane(), NOW, 100, using="default")) <= 1000
 
 
 def test_a_queue_without_tasks_is_found_empty_at_once(crowd):

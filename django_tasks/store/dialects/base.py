@@ -43,6 +43,10 @@ class Dialect:
     groups_along_index = False
     # A subquery of FROM that sees the rows of those before it
     has_lateral = False
+    # A hint behind the SELECT of rows of lanes that are named: see MySQL
+    by_lane = ""
+    # How a lane is read in its order where another row of the statement names it
+    order_in_lane = "{when}"
     # What makes a pattern ignore case where the column's collation compares bytes
     any_case = ""
     # NOTIFY and LISTEN

@@ -63,6 +63,12 @@ class MySQL(Dialect):
     returns_inserts = False
     returns_only_moved = False
     groups_along_index = True
+    # Where one lane has nearly all rows of its code, MySQL would find them by the unique key, which
+    # begins with the code, and sort them all for each claim. To MariaDB it is a comment.
+    by_lane = " /*+ INDEX({task} t_task_claim) */"
+    # By time alone MySQL sorts the whole lane: 760 ms for 364,000 rows instead of 7. By all columns
+    # MariaDB 10.11 does.
+    order_in_lane = "status, queue, priority, biz_code, {when}"
     any_case = "(?i)"
     # Of SELECT alone, locking ones too: MySQL has no more. Other statements have the bounds of
     # their waits for locks, and the time-out of the network for all else (``connection``).
@@ -134,6 +140,7 @@ class MariaDB(MySQL):
     returns_deletes = True
     returns_inserts = True
     statement_bound = "SESSION max_statement_time = %s"
+    order_in_lane = Dialect.order_in_lane
 
     @cached_property
     def is_galera(self) -> bool:  # type: ignore[override]
