@@ -20,6 +20,7 @@ import os
 import shutil
 import sys
 from collections.abc import Iterable
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 
 import nox
@@ -37,7 +38,7 @@ from devtools.databases import (
     there,
     why_not,
 )
-from devtools.servers.places import RUNTIME
+from devtools.servers.places import RUNTIME, exclusive
 from devtools.setup.python import path_with
 
 nox.needs_version = ">=2026.10.20"  # the first with sessions side by side
@@ -56,8 +57,8 @@ ABOUT_NO_DATABASE = (
     "tests/site/test_judges.py",
 )
 
-# Minutes of real processes, of waiting for them, and of tools: "long" runs them, with the main
-# line's Python alone.
+# Minutes of real processes, of waiting for them, and of tools: "long" runs them. With these and
+# those above, no other Python than the main line's is of interest.
 LONG = (
     "tests/coming/test_importing.py",  # not every Django has the packages that it needs
     "tests/coming/test_pages.py",  # reads the pages with the tools of the site
@@ -75,6 +76,17 @@ LONG = (
     "tests/test_servers.py",
     "tests/test_setup.py",
     "tests/test_simulation.py",
+)
+
+# What SQLite shows in "tests" of the admin and of habits, "long" shows on the servers.
+LONG_ON_SERVERS = (
+    "tests/doors/test_admin.py",
+    "tests/doors/test_admin_bulk.py",
+    "tests/doors/test_admin_lists.py",
+    "tests/doors/test_dashboard.py",
+    "tests/doors/test_recurring_page.py",
+    "tests/doors/test_task_page.py",
+    "tests/habits",
 )
 
 # The main line's Django has no tasks framework: these, and in tests/calls the pages about it, run
@@ -138,7 +150,8 @@ def checks(session: nox.Session) -> None:
 @nox.parametrize("database", [*TITLES, *NEWEST], ids=[*TITLES, *NEWEST])
 def tests(session: nox.Session, database: str) -> None:
     """Run the tests on one database, but the long ones."""
-    _tests(session, database, database, _without([*LONG, *_elsewhere(database)]))
+    places = _without([*_long(database), *_elsewhere(database)])
+    _tests(session, database, database, places)
 
 
 @nox.session(venv_backend="none", allow_parallel=True)
@@ -147,7 +160,7 @@ def long(session: nox.Session, database: str) -> None:
     """Run the long tests on one database."""
     elsewhere = _elsewhere(database)
     # A place that is named runs, whatever is to be ignored.
-    places = [place for place in LONG if not place.startswith(elsewhere)]
+    places = [place for place in _long(database) if not place.startswith(elsewhere)]
     _tests(session, database, f"{database}_long", [*places, *_without(elsewhere)])
 
 
@@ -162,7 +175,7 @@ def matrix(session: nox.Session) -> None:
     suffix = version.replace(".", "_")
     whole = there("MATRIX_DATABASES")
     for database in whole:
-        places = session.posargs or _without(LONG)
+        places = session.posargs or _without([*_long(database), *ABOUT_NO_DATABASE])
         _pytest(session, database, f"{database}_{suffix}", places)
     if MATRIX[version] == NEWEST_DJANGO and not session.posargs:
         for database in there("DATABASES"):
@@ -209,7 +222,7 @@ def explore(session: nox.Session) -> None:
     _run(session, "python", "-m", "tests.explore", *arguments)
 
 
-@nox.session(venv_backend="none")
+@nox.session(venv_backend="none", allow_parallel=True)
 def faults(session: nox.Session) -> None:
     """Kill workers, connections and servers: a third of ``make faults``.
 
@@ -236,6 +249,10 @@ def _tests(session: nox.Session, database: str, name: str, places: list[str]) ->
     _pytest(session, database, name, session.posargs or ["--durations=20", *places], FAULTS="1")
 
 
+def _long(database: str) -> tuple[str, ...]:
+    return LONG if database == "sqlite" else (*LONG, *LONG_ON_SERVERS)
+
+
 def _elsewhere(database: str) -> tuple[str, ...]:
     return () if database == "sqlite" else ABOUT_NO_DATABASE
 
@@ -250,13 +267,21 @@ def _pytest(
     """Run pytest on a database of that name; the test database has its name from it."""
     # A cache of its own: "--lf" means the last failures of this session.
     cache = f"cache_dir=.pytest_cache/{name}"
-    with private(database) as url:
+    with _alone(database), private(database) as url:
         environment["DATABASE_URL"] = url + name.removeprefix(database)
         environment["SERVERS_DIR"] = str(RUNTIME)
         options = ["-o", cache, results.option(name)]
         command = ["python", "-m", "pytest", *options, *arguments]
         # Of the tests that somebody names, all may be of other databases.
         _run(session, *command, good=(0, NO_TESTS) if session.posargs else (0,), **environment)
+
+
+def _alone(database: str) -> AbstractContextManager[object]:
+    """One session at a time on a server: the long tests restart it."""
+    if database == "sqlite":
+        return nullcontext()
+    RUNTIME.mkdir(parents=True, exist_ok=True)
+    return exclusive(RUNTIME / f"{database}.session.lock")
 
 
 def _run(

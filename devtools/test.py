@@ -10,7 +10,7 @@ what ran, what failed and what was left out.
 
 Environment:
     DATABASES="sqlite mariadb"  only these
-    NOX_PARALLEL=2              so many sessions at once, in place of 5; their output is shown when
+    NOX_PARALLEL=2              so many sessions at once, in place of 6; their output is shown when
                                 they are done
     REQUIRE_ALL_DATABASES=1     a database that was left out is a failure
     MATRIX_DATABASES="sqlite"   the databases of the other versions, in place of SQLite
@@ -31,15 +31,15 @@ from devtools.messages import Problem, say
 from devtools.progress import Progress
 from devtools.servers.places import RUNTIME
 
-# Each as long as one of them waits: two cores have work enough.
-SIDE_BY_SIDE = "5"
+# Much of a test is waiting: two cores have work enough for so many sessions.
+SIDE_BY_SIDE = "6"
 
 SHORT = ("checks", *(f"tests({name})" for name in TITLES))
-# The longest first, so that none is left alone at the end. The faults are timed, and run alone.
+# The longest first, so that none is left alone at the end.
 REST = (
-    *("long", "matrix", "browser"),
+    *("long", "faults", "browser", "matrix"),
     *(f"tests({name})" for name in NEWEST),
-    *("explore", "package", "docs", "faults"),
+    *("explore", "package", "docs"),
 )
 END_SECONDS = 60.0
 

@@ -58,6 +58,12 @@ def test_the_workflow_runs_the_sessions_of_make_test_all() -> None:
     assert set(re.findall(r'--session "?(\w+)', commands)) == sessions
 
 
+def test_the_places_that_sessions_name_are_there() -> None:
+    about = (*noxfile.ABOUT_NO_DATABASE, *noxfile.NEWEST_ONLY)
+    for place in (*noxfile.LONG, *noxfile.LONG_ON_SERVERS, *about):
+        assert (CHECKOUT / place).exists(), place
+
+
 def test_the_workflow_runs_the_versions_of_the_matrix() -> None:
     text = (CHECKOUT / ".github" / "workflows" / "ci.yml").read_text(encoding="utf-8")
     jobs = yaml.safe_load(text)["jobs"]
