@@ -20,6 +20,7 @@ REASONS: dict[int | str, logs.Reason] = {
     1044: "denied",
     1045: "denied",
     1698: "denied",
+    **dict.fromkeys((1820, 1862, 3118, 3159, 3955, 4151), "denied"),  # locked, expired, without TLS
     "28000": "denied",
     "28P01": "denied",
     1142: "forbidden",
@@ -31,6 +32,8 @@ REASONS: dict[int | str, logs.Reason] = {
     "3D000": "unknown",
     1040: "refused",
     1203: "refused",
+    1226: "refused",
+    3032: "refused",
     "53300": "refused",
     "57P03": "refused",
     1146: "empty",

@@ -131,6 +131,8 @@ REASONS = [
     (OperationalError(1044, "Access denied for user … to database 'x'"), "denied"),
     (OperationalError(1142, "SELECT command denied to user"), "forbidden"),
     (from_psycopg("42501"), "forbidden"),
+    (OperationalError(3118, "Account is locked"), "denied"),
+    (OperationalError(3032, "The server is currently in offline mode"), "refused"),
     (OperationalError(1049, "Unknown database 'x'"), "unknown"),
     (OperationalError(1040, "Too many connections"), "refused"),
     (OperationalError(1146, "Table 'x.t_task_worker' doesn't exist"), "empty"),
