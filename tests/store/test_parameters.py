@@ -492,9 +492,9 @@ def test_the_names_in_statements_are_those_of_the_models() -> None:
         quoted = set(re.findall(f"{quote}(.*?){quote}", sql))
         assert quoted <= names | {"subquery", "__count", "cast1"}, sql  # aliases of Django
         # The only texts: an error that is forgotten, JSON's null, PostgreSQL's time zone, what
-        # makes a pattern of SQLite ignore case, what a Galera node is asked once, and the name of
-        # a bound.
-        texts = {"", "null", "UTC", "(?i)", "wsrep_on", "lock_timeout", "statement_timeout"}
+        # makes a pattern of SQLite and of MySQL ignore case, what a Galera node is asked once, and
+        # the name of a bound.
+        texts = {"", "null", "UTC", "(?i)", "i", "wsrep_on", "lock_timeout", "statement_timeout"}
         assert set(re.findall(r"'(.*?)'", sql)) <= texts, sql
 
 
