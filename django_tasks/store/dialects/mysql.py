@@ -63,8 +63,9 @@ class MySQL(Dialect):
     returns_inserts = False
     returns_only_moved = False
     groups_along_index = True
-    # Where one lane has nearly all rows of its code, MySQL would find them by the unique key, which
-    # begins with the code, and sort them all for each claim. To MariaDB it is a comment.
+    # Where one lane has all rows of its code, some thousand of them, MySQL found them by the unique
+    # key, which begins with the code, and sorted them all for each claim: 11 ms instead of 5. To
+    # MariaDB it is a comment.
     by_lane = " /*+ INDEX({task} t_task_claim) */"
     # By time alone MySQL sorts the whole lane: 760 ms for 364,000 rows instead of 7. By all columns
     # MariaDB 10.11 does.
