@@ -49,7 +49,7 @@ explore: ## a cluster in a box: SEEDS=1000 schedules of ten workers in simulated
 	@scripts/setup lint
 	@exec $(VENV)/bin/python -m tests.explore --seeds $(SEEDS) $(ARGS)
 
-faults: ## faults against real servers on all databases and clusters, ten minutes (ARGS="--seed 7")
+faults: ## faults against real servers on all databases and clusters, half an hour (ARGS="--seed 7")
 	@scripts/setup faults
 	@exec $(VENV)/bin/python -m tests.faults.run $(ARGS)
 

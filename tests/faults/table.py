@@ -68,11 +68,11 @@ SIGKILL supervisor: two supervisors with two processes each); {size.clients} cli
 and many cold ones; a lease of {size.lease:g} seconds, 8 on Galera, where the default is 30: short
 leases make faults worse. {zeros}
 
-.. not run: it takes ten minutes and more
+.. not run: it takes half an hour and more
 
 .. code-block:: shell
 
-    make faults                           # every fault everywhere, ten minutes
+    make faults                           # every fault everywhere, half an hour
     make faults ARGS="--seed {seed}"    # the same choices again
     make soak HOURS=8                     # 100,000 tasks a fault, again and again
 
