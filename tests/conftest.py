@@ -58,8 +58,11 @@ def _says_if_it_asks(request: pytest.FixtureRequest, django_db_blocker: Any) -> 
 
 
 @pytest.fixture(autouse=True)
-def _codes_without_handlers(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Say nothing of codes that no handler has: most tests have none, and it is said but once."""
+def _codes_without_handlers(_says_if_it_asks: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Say nothing of codes that no handler has: most tests have none, and it is said but once.
+
+    In this order: what a test patches of the settings is undone before what is patched above.
+    """
     monkeypatch.setattr(arguments, "_warn_once", lambda code: None)
 
 

@@ -6,6 +6,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
+from django.contrib import admin
 from django.core.management import call_command
 from django.db import connections
 from django.test import modify_settings, override_settings
@@ -71,5 +72,10 @@ def installed(app: str, *needed: str) -> Iterator[None]:
     ):
         for label in (app, "django_tasks"):
             call_command("migrate", label, database=FRESH, verbosity=0)
-        yield
-        connections[FRESH].close()
+        try:
+            yield
+        finally:
+            connections[FRESH].close()
+            # The first time that it is installed, the admin finds its module and its models.
+            for model in [each for each in admin.site._registry if each._meta.app_label == app]:
+                admin.site.unregister(model)

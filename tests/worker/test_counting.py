@@ -33,6 +33,7 @@ from django_tasks.values.outcomes import (
     Unsettled,
 )
 from django_tasks.worker import counting, embedded
+from django_tasks.worker import worker as workers
 from django_tasks.worker.counting import MOST_EXCEPTIONS, Counts, Recorder
 from django_tasks.worker.worker import Worker
 from tests.factories import NOW
@@ -340,6 +341,7 @@ def test_a_stop_that_was_given_up_neither_loses_nor_doubles_a_count(gate: Event)
 @pytest.mark.usefixtures("busy")
 def test_what_is_counted_until_the_process_ends_is_written(monkeypatch: pytest.MonkeyPatch) -> None:
     """The counts before it says what it abandons, beside that; the rest afterwards."""
+    monkeypatch.setattr(workers, "LAST_SECONDS", DEADLINE)
     (worker,) = embedded._workers
     counts = worker._poller.counts
 

@@ -1,9 +1,9 @@
 """While a database cannot be worked with: longer waits, and lines in the log that say why."""
 
 from collections.abc import Callable
+from types import SimpleNamespace
 
 import pytest
-from django.db import connections
 from django.db.utils import OperationalError
 
 from django_tasks.worker import outage as module
@@ -52,8 +52,8 @@ def test_an_outage_that_lasts_is_said_each_minute(
 
 @pytest.fixture(autouse=True)
 def _names(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name, value in {"USER": "x_user", "NAME": "x_database"}.items():
-        monkeypatch.setitem(connections["default"].settings_dict, name, value)
+    settings = SimpleNamespace(settings_dict={"USER": "x_user", "NAME": "x_database"})
+    monkeypatch.setattr(module, "connections", {"default": settings})
 
 
 NAMING = [
