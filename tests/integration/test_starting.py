@@ -312,11 +312,12 @@ def test_it_can_be_stopped_while_it_waits_for_its_database(start: Start, tmp_pat
 @needs_a_server
 @pytest.mark.parametrize("wrong", ["password", "database"])
 def test_a_wrong_password_or_name_is_said_as_what_it_is(start: Start, wrong: str) -> None:
-    right = url_of()
+    right, values = url_of(), connections["default"].settings_dict
     if wrong == "password":
-        url, words = right.replace("@", "x@"), "refuses the user or the password"
+        url = right.replace("@", "x@")
+        words = f"refuses the user {values['USER']} or the password"
     else:
-        url, words = f"{right}_nowhere", "is not known to its server under this name"
+        url, words = f"{right}_nowhere", f"is not known to its server as {values['NAME']}_nowhere"
     assert url != right
     worker = start(DATABASE_URL=url)
     worker.says(f"Database default {words} (OperationalError: ")
