@@ -1,5 +1,6 @@
 """Statements that a server rejects for what they say are told from what somebody may bring back."""
 
+import sys
 from typing import Any
 
 import pytest
@@ -11,7 +12,7 @@ from django_tasks.store.dialects import dialect_of
 from django_tasks.store.dialects.base import Dialect
 from django_tasks.store.errors import Kind, kind_of
 from django_tasks.store.rejections import rejection_of, session_rejection
-from tests.vendor import VENDOR
+from tests.vendor import ON_SQLITE, VENDOR
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -51,7 +52,8 @@ def test_a_statement_that_no_other_try_would_mend_is_rejected(statement: str) ->
     assert kind_of(error, using="default") is Kind.REJECTED
     rejection = rejection_of(error, using="default")
     assert rejection is not None
-    assert rejection.number
+    # Python 3.10 tells no numbers of SQLite.
+    assert rejection.number or (ON_SQLITE and sys.version_info < (3, 11))
     assert rejection.text
     assert rejection.text in str(error)
 
