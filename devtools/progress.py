@@ -1,4 +1,4 @@
-"""What runs and what is done, in a log: at a terminal nox shows it itself."""
+"""Tell in a log what runs and what is done: at a terminal nox shows it itself."""
 
 import re
 import subprocess

@@ -31,7 +31,7 @@ def decoded(text: str | None) -> Any:
 
 
 class _Encoder:
-    """What json asks of an encoder; writes what every database keeps alike."""
+    """An encoder as json asks for one; writes what every database keeps alike."""
 
     def __init__(self, **manners: Any) -> None:
         self._own = options().payload_encoder(**manners)

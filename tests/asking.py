@@ -1,4 +1,4 @@
-"""Which tests ask the database. The others prove the same on each: they run once, on SQLite."""
+"""Tell which tests ask the database. Others prove the same on each: they run once, on SQLite."""
 
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager

@@ -1,4 +1,4 @@
-"""How a database goes through its tables for a statement, and what it reads on its way."""
+"""The way of a database through its tables for a statement, and what it reads on it."""
 
 from typing import Any
 

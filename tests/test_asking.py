@@ -1,4 +1,4 @@
-"""What asks the database is found by what a test says, and a test that does not say it fails."""
+"""A test that asks the database is found by what it says; one that does not say it fails."""
 
 import os
 import re
@@ -62,7 +62,7 @@ def test_by_another_process():
 
 
 def run(folder: Path, tests: str, *options: str, url: str = "") -> str:
-    """What pytest says of tests in a folder, with our hooks and fixtures."""
+    """The words of pytest about tests in a folder, with our hooks and fixtures."""
     (folder / "conftest.py").write_text('pytest_plugins = ["tests.conftest"]')
     (folder / "test_it.py").write_text(tests)
     ours = ("-c", "pyproject.toml", "-p", "no:cacheprovider", "-q", "-rA")

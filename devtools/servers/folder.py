@@ -12,7 +12,7 @@ NAME = "django-tasks-servers"
 
 
 def cache() -> Path:
-    """Where they are kept from one run to the next; servers that root starts can go there too."""
+    """The folder that keeps them between runs; servers that root starts can go there too."""
     if os.geteuid() == 0:
         return Path("/var/cache", NAME)
     return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache").absolute() / NAME

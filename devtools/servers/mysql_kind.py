@@ -1,4 +1,4 @@
-"""What the servers of MySQL's kind have in common."""
+"""The manners that MySQL and MariaDB share as private servers."""
 
 import subprocess
 

@@ -74,8 +74,7 @@ class Poller:
         self._pruner = Pruner(config.using, membership)
         self._recurring = Recurring(config, membership.clock)
         self._wishes = Wishes(config.using, membership)
-        self._careful = False
-        self._quiet = False
+        self._careful = self._quiet = False
         # Set before a cycle that is to claim nothing: the server has rejected a statement.
         self.is_held = False
         # Written by any thread. Cleared before the look: a hint that comes meanwhile counts again.

@@ -298,7 +298,7 @@ no_sleep = only_on(*SERVERS, because="SQLite works in the process that asks it")
 
 
 def bounded_error(statement: str, sessions: list[int]) -> Error:
-    """What a statement is told that takes longer than a session of ours allows."""
+    """The error of a statement that takes longer than a session of ours allows."""
     take_connection("default", SHORT)
     keep_connection("default")
     sessions.append(asked(connection)[0])

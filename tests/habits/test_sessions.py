@@ -48,7 +48,7 @@ HOSTILE = {"path": r"C:\new\"x\"", "said": "it's 100 %s || '' `when` ?", "名": 
 
 
 class Habit(NamedTuple):
-    """What a project writes into DATABASES, and the databases that understand it."""
+    """Settings that a project writes into DATABASES, and the databases that know them."""
 
     name: str
     databases: tuple[str, ...]

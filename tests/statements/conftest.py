@@ -1,4 +1,4 @@
-"""What the stations of the walk need."""
+"""Fixtures that the stations of the walk need."""
 
 from tests.coming.conftest import fresh as fresh
 from tests.coming.conftest import old as old

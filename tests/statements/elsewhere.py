@@ -1,4 +1,4 @@
-"""What the walk does not ask of this server, and why."""
+"""Places that the walk does not ask of this server, with the reason."""
 
 from importlib.util import find_spec
 from typing import NamedTuple

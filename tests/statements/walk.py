@@ -50,7 +50,7 @@ def store() -> None:
 
 
 def races() -> None:
-    """What is asked when somebody was quicker, and of many rows at once."""
+    """Ask what is asked when somebody was quicker, and of many rows at once."""
     dialect = dialect_of(USING)
     claim._still_ours(dialect, ME, [1])
     gates._settle(dialect, gates._State(0, 0, 0, None, None), 1)

@@ -25,7 +25,7 @@ class Mark(NamedTuple):
 
 
 class Watch:
-    """What is asked meanwhile, in all threads. A statement that was refused does not count.
+    """Note what is asked meanwhile, in all threads. A statement that was refused does not count.
 
     A send was asked if its text was answered, a query if a statement was that was made from it. A
     condition was at least made there.
