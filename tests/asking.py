@@ -1,9 +1,6 @@
 """Tell which tests ask the database. Others prove the same on each: they run once, on SQLite."""
 
-from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
 from typing import Any
-from unittest.mock import patch
 
 import pytest
 from django.conf import settings
@@ -24,23 +21,22 @@ def asks(test: pytest.Item) -> bool:
     return any(map(test.get_closest_marker, MARKS)) or not FIXTURES.isdisjoint(names)
 
 
-@contextmanager
-def nothing_is_asked(blocker: Any) -> Iterator[None]:
-    """Fail in the end if somebody in this process has asked which kind of database it is.
+def refuse_all(monkeypatch: pytest.MonkeyPatch, blocker: Any) -> list[str]:
+    """Refuse this test what it asks; returns what is asked, which nobody may hide.
 
-    Statements fail at once, by pytest-django, and here those of other processes too.
+    Statements fail at once, by pytest-django, and here those of other processes too. One owner
+    undoes this and what the test patches of the same settings, the last one first.
     """
-    askers: list[str] = []
+    asked: list[str] = []
 
     def refuse(what: str) -> Any:
-        askers.append(what)
+        asked.append(what)
         pytest.fail(f"It asks {what} of the database, and says so by no mark and no fixture.")
 
+    monkeypatch.setenv("DATABASE_URL", NOWHERE)
+    for name, value in NOTHING.items():
+        monkeypatch.setitem(settings.DATABASES["default"], name, value)
     kind = type(connections["default"])
-    with ExitStack() as stack:
-        stack.enter_context(patch.dict("os.environ", DATABASE_URL=NOWHERE))
-        stack.enter_context(patch.dict(settings.DATABASES["default"], NOTHING))
-        stack.enter_context(patch.object(kind, "vendor", property(lambda _: refuse("the kind"))))
-        stack.enter_context(patch.object(blocker, "unblock", lambda: refuse("statements")))
-        yield
-    assert not askers
+    monkeypatch.setattr(kind, "vendor", property(lambda _: refuse("the kind")))
+    monkeypatch.setattr(blocker, "unblock", lambda: refuse("statements"))
+    return asked

@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import nullcontext
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -17,7 +16,7 @@ from django_tasks.handlers import registry
 from django_tasks.store import clock
 from django_tasks.store.dialects import base
 from django_tasks.store.dialects.sqlite import SQLite
-from tests.asking import asks, nothing_is_asked
+from tests.asking import asks, refuse_all
 from tests.factories import NOW
 from tests.vendor import ON_SQLITE, is_on
 from tests.worker import parts
@@ -52,17 +51,17 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 @pytest.fixture(autouse=True)
-def _says_if_it_asks(request: pytest.FixtureRequest, django_db_blocker: Any) -> Iterator[None]:
-    with nullcontext() if asks(request.node) else nothing_is_asked(django_db_blocker):
-        yield
+def _says_if_it_asks(
+    request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch, django_db_blocker: Any
+) -> Iterator[None]:
+    asked = [] if asks(request.node) else refuse_all(monkeypatch, django_db_blocker)
+    yield
+    assert not asked
 
 
 @pytest.fixture(autouse=True)
-def _codes_without_handlers(_says_if_it_asks: None, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Say nothing of codes that no handler has: most tests have none, and it is said but once.
-
-    In this order: what a test patches of the settings is undone before what is patched above.
-    """
+def _codes_without_handlers(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Say nothing of codes that no handler has: most tests have none, and it is said but once."""
     monkeypatch.setattr(arguments, "_warn_once", lambda code: None)
 
 

@@ -141,6 +141,7 @@ def test_what_can_be_used_is_not() -> None:
         assert list(task_backends[alias].check()) == []
 
 
+@pytest.mark.django_db
 def test_the_backports_name_is_reported_with_its_cure() -> None:
     old = "django_tasks.backends.database.DatabaseBackend"
     with override_settings(TASKS={"old": {"BACKEND": old}}):

@@ -20,7 +20,6 @@ from django_tasks.worker import lanes as lanes_module
 from django_tasks.worker.claiming import Claiming
 from django_tasks.worker.finisher import Finisher
 from django_tasks.worker.idling import ASIDE_SECONDS, CONTESTED_SECONDS, LONGEST_LEAD
-from django_tasks.worker.lanes import LONGEST_LANES_SECONDS
 from django_tasks.worker.marks import Marks
 from django_tasks.worker.membership import Membership
 from django_tasks.worker.poller import Poller
@@ -199,8 +198,10 @@ def test_a_batch_is_never_larger_than_the_batch_size(register: Register) -> None
 
 
 def test_as_long_as_claims_come_back_full_lanes_are_looked_for_now_and_then_only(
-    register: Register, world: Ticks
+    register: Register, world: Ticks, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr("django_tasks.worker.lanes.LONGEST_LANES_SECONDS", 20.0)
+    monkeypatch.setattr("django_tasks.worker.lanes.LANES_SECONDS", 20.0)
     register(lambda task: None)
     for number in range(5):
         added(str(number))
@@ -210,7 +211,7 @@ def test_as_long_as_claims_come_back_full_lanes_are_looked_for_now_and_then_only
     with CaptureQueriesContext(connection) as without:
         claimer.claim()
     claimer.finish()
-    world.ahead += LONGEST_LANES_SECONDS + 0.001
+    world.ahead += 20
     with CaptureQueriesContext(connection) as looking:
         claimer.claim()
     assert len(looking) == len(without) + 1
