@@ -22,7 +22,7 @@ test: ## checks, and the tests but the long ones, on each database that is there
 
 test-all: ## the rest as well, as continuous integration does: long tests, other Pythons, browser, faults...
 	@scripts/setup test
-	@scripts/setup third
+	@scripts/setup part
 	@ALL=1 exec $(VENV)/bin/python -m devtools.test
 
 test-matrix: ## the tests with the other versions of Python and Django, on all databases

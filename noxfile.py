@@ -9,7 +9,7 @@ distributions, the admin in a browser, a cluster in simulated time, faults, muta
     nox -s docs                the documentation as a site; a link that leads to nothing is an error
     nox -s package             the distributions: their contents, metadata, and an installation
     nox -s explore             a minute of a cluster in simulated time
-    nox -s faults              a third of the faults
+    nox -s faults              a fifth of the faults
     nox -s mutants             a hundred changes of the core, which the tests must notice
 
 They run in the environment that ``scripts/setup test`` has made; the matrix and the mutants have
@@ -91,6 +91,40 @@ LONG_ON_SERVERS = (
     "tests/habits",
 )
 
+# What another Python or Django than the main line's shows once more, as it asks about something
+# else: plans and statements of a server, the arithmetic of schedules, models of many steps.
+ABOUT_NO_PYTHON = (
+    "tests/coming/test_adoption.py",
+    "tests/doors/test_page_plans.py",
+    "tests/habits",
+    "tests/language",
+    "tests/monitoring/test_plans.py",
+    "tests/schedules",
+    "tests/statements",
+    "tests/store/test_batches.py",
+    "tests/store/test_model.py",
+    "tests/store/test_plans.py",
+    "tests/test_asking.py",
+    "tests/test_redaction.py",
+)
+
+# The newest servers run what says how a server takes statements; each other test of theirs asks
+# the same ones, through a worker, a page or a command.
+ABOUT_SERVERS = (
+    "tests/coming/test_adoption.py",
+    "tests/doors/test_page_plans.py",
+    "tests/habits/test_bounds.py",
+    "tests/habits/test_metadata_locks.py",
+    "tests/habits/test_mysql_errors.py",
+    "tests/habits/test_sessions.py",
+    "tests/integration/test_working.py",
+    "tests/monitoring",
+    "tests/statements",
+    "tests/store",
+    "tests/test_locks.py",
+    "tests/worker/test_payloads.py",
+)
+
 # The main line's Django has no tasks framework: these, and in tests/calls the pages about it, run
 # with the newest one on all databases.
 NEWEST_DJANGO = "6.1"
@@ -151,8 +185,10 @@ def checks(session: nox.Session) -> None:
 @nox.session(venv_backend="none", allow_parallel=True)
 @nox.parametrize("database", [*TITLES, *NEWEST], ids=[*TITLES, *NEWEST])
 def tests(session: nox.Session, database: str) -> None:
-    """Run the tests on one database, but the long ones."""
-    places = _without([*_long(database), *_elsewhere(database)])
+    """Run the tests on one database, but the long ones; on the newest, those about a server."""
+    places = [*ABOUT_SERVERS]
+    if database not in NEWEST:
+        places = _without([*_long(database), *_elsewhere(database)])
     _tests(session, database, database, places)
 
 
@@ -177,7 +213,7 @@ def matrix(session: nox.Session) -> None:
     suffix = version.replace(".", "_")
     whole = there("MATRIX_DATABASES")
     for database in whole:
-        left_out = [*_long(database), *ABOUT_NO_DATABASE]
+        left_out = [*_long(database), *ABOUT_NO_DATABASE, *ABOUT_NO_PYTHON]
         if MATRIX[version] == MAIN_DJANGO:
             left_out += LONG_ON_SERVERS  # the main line shows the admin with this Django
         places = session.posargs or _without(left_out)
@@ -223,18 +259,18 @@ def package(session: nox.Session) -> None:
 @nox.session(venv_backend="none", allow_parallel=True)
 def explore(session: nox.Session) -> None:
     """Play a cluster in simulated time: the kept seeds, and new ones for a minute."""
-    arguments = session.posargs or ["--kept", "--seconds", "60", "--jobs", "1"]
+    arguments = session.posargs or ["--kept", "--seconds", "30", "--jobs", "1"]
     _run(session, "python", "-m", "tests.explore", *arguments)
 
 
 @nox.session(venv_backend="none", allow_parallel=True)
 def faults(session: nox.Session) -> None:
-    """Kill workers, connections and servers: a third of ``make faults``.
+    """Kill workers, connections and servers: a fifth of ``make faults``.
 
-    The number of commits chooses it: three in a row have played them all.
+    The number of commits chooses it: five in a row have played them all.
     """
-    _run(session, "scripts/setup", "third")
-    command = ["python", "-m", "tests.faults.run", "--third", "commit"]
+    _run(session, "scripts/setup", "part")
+    command = ["python", "-m", "tests.faults.run", "--part", "commit"]
     if all_are_required():
         command.append("--demand")
     sites = [site for database in there("DATABASES") for site in SITES[database]]

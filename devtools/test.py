@@ -4,7 +4,7 @@
     make test-all
 
 The rest: the long tests, the tests with other versions of Python and Django, the admin in a
-browser, the site of the documentation, the distributions, a cluster in simulated time, and a third
+browser, the site of the documentation, the distributions, a cluster in simulated time, and a fifth
 of the faults. Private servers are started where none run, and stopped again. The last lines say
 what ran, what failed and what was left out.
 

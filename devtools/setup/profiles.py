@@ -39,8 +39,8 @@ PROFILES = {
     "package": Profile(("dev", "package")),
     "browser": Profile(("dev", "browser"), programs=("Chromium", "Chinese fonts")),
     "faults": Profile(("dev",), DRIVERS, (*CLUSTERED, "rabbitmq"), ("mysql",), ("false clocks",)),
-    # A third of the faults, as CI plays them: it needs no broker.
-    "third": Profile(("dev",), DRIVERS, CLUSTERED, ("mysql",), ("false clocks",)),
+    # A part of the faults, as CI plays them: it needs no broker.
+    "part": Profile(("dev",), DRIVERS, CLUSTERED, ("mysql",), ("false clocks",)),
     # Some of the neighbours do not run on the oldest Pythons.
     "benchmark": Profile(
         ("benchmark",),

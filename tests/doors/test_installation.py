@@ -58,19 +58,21 @@ class Site:
         shutil.copytree(OURS, self.folder / "django_tasks", ignore=ignored, dirs_exist_ok=True)
         self._record("django-delayed-tasks", "0.1.0")
 
-    def install_theirs(self) -> None:
+    def install_theirs(self, *, tells_packages: bool = True) -> None:
         package = self.folder / "django_tasks"
         package.mkdir(exist_ok=True)
         for name, text in THEIRS.items():
             (package / name).write_text(text)
-        self._record("django-tasks", "0.12.0")
+        self._record("django-tasks", "0.12.0", tells_packages)
 
-    def _record(self, name: str, version: str) -> None:
+    def _record(self, name: str, version: str, tells_packages: bool = True) -> None:
         info = self.folder / f"{name.replace('-', '_')}-{version}.dist-info"
         info.mkdir()
         metadata = f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n"
         (info / "METADATA").write_text(metadata)
-        (info / "top_level.txt").write_text("django_tasks\n")
+        if tells_packages:
+            (info / "top_level.txt").write_text("django_tasks\n")
+        (info / "RECORD").write_text("django_tasks/__init__.py,,\ndjango_tasks/apps.py,,\n")
 
     def run(self, code: str) -> "subprocess.CompletedProcess[str]":
         environment = {k: v for k, v in os.environ.items() if k != "DJANGO_SETTINGS_MODULE"}
@@ -109,14 +111,16 @@ def test_installed_over_the_stranger_imports_of_its_names_explain_themselves(sit
     assert "not the PyPI distribution 'django-tasks'" in last
 
 
-def test_installed_over_the_stranger_the_system_check_names_it(site: Site) -> None:
-    site.install_theirs()
+@pytest.mark.parametrize("tells_packages", [True, False], ids=["setuptools", "other tools"])
+def test_installed_over_the_stranger_the_system_check_names_it(
+    site: Site, tells_packages: bool
+) -> None:
+    site.install_theirs(tells_packages=tells_packages)
     site.install_ours()
     done = site.run(CHECK)
     assert done.returncode == 1
     assert "(django_tasks.E001)" in done.stderr
     assert "shared by django-delayed-tasks and django-tasks" in done.stderr
-    assert f"HINT: {installation.CURE}" in done.stderr
 
 
 def test_overwritten_by_the_stranger_django_does_not_start_and_says_the_cure(site: Site) -> None:
@@ -148,8 +152,10 @@ def test_names_of_nobody_are_attribute_errors() -> None:
 
 @pytest.mark.parametrize("spelling", ["django-delayed-tasks", "Django-Delayed-Tasks"])
 def test_our_own_distribution_is_no_stranger(
-    spelling: str, monkeypatch: pytest.MonkeyPatch
+    spelling: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    owners = {"django_tasks": [spelling, spelling]}
-    monkeypatch.setattr(metadata, "packages_distributions", lambda: owners)
+    ours = metadata.PathDistribution(tmp_path)
+    (tmp_path / "METADATA").write_text(f"Name: {spelling}\n")
+    (tmp_path / "RECORD").write_text("django_tasks/__init__.py,,\n")
+    monkeypatch.setattr(metadata, "distributions", lambda: [ours, ours])
     assert installation.clash() is None

@@ -5,12 +5,12 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from tests.faults import databases, habits, thirds
+from tests.faults import databases, habits, parts
 from tests.faults.acts import SCENARIOS
 from tests.faults.handing.acts import FAULTS
 from tests.faults.handing.stage import BROKER
 
-# In place of a number: the third that is this commit's turn.
+# In place of a number: the part that is this commit's turn.
 COMMIT = "commit"
 
 # The forms by name: what they change of the defaults.
@@ -38,7 +38,7 @@ def _add_choices(parser: argparse.ArgumentParser) -> None:
     sites, known = [*databases.SITES, BROKER], list(habits.KNOWN)
     faults = list({**SCENARIOS, **FAULTS})
     about = ", ".join(f"{name} ({habit.about})" for name, habit in habits.KNOWN.items())
-    third = f"a third of them all: 0, 1, 2, or {COMMIT!r}: by the number of commits"
+    part = f"a fifth of them all: 0 to 4, or {COMMIT!r}: by the number of commits"
     add("--site", nargs="+", choices=sites, default=sites, metavar="SITE", help=", ".join(sites))
     add(
         "--fault", nargs="+", choices=faults, default=faults, metavar="NAME", help=", ".join(faults)
@@ -50,7 +50,7 @@ def _add_choices(parser: argparse.ArgumentParser) -> None:
         metavar="NAME",
         help=f"these, or none, instead of some at random: {about}",
     )
-    add("--third", type=_third, metavar="N", help=third)
+    add("--part", type=_part, metavar="N", help=part)
     add("--demand", action="store_true", help="a site that is left out is a failure")
     add("--seed", type=int)
 
@@ -76,7 +76,9 @@ def _add_rest(parser: argparse.ArgumentParser) -> None:
     add("--show", type=int, default=5, help="so many accusations of each")
 
 
-def _third(text: str) -> int | str:
-    if text != COMMIT and text not in map(str, range(thirds.PARTS)):
-        raise argparse.ArgumentTypeError(f"{text!r} is neither 0, 1 or 2 nor {COMMIT!r}")
+def _part(text: str) -> int | str:
+    if text != COMMIT and text not in map(str, range(parts.PARTS)):
+        raise argparse.ArgumentTypeError(
+            f"{text!r} is neither one of 0 to {parts.PARTS - 1} nor {COMMIT!r}"
+        )
     return text if text == COMMIT else int(text)

@@ -1,7 +1,7 @@
 """Faults against databases, and one table of what came of it.
 
     python -m tests.faults.run [--site sqlite ...] [--fault NAME ...] [--habit NAME ...]
-                               [--third N] [--tasks N] [--seed S]
+                               [--part N] [--tasks N] [--seed S]
 
 Starts private servers and stops them again. The exit code is 1 if a promised zero is not zero.
 """
@@ -21,7 +21,7 @@ from multiprocessing.synchronize import Event
 from pathlib import Path
 from time import monotonic
 
-from tests.faults import databases, habits, thirds
+from tests.faults import databases, habits, parts
 from tests.faults.acts import SCENARIOS, Scenario, why_not
 from tests.faults.databases import Site
 from tests.faults.handing import play as handing
@@ -41,9 +41,9 @@ def main() -> int:
     options = parsed(__doc__)
     seed = options.seed if options.seed is not None else random.randrange(1 << 30)
     say(f"Seed {seed}")
-    if options.third == COMMIT:
-        options.third, reason = thirds.of_commit()
-        say(f"Third {options.third} of 0 to 2, by {reason}")
+    if options.part == COMMIT:
+        options.part, reason = parts.of_commit()
+        say(f"Part {options.part} of 0 to {parts.PARTS - 1}, by {reason}")
     wanted = [site for site in options.site if site != BROKER or with_broker(options)]
     options.site = [site for site in wanted if not _left_out(site, _why_missing(site))]
     started = monotonic()
@@ -103,9 +103,9 @@ def _everywhere(
 
 
 def with_broker(options: argparse.Namespace) -> bool:
-    """Tell if tasks are handed over, too: not in a third, which every machine can play."""
+    """Tell if tasks are handed over, too: not in a part, which every machine can play."""
     played = any(fault in FAULTS for fault in options.fault)
-    return BROKER in options.site and played and options.third is None
+    return BROKER in options.site and played and options.part is None
 
 
 _interrupted: Event
@@ -134,7 +134,7 @@ def play_at(
 
 def scenarios_at(site: str, options: argparse.Namespace) -> list[Scenario]:
     """The faults to play at one site."""
-    plays = thirds.plays() if options.third is None else thirds.third(options.third)
+    plays = parts.plays() if options.part is None else parts.part(options.part)
     return [SCENARIOS[fault] for fault in options.fault if (site, fault) in plays]
 
 

@@ -1,4 +1,4 @@
-"""The suite in three parts, one for each of three commits in a row."""
+"""The suite in parts, one for each of as many commits in a row."""
 
 import subprocess
 from pathlib import Path
@@ -9,7 +9,7 @@ from tests.faults.databases import SITES
 
 Play = tuple[str, str]
 
-PARTS = 3
+PARTS = 5
 
 
 def plays() -> list[Play]:
@@ -22,15 +22,15 @@ def plays() -> list[Play]:
     ]
 
 
-def third(number: int) -> set[Play]:
-    """One of the three parts, with faults at every site."""
+def part(number: int) -> set[Play]:
+    """One of the parts, with faults at each database."""
     return set(plays()[number::PARTS])
 
 
 def of_commit(checkout: Path = CHECKOUT) -> tuple[int, str]:
     """Choose a part by the number of commits; returns it, and what it was chosen by.
 
-    A clone without its history cannot count: there the commit's hash says which. Three in a row
+    A clone without its history cannot count: there the commit's hash says which. Five in a row
     may then leave something out.
     """
     commit = _git(checkout, "rev-parse", "HEAD")

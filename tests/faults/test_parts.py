@@ -1,4 +1,4 @@
-"""Three CI runs in a row play every fault at every site, and each of them once."""
+"""Five CI runs in a row play every fault at every site, and each of them once."""
 
 import subprocess
 from collections import Counter
@@ -6,13 +6,13 @@ from pathlib import Path
 
 import pytest
 
-from tests.faults import thirds
+from tests.faults import parts
 from tests.faults.acts import SCENARIOS
 from tests.faults.databases import SITES
 from tests.faults.options import COMMIT, parsed
 from tests.faults.run import scenarios_at, with_broker
 
-THIRDS = range(thirds.PARTS)
+NUMBERS = range(parts.PARTS)
 EVERYTHING = {(site, scenario.name) for scenario in SCENARIOS.values() for site in scenario.sites}
 
 
@@ -22,43 +22,43 @@ def played(*arguments: str) -> list[tuple[str, str]]:
     return [(site, each.name) for site in options.site for each in scenarios_at(site, options)]
 
 
-def test_the_three_thirds_are_all_faults_at_all_sites_each_exactly_once():
-    together = [play for number in THIRDS for play in played("--third", str(number))]
+def test_the_parts_are_all_faults_at_all_sites_each_exactly_once():
+    together = [play for number in NUMBERS for play in played("--part", str(number))]
     assert Counter(together) == Counter(EVERYTHING)
 
 
-def test_without_a_third_everything_is_played():
+def test_without_a_part_everything_is_played():
     assert Counter(played()) == Counter(EVERYTHING)
 
 
-def test_a_third_needs_no_broker_and_everything_does():
+def test_a_part_needs_no_broker_and_everything_does():
     assert with_broker(parsed("", []))
     assert not with_broker(parsed("", ["--fault", "disk full"]))
     assert not with_broker(parsed("", ["--site", "sqlite"]))
-    assert not any(with_broker(parsed("", ["--third", str(number)])) for number in THIRDS)
+    assert not any(with_broker(parsed("", ["--part", str(number)])) for number in NUMBERS)
 
 
-def test_no_third_is_much_longer_than_another():
-    sizes = [len(played("--third", str(number))) for number in THIRDS]
+def test_no_part_is_much_longer_than_another():
+    sizes = [len(played("--part", str(number))) for number in NUMBERS]
     assert max(sizes) - min(sizes) <= 1
 
 
 @pytest.mark.parametrize("site", ["sqlite", "mysql", "mariadb", "postgresql", "galera"])
-@pytest.mark.parametrize("number", THIRDS)
-def test_each_third_has_faults_at_each_database(number, site):
-    assert played("--third", str(number), "--site", site)
+@pytest.mark.parametrize("number", NUMBERS)
+def test_each_part_has_faults_at_each_database(number, site):
+    assert played("--part", str(number), "--site", site)
 
 
-def test_a_third_of_what_was_chosen_is_of_that_only():
-    assert set(played("--third", "1", "--site", "sqlite")) == {
-        play for play in thirds.third(1) if play[0] == "sqlite"
+def test_a_part_of_what_was_chosen_is_of_that_only():
+    assert set(played("--part", "1", "--site", "sqlite")) == {
+        play for play in parts.part(1) if play[0] == "sqlite"
     }
 
 
-@pytest.mark.parametrize("wrong", ["3", "-1", "", "first"])
-def test_there_are_three_thirds(wrong, capsys):
+@pytest.mark.parametrize("wrong", ["5", "-1", "", "first"])
+def test_there_are_five_parts(wrong, capsys):
     with pytest.raises(SystemExit):
-        parsed("", ["--third", wrong])
+        parsed("", ["--part", wrong])
     assert repr(wrong) in capsys.readouterr().err
 
 
@@ -89,32 +89,38 @@ def commit(directory: Path) -> None:
     git(directory, "commit", "--quiet", "--allow-empty", "--message", "x")
 
 
-def test_three_commits_in_a_row_have_the_three_thirds(repository):
+def test_five_commits_in_a_row_have_the_five_parts(repository):
     commit(repository)
     found = []
-    for _ in THIRDS:
+    for _ in NUMBERS:
         commit(repository)
-        found.append(thirds.of_commit(repository))
-    assert found == [(2, "2 commits"), (0, "3 commits"), (1, "4 commits")]
+        found.append(parts.of_commit(repository))
+    assert found == [
+        (2, "2 commits"),
+        (3, "3 commits"),
+        (4, "4 commits"),
+        (0, "5 commits"),
+        (1, "6 commits"),
+    ]
 
 
-def test_a_clone_without_history_takes_the_third_of_its_commits_hash(repository, tmp_path):
+def test_a_clone_without_history_takes_the_part_of_its_commits_hash(repository, tmp_path):
     for _ in range(2):
         commit(repository)
     clone = tmp_path / "clone"
     git(tmp_path, "clone", "--quiet", "--depth", "1", f"file://{repository}", str(clone))
     hash_ = git(clone, "rev-parse", "HEAD")
 
-    number, reason = thirds.of_commit(clone)
+    number, reason = parts.of_commit(clone)
 
-    assert number == int(hash_, 16) % 3
+    assert number == int(hash_, 16) % parts.PARTS
     assert reason == f"a clone without history, commit {hash_[:12]}"
 
 
 def test_without_a_repository_it_is_the_first(tmp_path, monkeypatch):
     monkeypatch.setenv("GIT_CEILING_DIRECTORIES", str(tmp_path.parent))
-    assert thirds.of_commit(tmp_path) == (0, "no git repository")
+    assert parts.of_commit(tmp_path) == (0, "no git repository")
 
 
 def test_a_run_can_be_told_to_choose_by_the_commit():
-    assert parsed("", ["--third", COMMIT]).third == COMMIT
+    assert parsed("", ["--part", COMMIT]).part == COMMIT
