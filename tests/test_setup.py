@@ -50,7 +50,7 @@ def test_every_database_but_sqlite_has_a_server_and_the_profile_of_the_tests_bri
     assert names == {*SINGLE, *FETCHED}
     assert names == {*PROFILES["test"].servers, *PROFILES["test"].fetched}
     assert databases.SITES.keys() == databases.TITLES.keys()
-    for name in ("faults", "third"):
+    for name in ("faults", "part"):
         assert PROFILES[name].fetched == ("mysql",)
 
 
