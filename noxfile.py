@@ -68,7 +68,7 @@ LONG = (
     "tests/deploy",
     "tests/explore",
     "tests/faults",
-    "tests/habits/test_web_servers.py",
+    "tests/habits",
     "tests/integration",
     "tests/language/test_catalogue.py",
     "tests/language/test_edits.py",  # a hundred languages, five forms each
@@ -80,7 +80,7 @@ LONG = (
     "tests/test_simulation.py",
 )
 
-# What SQLite shows in "tests" of the admin and of habits, "long" shows on the servers.
+# What SQLite shows in "tests" of the admin, "long" shows on the servers.
 LONG_ON_SERVERS = (
     "tests/doors/test_admin.py",
     "tests/doors/test_admin_bulk.py",
@@ -88,16 +88,13 @@ LONG_ON_SERVERS = (
     "tests/doors/test_dashboard.py",
     "tests/doors/test_recurring_page.py",
     "tests/doors/test_task_page.py",
-    "tests/habits",
 )
 
-# What another Python or Django than the main line's shows once more, as it asks about something
-# else: plans and statements of a server, the arithmetic of schedules, models of many steps.
+# These ask about something else than Python or Django: plans and statements of a server, the
+# arithmetic of schedules, models of many steps. The main line runs them.
 ABOUT_NO_PYTHON = (
     "tests/coming/test_adoption.py",
     "tests/doors/test_page_plans.py",
-    "tests/habits",
-    "tests/language",
     "tests/monitoring/test_plans.py",
     "tests/schedules",
     "tests/statements",
