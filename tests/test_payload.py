@@ -111,6 +111,23 @@ def test_what_it_has_written_well_is_stored_as_it_is():
     assert payload.dump('{"a": 1.50}', LIMIT, AnyText) == '{"a": 1.50}'
 
 
+def test_an_encoder_may_write_less_than_json_would():
+    text = f"[{','.join('1' * 100)}]"
+    assert payload.dump(text, len(text), AnyText) == text
+
+
+class ByPieces(json.JSONEncoder):
+    """An encoder that writes by itself, piece by piece."""
+
+    def iterencode(self, o, _one_shot=False):
+        return iter(["[", "NaN", "]"])
+
+
+def test_what_is_written_by_pieces_is_looked_at_too():
+    with pytest.raises(TaskValueError, match="is not JSON"):
+        payload.dump([1], LIMIT, ByPieces)
+
+
 @taken
 def test_each_payload_that_is_taken_has_a_text_that_means_it(value):
     assert written(payload.load(payload.dump(value, LIMIT))) == written(value)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from django.apps import apps
 from django.core.checks import CheckMessage
-from django.db import Error
+from django.db import Error, connections
 from django.db.backends.base.base import BaseDatabaseWrapper
 from django.db.models import Field, JSONField
 
@@ -17,6 +17,7 @@ from django_tasks.fields import KeyField
 from django_tasks.models import Task
 from django_tasks.sentences import sentence as _
 from django_tasks.store import tables
+from django_tasks.store.connection import trial_session
 from django_tasks.store.rejections import session_rejection
 
 CHARSET = "utf8mb4"
@@ -43,14 +44,22 @@ def _answers(alias: str, connection: Any) -> Iterator[CheckMessage]:
     try:
         if rejection := session_rejection(alias):
             yield error("E010", rejection.sentence(alias))
-        missing = tables.missing(connection)
+        missing = _missing(alias, connection)
         yield from _BY_ASKING[connection.vendor](alias, connection)
     except Error as failure:
         yield error("E011", tables.words(failure, alias))
         return
-    # Who runs migrate for the first time is about to make them.
-    if missing and sys.argv[1:2] != ["migrate"]:
+    # Commands that change the tables run the checks before: an error would keep them from it.
+    if missing and sys.argv[1:2] == ["check"]:
         yield error("E011", tables.sentence(missing, alias))
+
+
+def _missing(alias: str, connection: BaseDatabaseWrapper) -> list[str]:
+    """Missing tables. The question waits for whoever changes one of them: with a bound."""
+    if in_memory(connection):  # another connection would see another database
+        return tables.missing(connection)
+    with trial_session(alias):
+        return tables.missing(connections[alias])
 
 
 def _nothing(alias: str, connection: Any) -> Iterator[CheckMessage]:

@@ -130,7 +130,7 @@ def _no_worker(facts: Facts) -> Iterator[Problem]:
 
 
 def _nobody_works(facts: Facts) -> Iterator[Problem]:
-    if facts.alive and not facts.working:
+    if facts.alive and not (facts.working or any(worker.is_rejected for worker in facts.alive)):
         text = gettext("No worker takes tasks: those that are alive are quiet or stop.")
         level = ERROR if facts.has_work else WARNING
         yield Problem("nobody_works", level, text, gettext("See the workers"), WORKERS)

@@ -60,7 +60,7 @@ class Worker(NamedTuple):
 
     @property
     def is_quiet(self) -> bool:
-        """Tell if it claims nothing: it was asked to, or it stops."""
+        """Tell if it claims nothing: it was asked to, it stops, or it is rejected."""
         return self.wish != WorkerWish.NONE or self.state != "running"
 
     @property

@@ -13,7 +13,7 @@ from django_tasks.store.dialects import dialect_of
 from django_tasks.store.transactions import write_transaction
 
 # Of a row's lock, and of a table's: a migration waits for a report, and all that come wait behind
-# it, for a day by default.
+# it, by default for a day (MariaDB) or a year (MySQL).
 _MYSQL_ASK = "SELECT @@SESSION.innodb_lock_wait_timeout, @@SESSION.lock_wait_timeout"
 _MYSQL_SET = "SET SESSION innodb_lock_wait_timeout = %s, SESSION lock_wait_timeout = %s"
 

@@ -12,6 +12,7 @@ from django.db import (
     IntegrityError,
     InterfaceError,
     InternalError,
+    NotSupportedError,
     OperationalError,
 )
 
@@ -47,7 +48,8 @@ def kind_of(error: BaseException, *, using: str) -> Kind:
         return Kind.CONTENTION
     if dialect.is_of_data(cause):
         return Kind.DATA
-    if dialect.is_of_statement(cause):
+    # Without a cause it is Django's: the server is too old for it, or lacks what we ask of it.
+    if dialect.is_of_statement(cause) or (isinstance(error, NotSupportedError) and cause is error):
         return Kind.REJECTED
     # Errors of a connection often have no number: Django's own, and those of a driver that could
     # not even ask the server.

@@ -45,11 +45,10 @@ class Rejection(NamedTuple):
         """The same for people."""
         return _(
             "The database %(using)s rejects a statement by which django_tasks %(purpose)s: "
-            "%(number)s %(text)s",
+            "%(answer)s",
             using=using,
             purpose=self.purpose,
-            number=self.number,
-            text=self.text,
+            answer=f"{self.number} {self.text}".strip(),
         )
 
 

@@ -241,7 +241,8 @@ def _stop(
             logs.receivers_unheard(worker.config.using)
         else:
             logs.abandoned(worker.config.using, worker.running())
-    code = COST if _is_condemned(workers) else int(left != in_order)
+    is_good = left == in_order and not (_failed(workers) or _is_rejected(workers))
+    code = COST if _is_condemned(workers) else int(not is_good)
     return _end_at_once(left, pulse, _code(workers, code, is_child=is_child)) if left else 0
 
 

@@ -2,6 +2,7 @@
 
 import json
 import re
+import sys
 from decimal import Decimal
 from typing import Any
 
@@ -37,8 +38,8 @@ def dump(
     if value is None:
         return None
     text = portable(_dumped(field, value, encoder))
-    if encoder.encode is not json.JSONEncoder.encode:  # it may write anything
-        dump(_loaded(field, value, text), limit, field=field)
+    if _writes_its_own(encoder):  # it may write anything, and shorter than json does
+        dump(_loaded(field, value, text), sys.maxsize, field=field)
     if "\\u0000" in text and _NUL.search(text):  # the pattern alone took most of the time
         raise TaskValueError(field, value, _("must not contain NUL characters"))
     if (size := _size(field, value, text)) > limit:
@@ -56,6 +57,11 @@ def dump(
     if is_nested or size > LONGEST_KEY or _MANY_DIGITS.search(text):
         _look_inside(field, value, text)
     return text
+
+
+def _writes_its_own(encoder: type[json.JSONEncoder]) -> bool:
+    usual = json.JSONEncoder
+    return encoder.encode is not usual.encode or encoder.iterencode is not usual.iterencode
 
 
 def portable(text: str) -> str:

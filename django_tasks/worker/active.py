@@ -38,6 +38,7 @@ from django_tasks.store.lanes import Lane
 from django_tasks.values.claimed import Claimed
 from django_tasks.values.keys import lock_of
 from django_tasks.worker.config import WorkerConfig
+from django_tasks.worker.rejected import Rejected
 from django_tasks.worker.threads import LastingThread
 
 # A tick that is late by so many seconds says that the active worker may have gone. That is asked at
@@ -84,6 +85,7 @@ class Active:
         self._wake = wake
         self._running = running
         self.others: dict[str, LockState] = {}
+        self.rejected = Rejected(config.using, config.lease)
         self._terms: dict[str, Term] = {}
         self._stirred = Event()
         self._asked_at = float("-inf")
@@ -163,9 +165,12 @@ class Active:
         """One cycle that survives whatever happens; returns how long to sleep."""
         try:
             keep_connection(self._config.using)
-            return self._retired() if self._is_retiring else self._cycle()
-        except Error:  # the heartbeat's thread tells of outages
+            delay = self._retired() if self._is_retiring else self._cycle()
+            self.rejected.is_over()
+            return delay
+        except Error as error:  # the heartbeat's thread tells of outages
             drop_connection(self._config.using)
+            self.rejected.note(error)
         except Exception:  # noqa: BLE001 - a defect must not end the terms
             logs.terms_failed(self._config.using)
         return self._config.lease / 12

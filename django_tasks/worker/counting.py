@@ -178,6 +178,8 @@ class Recorder:
             minutes.add(worker_id, self._kept, using=self._using)
         except Error as error:
             self._due = ticks() + AFTER_ERROR_SECONDS
+            if kind_of(error, using=self._using) is Kind.REJECTED:
+                raise  # the heartbeat tells of it
             self._keep_after(error)
         else:
             self._kept = []

@@ -207,6 +207,10 @@ class Executor:
     def is_idle(self) -> bool:
         return not self._in_hand
 
+    def has_ended_all(self) -> bool:
+        """Tell if all that is in hand has ended, and waits to be collected."""
+        return sum(map(len, list(self._ended))) == self._in_hand
+
     def runs_only(self, given_up: Set[tuple[int, ...]]) -> bool:
         """Tell if nothing is in hand but runs that were given up.
 

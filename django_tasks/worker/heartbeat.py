@@ -145,7 +145,7 @@ class Heartbeat:
             while not self._stopping:
                 self._stirred.wait(self._guardedly(self.cycle))
                 self._stirred.clear()
-            while self._leaving and self.joined:
+            while self._leaving and self.joined and not self.rejected.is_final:
                 # Race: stop() may set it after the loop above has ended. Left set, it would have
                 # each try follow the one before at once.
                 self._stirred.clear()

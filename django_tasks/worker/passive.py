@@ -25,6 +25,7 @@ from django_tasks.store.connection import close_connections
 from django_tasks.values.keys import SCHEDULE_NUM
 from django_tasks.worker.active import Active
 from django_tasks.worker.config import WorkerConfig
+from django_tasks.worker.rejected import Rejected
 from django_tasks.worker.threads import LastingThread
 
 # The longest sleep: a clock that was set is noticed then.
@@ -84,6 +85,7 @@ class Passive:
         self._config = config
         self._active = active
         self._clock = clock
+        self.rejected = Rejected(config.using, config.lease)
         self._next_look = float("-inf")
         self._times: dict[str, Times] = {}
         self._closing = Event()
@@ -116,8 +118,11 @@ class Passive:
     def _guardedly(self) -> float:
         """One cycle that survives the errors of the database; returns how long to sleep."""
         try:
-            return self.cycle()
-        except Error:  # the heartbeat's thread tells of outages
+            delay = self.cycle()
+            self.rejected.is_over()
+            return delay
+        except Error as error:  # the heartbeat's thread tells of outages
+            self.rejected.note(error)
             return LONGEST_SLEEP
         finally:
             close_connections()

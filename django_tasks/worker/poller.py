@@ -73,6 +73,8 @@ class Poller:
         self._rescuer = Rescuer(membership, config.using, tell, self.counts)
         self._pruner = Pruner(config.using, membership)
         self._recurring = Recurring(config, membership.clock)
+        # Of the thread that keeps the rows of schedules.
+        self.rejected = self._recurring.rejected
         self._wishes = Wishes(config.using, membership)
         self._careful = self._quiet = False
         # Set before a cycle that is to claim nothing: the server has rejected a statement.

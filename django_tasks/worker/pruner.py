@@ -5,8 +5,11 @@ wants that, some at a time, between two claims.
 from collections.abc import Callable
 from datetime import timedelta
 
+from django.db import Error
+
 from django_tasks.conf import options
 from django_tasks.store import failed, minutes, runs
+from django_tasks.store.errors import Kind, kind_of
 from django_tasks.store.minutes import HOUR, minute_of
 from django_tasks.worker.membership import Membership
 
@@ -60,7 +63,13 @@ class Pruner:
             due = clock.monotonic() + interval
             if self._membership.rank() != 0:
                 return False
-            if piece():
+            try:
+                has_more = piece()
+            except Error as error:
+                if kind_of(error, using=self._using) is Kind.REJECTED:
+                    due = clock.monotonic()  # the next try says whether it is final
+                raise
+            if has_more:
                 due = clock.monotonic() + PAUSE
             return True
 

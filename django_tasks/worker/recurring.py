@@ -18,6 +18,7 @@ from django_tasks.host.clocks import ticks
 from django_tasks.store.connection import close_connections, take_connection
 from django_tasks.worker import host_rows, schedule_rows
 from django_tasks.worker.config import WorkerConfig
+from django_tasks.worker.rejected import Rejected
 
 # How soon to try again after an error of the database, in seconds.
 RETRY_SECONDS = 1.0
@@ -41,6 +42,7 @@ class Recurring:
         self._clock = clock
         self._keep = keep
         self._attend_hosts = attend_hosts
+        self.rejected = Rejected(config.using, config.lease)
         self._thread: Thread | None = None
         # For which set of handlers the rows were kept, and for which a thread is about to.
         self._kept = -1
@@ -99,8 +101,10 @@ class Recurring:
         try:
             attend(now, self._config)
         except Error as error:
-            logs.schedules_not_kept(self._config.using, error)
+            if not self.rejected.note(error):
+                logs.schedules_not_kept(self._config.using, error)
         else:
+            self.rejected.is_over()
             self._touched = now
             self._touch_at = ticks() + TOUCH_SECONDS
             self._kept = self._asked

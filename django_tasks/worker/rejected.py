@@ -8,8 +8,10 @@ from django_tasks import logs
 from django_tasks.host.clocks import ticks
 from django_tasks.store.rejections import rejection_of
 
-# Between two tries of what does not depend on a claim.
+# Between two tries while nothing is claimed.
 RETRY_SECONDS = 2.0
+# So many patiences after it, a rejection that was not met again is forgotten.
+FORGOTTEN = 3
 
 
 class Rejected:
@@ -32,8 +34,8 @@ class Rejected:
     def note(self, error: BaseException) -> bool:
         """Note and say that a statement was rejected; False if ``error`` is none of that.
 
-        It is final if the thread has not worked yet, or if this statement was rejected a lease ago:
-        on another connection, for each error has the caller drop its own.
+        It is final if the thread has not worked yet, or if this statement was rejected a lease ago.
+        That was on another connection: the caller drops its own after each error.
         """
         rejection = rejection_of(error, using=self._using)
         if rejection is None:
@@ -53,6 +55,10 @@ class Rejected:
         return self.is_open and ticks() - min(self._since.values()) < self._patience
 
     def is_over(self) -> None:
-        """All was asked, and nothing was rejected."""
+        """What was asked now was not rejected. A rejection is forgotten that was not met again.
+
+        Not at once: what was rejected may not be among what was asked.
+        """
         self._has_worked = True
-        self._since.clear()
+        oldest = ticks() - FORGOTTEN * self._patience
+        self._since = {place: since for place, since in self._since.items() if since > oldest}

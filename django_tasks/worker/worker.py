@@ -89,6 +89,11 @@ class Worker:
         )
         self._outage = Outage(config.using)
         self._rejected = Rejected(config.using, config.lease)
+        # Of each thread that sends statements of its own.
+        beside = (self._heartbeat, self._active, self._passive, self._poller)
+        self._all_rejected = [self._rejected, *(thread.rejected for thread in beside)]
+        # All runs have ended, and the cycle that writes their ends is rejected for good.
+        self._can_write_nothing = False
         self._listener = ListenerThread(
             config.using, config.doorbell, self._hear, self._membership.is_drawn
         )
@@ -118,7 +123,7 @@ class Worker:
     @property
     def is_rejected(self) -> bool:
         """Tell if the server has rejected a statement for good. For any thread."""
-        return self._rejected.is_final or self._heartbeat.rejected.is_final
+        return any(rejected.is_final for rejected in self._all_rejected)
 
     def was_asked_to_stop(self) -> bool:
         """Tell if a person has asked for its end, by its row: nobody is to take its place."""
@@ -140,7 +145,7 @@ class Worker:
 
     def _is_held(self) -> bool:
         """Tell if it claims nothing because the server has rejected a statement."""
-        return self._rejected.is_open or self._heartbeat.rejected.is_open
+        return any(rejected.is_resting() for rejected in self._all_rejected)
 
     def _hangs(self) -> bool:
         """Tell if the poller hangs over something else than its database.
@@ -290,7 +295,7 @@ class Worker:
         self._tell(signals.worker_started)
         self._executor.start()
         self._listener.start()
-        while not (self._poller.finished or self._has_lost_its_database()):
+        while not (self._poller.finished or self._can_write_nothing):
             self._woken.wait(self._cycle())
             self._woken.clear()
             self._heartbeat.ensure()
@@ -307,11 +312,6 @@ class Worker:
             self._active.retire(self._poller.claims_no_more())
         self._tell(signals.worker_stopped)
 
-    def _has_lost_its_database(self) -> bool:
-        """Tell if all runs have ended, and what is left is rejected for good."""
-        is_at_work = self._executor.running() or self._executor.has_waiting()
-        return self.is_rejected and not is_at_work
-
     def _tell(self, signal: Signal) -> None:
         self._notifier.tell(
             signal,
@@ -323,12 +323,15 @@ class Worker:
 
     def _cycle(self) -> float:
         """One cycle of the poller that survives whatever happens; returns how long to sleep."""
-        is_held = self._rejected.is_resting() or self._heartbeat.rejected.is_open
-        self._poller.is_held = is_held
+        self._poller.is_held = is_held = self._is_held()
+        # Before the cycle: one that ends while it goes on is for the next, which may write it.
+        had_ended = self._executor.has_ended_all()
         try:
             delay = self._poller.run_once()
         except Error as error:
-            return self._after(error)
+            delay = self._after(error)
+            self._can_write_nothing = had_ended and self._rejected.is_final
+            return delay
         except Exception:  # noqa: BLE001 - a defect must not end the worker without a word
             logs.poller_failed(self.config.using)
             self._poller.unsure()

@@ -13,7 +13,6 @@ from django.db.utils import ConnectionHandler
 from django.test import Client
 
 from django_tasks import checks, requirements
-from django_tasks.store import tables
 from tests.vendor import fail_for_want
 
 Staff = Callable[..., Client]
@@ -63,7 +62,7 @@ def databases(monkeypatch: pytest.MonkeyPatch) -> Callable[..., ConnectionHandle
         monkeypatch.setattr(checks.databases, "connections", handler)
         monkeypatch.setattr(requirements, "connections", handler)
         monkeypatch.setattr(checks.database_answers, "session_rejection", lambda alias: None)
-        monkeypatch.setattr(tables, "missing", lambda connection: [])
+        monkeypatch.setattr(checks.database_answers, "_missing", lambda *_: [])
         return handler
 
     return see

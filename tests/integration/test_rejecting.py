@@ -81,6 +81,19 @@ def test_a_worker_that_has_worked_claims_no_more_lets_its_runs_end_and_ends_a_le
     assert "and this worker ends\n" in worker.log()
 
 
+def test_a_run_that_ends_after_the_last_rejection_has_its_end_written(
+    rejecting: Start, tmp_path: Path, journal: Journal, gate: Path
+) -> None:
+    worker = rejecting("--lease", str(LEASE), "--poll-interval", "0.2", module="lanes")
+    add("gated", "first", biz_ext={"gate": str(gate)})
+    journal.wait("start")
+    (tmp_path / "spoilt").touch()
+    worker.says("and this worker ends\n")
+    gate.touch()
+    assert worker.ended() == 1
+    assert not Task.objects.exists()
+
+
 def test_a_worker_whose_statement_is_taken_again_works_on(
     rejecting: Start, tmp_path: Path, journal: Journal
 ) -> None:

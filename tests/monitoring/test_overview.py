@@ -278,6 +278,15 @@ def test_workers_that_are_quiet_take_nothing() -> None:
     ]
 
 
+def test_where_the_server_rejects_a_statement_nothing_else_is_told_of_the_workers() -> None:
+    at_work("w1", state="rejected")
+    a_row(when=later(-5))
+    found = look()
+    assert found.working == []
+    assert kinds(found)[0] == "rejected"
+    assert "nobody_works" not in kinds(found)
+
+
 def test_a_limit_that_holds_late_tasks_back_is_told(handlers: Any) -> None:
     @task_handler("order", max_running=2)
     def handle(task: Any) -> None: ...

@@ -4,7 +4,7 @@ import sys
 from typing import Any
 
 import pytest
-from django.db import Error, connections, transaction
+from django.db import Error, NotSupportedError, connections, transaction
 
 from django_tasks.store import connection as sessions
 from django_tasks.store import lanes, rejections
@@ -12,7 +12,7 @@ from django_tasks.store.dialects import dialect_of
 from django_tasks.store.dialects.base import Dialect
 from django_tasks.store.errors import Kind, kind_of
 from django_tasks.store.rejections import rejection_of, session_rejection
-from tests.vendor import ON_SQLITE, VENDOR
+from tests.vendor import ON_SQLITE, POSTGRESQL, VENDOR, only_on
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -56,6 +56,20 @@ def test_a_statement_that_no_other_try_would_mend_is_rejected(statement: str) ->
     assert rejection.number or (ON_SQLITE and sys.version_info < (3, 11))
     assert rejection.text
     assert rejection.text in str(error)
+
+
+def test_a_server_that_is_too_old_stays_so() -> None:
+    too_old = NotSupportedError("MySQL 8.0.11 or later is required (found 5.7.44).")
+    rejection = rejection_of(too_old, using="default")
+    assert rejection is not None
+    assert rejection.sentence("default").endswith(f" works with its tables: {too_old}")
+
+
+@only_on(POSTGRESQL, because="its errors say that they come from a function")
+@pytest.mark.parametrize("slip", ["PERFORM nosuch(1)", "EXECUTE 'SELECT nosuch FROM t_task'"])
+def test_a_slip_in_a_trigger_of_the_users_is_none_of_the_statement(slip: str) -> None:
+    error = error_of(f"DO $$ BEGIN {slip}; END $$")
+    assert kind_of(error, using="default") is not Kind.REJECTED
 
 
 def test_a_table_that_is_not_there_may_come() -> None:

@@ -5,9 +5,11 @@ from threading import Event
 from typing import Any
 
 import pytest
-from django.db import Error, OperationalError
+from django.db import Error, OperationalError, connections
 
 from django_tasks.host.clocks import utc_now
+from django_tasks.store import errors
+from django_tasks.store.dialects.postgresql import PostgreSQL
 from django_tasks.worker import heartbeat as module
 from django_tasks.worker.counting import Counts
 from django_tasks.worker.heartbeat import (
@@ -17,9 +19,11 @@ from django_tasks.worker.heartbeat import (
     Heartbeat,
     Report,
 )
+from django_tasks.worker.rejected import Rejected
 from tests.vendor import ON_SQLITE
 from tests.waiting import DEADLINE, eventually
 from tests.worker.parts import USING, config
+from tests.worker.test_worker import of_state
 
 pytestmark = pytest.mark.each_database
 
@@ -274,6 +278,20 @@ def test_it_leaves_last_however_often_that_fails(running: Scene, dropped: list[s
     assert running.place.calls[-2:] == ["leave", "leave"]
     assert not running.heartbeat.joined
     assert dropped[-1] == "all"
+
+
+def test_it_tries_no_more_to_leave_once_that_is_rejected_for_good(
+    scene: Scene, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(errors, "judge_of", lambda using: PostgreSQL(connections[using]))
+    scene.step()
+    scene.heartbeat.rejected = Rejected(USING, patience=0)
+    scene.place.leave_errors = [of_state("42703")]
+    scene.heartbeat.stop(leave=True)
+    scene.heartbeat.start()
+    assert scene.heartbeat.join(DEADLINE)
+    assert scene.place.calls == ["join", "leave"]
+    assert scene.heartbeat.joined
 
 
 def test_tries_to_leave_do_not_follow_each_other_at_once(

@@ -5,11 +5,12 @@ from typing import Any
 import pytest
 from django.db import OperationalError, connections
 
-from django_tasks.store import errors
+from django_tasks.store import errors, minutes
 from django_tasks.store.dialects.postgresql import PostgreSQL
 from django_tasks.worker import rejected as module
 from django_tasks.worker import worker as workers
-from django_tasks.worker.rejected import RETRY_SECONDS, Rejected
+from django_tasks.worker.counting import Recorder
+from django_tasks.worker.rejected import FORGOTTEN, RETRY_SECONDS, Rejected
 from tests.worker.parts import USING, StillTicks, config
 from tests.worker.test_worker import Poller, of_state
 
@@ -68,10 +69,22 @@ def test_one_that_has_worked_rests_for_a_lease_and_is_final_at_the_next_rejectio
     assert last.endswith("and this worker ends")
 
 
-def test_one_whose_statements_are_taken_again_begins_anew(ticks: StillTicks) -> None:
+def test_what_goes_well_says_nothing_of_a_statement_that_was_not_among_it(
+    ticks: StillTicks,
+) -> None:
     rejected = one_that_has_worked()
     rejected.note(of_state("42703"))
     ticks.now += PATIENCE
+    rejected.is_over()
+    assert not rejected.is_resting()
+    rejected.note(of_state("42703"))
+    assert rejected.is_final
+
+
+def test_one_that_was_not_rejected_again_for_long_begins_anew(ticks: StillTicks) -> None:
+    rejected = one_that_has_worked()
+    rejected.note(of_state("42703"))
+    ticks.now += FORGOTTEN * PATIENCE
     rejected.is_over()
     assert not rejected.is_open
     rejected.note(of_state("42703"))
@@ -93,8 +106,55 @@ def test_a_cycle_after_a_rejection_claims_nothing_until_the_lease_has_passed(
         worker._cycle()
         held.append(stand_in.is_held)
     assert held == [False, False, True, False, False]
-    assert not worker.is_rejected  # the fourth cycle has asked, and was answered
+    assert worker.is_rejected
+
+
+def guarded(worker: workers.Worker) -> dict[str, Any]:
+    """By the thread: the object, its method that may fail, and the step that survives that."""
+    active, passive, recurring = worker._active, worker._passive, worker._poller._recurring
+    return {
+        "active": (active, "_cycle", active._guardedly),
+        "passive": (passive, "cycle", passive._guardedly),
+        "schedules": (recurring, "_keep", recurring._keep_once),
+    }
+
+
+@pytest.mark.parametrize("name", ["active", "passive", "schedules"])
+@pytest.mark.django_db
+def test_a_rejection_in_any_of_its_threads_is_the_workers(
+    name: str, ticks: StillTicks, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    worker = workers.Worker(config(lease=PATIENCE))
+    owner, method, step = guarded(worker)[name]
+    ends: list[Exception | None] = [None, of_state("42703"), of_state("42703")]
+
+    def end(*_: Any) -> float:
+        if error := ends.pop(0):
+            raise error
+        return 0.0
+
+    monkeypatch.setattr(owner, method, end)
+    step()
+    assert not worker._is_held()
+    step()
     assert worker._is_held()
+    assert not worker.is_rejected
+    ticks.now += PATIENCE
+    step()
+    assert worker.is_rejected
+
+
+def test_counts_that_are_rejected_are_told_of_by_the_thread_that_writes_them(
+    ticks: StillTicks, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def reject(*_: Any, **__: Any) -> None:
+        raise of_state("42703")
+
+    monkeypatch.setattr(minutes, "add", reject)
+    recorder = Recorder(USING, lambda: [("a row of counts",)])  # type: ignore[list-item]
+    with pytest.raises(OperationalError):
+        recorder.write(1)
+    assert recorder._kept
 
 
 def test_an_error_of_the_driver_without_a_number_is_none_of_it(ticks: StillTicks) -> None:

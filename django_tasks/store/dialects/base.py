@@ -43,9 +43,9 @@ class Dialect:
     groups_along_index = False
     # A subquery of FROM that sees the rows of those before it
     has_lateral = False
-    # A hint behind the SELECT of rows of lanes that are named: see MySQL
+    # A hint to the optimizer, behind SELECT: these rows are found by the claim index, see MySQL
     by_lane = ""
-    # How a lane is read in its order where another row of the statement names it
+    # The ORDER BY of a lane's rows, in a subquery that has the lane from a row around it
     order_in_lane = "{when}"
     # What makes a pattern ignore case where the column's collation compares bytes
     any_case = ""

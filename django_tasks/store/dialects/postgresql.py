@@ -13,6 +13,10 @@ from django_tasks.store.dialects.base import NOTHING, Bounds, Dialect, Params
 FEW = 5
 
 
+# A right, a table, and a prepared statement that a pooler has given to somebody else.
+_NOT_OF_STATEMENTS = ("42501", "42P01", "42P05")
+
+
 class PostgreSQL(Dialect):
     # Without a zone of its own, so that neither the session's nor Django's can get at it.
     clock_sql = "clock_timestamp() AT TIME ZONE 'UTC'"
@@ -87,10 +91,11 @@ class PostgreSQL(Dialect):
         return state == "25006" or state[:2] in ("08", "28", "3D", "53", "57", "58", "XX")
 
     def is_of_statement(self, cause: BaseException) -> bool:
-        # The class of syntax and names, without what else is in it: a right, a table, and a
-        # prepared statement that a pooler has given to somebody else.
+        # The class of syntax and names. In a function, as a trigger of the user's, it may be about
+        # one row alone.
         state = self.number(cause)
-        return state[:2] == "42" and state not in ("42501", "42P01", "42P05")
+        is_in_function = getattr(getattr(cause, "diag", None), "context", None)
+        return state[:2] == "42" and state not in _NOT_OF_STATEMENTS and not is_in_function
 
     def number(self, cause: BaseException) -> str:
         return getattr(cause, "sqlstate", None) or ""
