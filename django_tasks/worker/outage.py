@@ -53,8 +53,10 @@ TEXTS: tuple[tuple[str, logs.Reason], ...] = (
     ("file is not a database", "no file"),
     ("no such table", "empty"),
 )
-# The table in the text of the error, which each server puts in other marks.
-_TABLE = re.compile(r"""(?:Table '|relation "|no such table: )([^'"\s]+)""")
+# The table in the text of the error, which each server and each language puts in other marks; and
+# the user, where the settings leave it to a file of the driver's.
+_TABLE = re.compile(r"""(?:no such table: |['"«„“]\s?)(?!Table )([^'"«»“”\s]+)""")
+_USER = re.compile(r"""user ['"]([^'"]+)""")
 
 
 class Outage:
@@ -99,11 +101,12 @@ class Outage:
 
 def _name(using: str, reason: logs.Reason, text: str) -> str:
     """The name that somebody has to look at: of the user, the database or the table."""
+    named = (_TABLE if reason == "empty" else _USER).search(text)
+    in_text = named[1] if named else "?"
     if reason == "empty":
-        table = _TABLE.search(text)
-        return table[1] if table else ""
+        return in_text
     settings = connections[using].settings_dict
-    return str(settings["NAME" if reason == "unknown" else "USER"])
+    return str(settings["NAME" if reason == "unknown" else "USER"] or in_text)
 
 
 def reason_of(error: BaseException) -> logs.Reason:

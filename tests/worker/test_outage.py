@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 from django.db.utils import OperationalError
@@ -64,6 +65,24 @@ NAMING = [
     (OperationalError("no such table: t_task"), "has no table t_task"),
     (OperationalError('relation "t_task" does not exist\nLINE 1'), "has no table t_task"),
 ]
+
+
+@pytest.mark.parametrize(
+    ("reason", "text", "name"),
+    [
+        ("denied", "(1045, \"Access denied for user 'x'@'localhost' (using password: YES)\")", "x"),
+        ("denied", 'at "127.0.0.1" failed: FATAL:  no pg_hba.conf entry for user "x"', "x"),
+        ("forbidden", "permission denied for table t_task", "?"),
+        ("empty", "la relation « t_task » n'existe pas", "t_task"),
+        ("empty", '关系 "t_task" 不存在', "t_task"),
+    ],
+)
+def test_what_the_settings_leave_to_a_file_is_read_in_the_servers_words(
+    reason: Any, text: str, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settings = SimpleNamespace(settings_dict={"USER": "", "NAME": ""})
+    monkeypatch.setattr(module, "connections", {"default": settings})
+    assert module._name("default", reason, text) == name
 
 
 @pytest.mark.parametrize(("error", "words"), NAMING, ids=lambda value: named(value, 50))
