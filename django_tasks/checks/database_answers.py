@@ -56,7 +56,7 @@ def _answers(alias: str, connection: Any) -> Iterator[CheckMessage]:
 
 def _missing(alias: str, connection: BaseDatabaseWrapper) -> list[str]:
     """Missing tables. The question waits for whoever changes one of them: with a bound."""
-    if in_memory(connection):  # another connection would see another database
+    if connection.vendor == "sqlite" and in_memory(connection):  # seen by this connection alone
         return tables.missing(connection)
     with trial_session(alias):
         return tables.missing(connections[alias])
