@@ -90,17 +90,15 @@ LONG_ON_SERVERS = (
     "tests/doors/test_task_page.py",
 )
 
-# These ask about something else than Python or Django: plans and statements of a server, the
-# arithmetic of schedules, models of many steps. The main line runs them.
+# These ask about something else than Python or Django: plans, statements and their races, the
+# arithmetic of schedules. The main line runs them; workers, commands and pages send the same ones.
 ABOUT_NO_PYTHON = (
     "tests/coming/test_adoption.py",
     "tests/doors/test_page_plans.py",
     "tests/monitoring/test_plans.py",
     "tests/schedules",
     "tests/statements",
-    "tests/store/test_batches.py",
-    "tests/store/test_model.py",
-    "tests/store/test_plans.py",
+    "tests/store",
     "tests/test_asking.py",
     "tests/test_redaction.py",
 )
@@ -108,13 +106,9 @@ ABOUT_NO_PYTHON = (
 # The newest servers run what says how a server takes statements; each other test of theirs asks
 # the same ones, through a worker, a page or a command.
 ABOUT_SERVERS = (
-    "tests/coming/test_adoption.py",
     "tests/doors/test_page_plans.py",
-    "tests/habits/test_bounds.py",
-    "tests/habits/test_metadata_locks.py",
     "tests/habits/test_mysql_errors.py",
     "tests/habits/test_sessions.py",
-    "tests/integration/test_working.py",
     "tests/monitoring",
     "tests/statements",
     "tests/store",
