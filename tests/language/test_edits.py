@@ -12,7 +12,7 @@ import pytest
 from django.conf import global_settings
 from django.test import Client
 from django.urls import reverse
-from django.utils.formats import reset_format_cache
+from django.utils.formats import get_format, reset_format_cache
 from django.utils.translation import to_locale
 
 from django_tasks.admin.task_steps import ANEW, seen_of
@@ -26,12 +26,26 @@ from tests.factories import UTC, a_row, a_worker, table, the_row
 pytestmark = pytest.mark.usefixtures("now")
 
 LOCALES = Path(django.__file__).parent / "conf" / "locale"
-# Django 6.0 names one that it has no words of, which cannot be the language of a project.
-LANGUAGES = [
-    code
-    for code, _name in global_settings.LANGUAGES
-    if (LOCALES / to_locale(code) / "LC_MESSAGES" / "django.mo").exists()
-]
+FORMATS = (
+    *("DECIMAL_SEPARATOR", "THOUSAND_SEPARATOR", "NUMBER_GROUPING"),
+    *("DATE_INPUT_FORMATS", "TIME_INPUT_FORMATS", "DATETIME_INPUT_FORMATS"),
+)
+
+
+def languages() -> list[str]:
+    """One of all languages that write numbers and times alike.
+
+    Django 6.0 names one that it has no words of, which cannot be the language of a project.
+    """
+    found = {
+        tuple(str(get_format(name, code)) for name in FORMATS): code
+        for code, _name in global_settings.LANGUAGES
+        if (LOCALES / to_locale(code) / "LC_MESSAGES" / "django.mo").exists()
+    }
+    return sorted(found.values())
+
+
+LANGUAGES = languages()
 WHEN = datetime(2130, 3, 4, 15, 26, 37, 123456, tzinfo=UTC)
 # Columns that every change writes, and those that a real one clears: it is an add, and says so.
 OF_A_CHANGE = {"version", "update_time"}
