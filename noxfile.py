@@ -248,7 +248,7 @@ def package(session: nox.Session) -> None:
 
 @nox.session(venv_backend="none", allow_parallel=True)
 def explore(session: nox.Session) -> None:
-    """Play a cluster in simulated time: the kept seeds, and new ones for a minute."""
+    """Play a cluster in simulated time: the kept seeds, and new ones for half a minute."""
     arguments = session.posargs or ["--kept", "--seconds", "30", "--jobs", "1"]
     _run(session, "python", "-m", "tests.explore", *arguments)
 

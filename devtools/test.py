@@ -35,9 +35,10 @@ from devtools.servers.places import RUNTIME
 SIDE_BY_SIDE = "6"
 
 SHORT = ("checks", *(f"tests({name})" for name in TITLES))
-# The longest first, so that none is left alone at the end.
+# The longest first, so that none is left alone at the end; before them the one that waits for a
+# turn at each server, which the long tests keep to themselves.
 REST = (
-    *("long", "faults", "browser", "matrix"),
+    *("matrix-3.13", "long", "faults", "browser", "matrix-3.12", "matrix-3.10", "matrix-3.14"),
     *(f"tests({name})" for name in NEWEST),
     *("explore", "package", "docs"),
 )
