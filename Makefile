@@ -16,7 +16,7 @@ demo: ## see delayed tasks at work, on SQLite
 	@scripts/setup demo
 	@exec $(VENV)/bin/python scripts/demo $(ARGS)
 
-test: ## checks, and the tests but the long ones, on each database that is there, in a quarter of an hour (ARGS="..." goes to pytest)
+test: ## checks, and the tests but the long ones, on each database that is there, in ten minutes (ARGS="..." goes to pytest)
 	@scripts/setup test
 	@exec $(VENV)/bin/python -m devtools.test $(ARGS)
 

@@ -3,6 +3,7 @@
 import configparser
 import re
 from email.message import Message
+from itertools import chain
 from pathlib import Path
 
 import pytest
@@ -54,14 +55,19 @@ def test_the_workflow_runs_the_sessions_of_make_test_all() -> None:
     text = (CHECKOUT / ".github" / "workflows" / "ci.yml").read_text(encoding="utf-8")
     jobs = yaml.safe_load(text)["jobs"].values()
     commands = "\n".join(step.get("run", "") for job in jobs for step in job["steps"])
-    sessions = {session.partition("(")[0] for session in (*SHORT, *REST)}
+    sessions = {re.split("[(-]", session)[0] for session in (*SHORT, *REST)}
     assert set(re.findall(r'--session "?(\w+)', commands)) == sessions
 
 
 def test_the_places_that_sessions_name_are_there() -> None:
-    about = (*noxfile.ABOUT_NO_DATABASE, *noxfile.NEWEST_ONLY)
-    for place in (*noxfile.LONG, *noxfile.LONG_ON_SERVERS, *about):
+    about = (noxfile.ABOUT_NO_DATABASE, noxfile.ABOUT_NO_PYTHON, noxfile.ABOUT_SERVERS)
+    for place in chain(noxfile.LONG, noxfile.LONG_ON_SERVERS, noxfile.NEWEST_ONLY, *about):
         assert (CHECKOUT / place).exists(), place
+
+
+def test_each_version_of_the_matrix_is_a_session_of_make_test_all() -> None:
+    versions = {session[7:] for session in REST if session.startswith("matrix-")}
+    assert versions == set(noxfile.MATRIX)
 
 
 def test_the_workflow_runs_the_versions_of_the_matrix() -> None:
