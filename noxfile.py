@@ -61,10 +61,13 @@ ABOUT_NO_DATABASE = (
 # Minutes of real processes, of waiting for them, and of tools: "long" runs them. With these and
 # those above, no other Python than the main line's is of interest.
 LONG = (
+    "tests/coming/test_adoption.py",
     "tests/coming/test_importing.py",  # not every Django has the packages that it needs
     "tests/coming/test_pages.py",  # reads the pages with the tools of the site
     "tests/coming/test_triggers.py",
     "tests/deploy",
+    "tests/doors/test_admin_security.py",
+    "tests/doors/test_page_plans.py",  # 60,000 rows
     "tests/explore",
     "tests/faults",
     "tests/habits",
@@ -92,8 +95,6 @@ LONG_ON_SERVERS = (
 # These ask about something else than Python or Django: plans, statements and their races, the
 # arithmetic of schedules. The main line runs them; workers, commands and pages send the same ones.
 ABOUT_NO_PYTHON = (
-    "tests/coming/test_adoption.py",
-    "tests/doors/test_page_plans.py",
     "tests/monitoring/test_plans.py",
     "tests/schedules",
     "tests/statements",
