@@ -8,7 +8,7 @@ distributions, the admin in a browser, a cluster in simulated time, faults, muta
     nox -s browser             the admin in a browser; PICTURES=docs/pictures keeps what it shows
     nox -s docs                the documentation as a site; a link that leads to nothing is an error
     nox -s package             the distributions: their contents, metadata, and an installation
-    nox -s explore             a minute of a cluster in simulated time
+    nox -s explore             half a minute of a cluster in simulated time
     nox -s faults              a fifth of the faults
     nox -s mutants             a hundred changes of the core, which the tests must notice
 
@@ -73,7 +73,7 @@ LONG = (
     "tests/habits",
     "tests/integration",
     "tests/language/test_catalogue.py",
-    "tests/language/test_edits.py",  # a hundred languages, five forms each
+    "tests/language/test_edits.py",  # all ways of languages to write numbers and times
     "tests/site",
     "tests/test_benchmarks.py",
     "tests/test_demo.py",

@@ -26,6 +26,7 @@ from django_tasks.worker.membership import Membership
 from django_tasks.worker.overdue import Overdue
 from django_tasks.worker.pruner import Pruner
 from django_tasks.worker.recurring import Recurring
+from django_tasks.worker.rejected import Rejected
 from django_tasks.worker.rescuer import Rescuer, give_back_strays
 from django_tasks.worker.wishes import Wishes
 
@@ -73,8 +74,6 @@ class Poller:
         self._rescuer = Rescuer(membership, config.using, tell, self.counts)
         self._pruner = Pruner(config.using, membership)
         self._recurring = Recurring(config, membership.clock)
-        # Of the thread that keeps the rows of schedules.
-        self.rejected = self._recurring.rejected
         self._wishes = Wishes(config.using, membership)
         self._careful = self._quiet = False
         # Set before a cycle that is to claim nothing: the server has rejected a statement.
@@ -147,6 +146,11 @@ class Poller:
         if self.is_held:
             return "rejected"
         return "quiet" if self._wishes.is_to_rest else "running"
+
+    @property
+    def rejected(self) -> Rejected:
+        """The rejections of the thread that keeps the rows of schedules."""
+        return self._recurring.rejected
 
     def quieten(self) -> None:
         """Claim no more; ``finished`` turns true when everything that was claimed has ended."""

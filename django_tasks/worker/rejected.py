@@ -10,8 +10,8 @@ from django_tasks.store.rejections import rejection_of
 
 # Between two tries while nothing is claimed.
 RETRY_SECONDS = 2.0
-# So many patiences after it, a rejection that was not met again is forgotten.
-FORGOTTEN = 3
+# A rejection is forgotten that was not met again for so many times the patience.
+FORGET_AFTER = 3
 
 
 class Rejected:
@@ -55,10 +55,10 @@ class Rejected:
         return self.is_open and ticks() - min(self._since.values()) < self._patience
 
     def is_over(self) -> None:
-        """What was asked now was not rejected. A rejection is forgotten that was not met again.
+        """Note that nothing was rejected now, and forget what was rejected long ago.
 
-        Not at once: what was rejected may not be among what was asked.
+        Not at once: that statement may not be among what was asked.
         """
         self._has_worked = True
-        oldest = ticks() - FORGOTTEN * self._patience
+        oldest = ticks() - FORGET_AFTER * self._patience
         self._since = {place: since for place, since in self._since.items() if since > oldest}

@@ -1,6 +1,6 @@
 """One worker: a poller in a thread of its own, an executor beside it, one database."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from threading import Event, Thread
 
@@ -89,10 +89,6 @@ class Worker:
         )
         self._outage = Outage(config.using)
         self._rejected = Rejected(config.using, config.lease)
-        # Of each thread that sends statements of its own.
-        beside = (self._heartbeat, self._active, self._passive, self._poller)
-        self._all_rejected = [self._rejected, *(thread.rejected for thread in beside)]
-        # All runs have ended, and the cycle that writes their ends is rejected for good.
         self._can_write_nothing = False
         self._listener = ListenerThread(
             config.using, config.doorbell, self._hear, self._membership.is_drawn
@@ -123,7 +119,7 @@ class Worker:
     @property
     def is_rejected(self) -> bool:
         """Tell if the server has rejected a statement for good. For any thread."""
-        return any(rejected.is_final for rejected in self._all_rejected)
+        return any(rejected.is_final for rejected in self._all_rejected())
 
     def was_asked_to_stop(self) -> bool:
         """Tell if a person has asked for its end, by its row: nobody is to take its place."""
@@ -145,7 +141,13 @@ class Worker:
 
     def _is_held(self) -> bool:
         """Tell if it claims nothing because the server has rejected a statement."""
-        return any(rejected.is_resting() for rejected in self._all_rejected)
+        return any(rejected.is_resting() for rejected in self._all_rejected())
+
+    def _all_rejected(self) -> Iterator[Rejected]:
+        """The rejections of each thread that sends statements of its own."""
+        yield self._rejected
+        for other in (self._heartbeat, self._active, self._passive, self._poller):
+            yield other.rejected
 
     def _hangs(self) -> bool:
         """Tell if the poller hangs over something else than its database.
@@ -268,7 +270,7 @@ class Worker:
         leave = not (self.failed or self._must_be_rescued())
         self._heartbeat.stop(leave=leave)
         self._heartbeat.join()
-        self._signed_off = leave
+        self._signed_off = leave and not self._heartbeat.joined
         self._timeouts.await_told()
         if not stuck:  # else a coroutine may be what does not end
             self._loop.close()
@@ -329,9 +331,7 @@ class Worker:
         try:
             delay = self._poller.run_once()
         except Error as error:
-            delay = self._after(error)
-            self._can_write_nothing = had_ended and self._rejected.is_final
-            return delay
+            return self._after(error, had_ended)
         except Exception:  # noqa: BLE001 - a defect must not end the worker without a word
             logs.poller_failed(self.config.using)
             self._poller.unsure()
@@ -341,13 +341,16 @@ class Worker:
             self._rejected.is_over()
         return delay
 
-    def _after(self, error: Error) -> float:
+    def _after(self, error: Error, had_ended: bool) -> float:
+        """Seconds until the next cycle. ``had_ended``: before this one, all runs had ended."""
         if kind_of(error, using=self.config.using) is Kind.CONTENTION:
             self._poller.contended()
             return CONTENTION_SECONDS
         self._poller.unsure()
         drop_connection(self.config.using)
         if self._rejected.note(error):
+            # Of an outage the end is waited for, also by one that is to end.
+            self._can_write_nothing = had_ended and self._rejected.is_final
             return RETRY_SECONDS
         return self._outage.delay_after(error, self._poller.unwritten())
 

@@ -10,7 +10,7 @@ from django_tasks.store.dialects.postgresql import PostgreSQL
 from django_tasks.worker import rejected as module
 from django_tasks.worker import worker as workers
 from django_tasks.worker.counting import Recorder
-from django_tasks.worker.rejected import FORGOTTEN, RETRY_SECONDS, Rejected
+from django_tasks.worker.rejected import FORGET_AFTER, RETRY_SECONDS, Rejected
 from tests.worker.parts import USING, StillTicks, config
 from tests.worker.test_worker import Poller, of_state
 
@@ -84,7 +84,7 @@ def test_what_goes_well_says_nothing_of_a_statement_that_was_not_among_it(
 def test_one_that_was_not_rejected_again_for_long_begins_anew(ticks: StillTicks) -> None:
     rejected = one_that_has_worked()
     rejected.note(of_state("42703"))
-    ticks.now += FORGOTTEN * PATIENCE
+    ticks.now += FORGET_AFTER * PATIENCE
     rejected.is_over()
     assert not rejected.is_open
     rejected.note(of_state("42703"))
@@ -107,6 +107,23 @@ def test_a_cycle_after_a_rejection_claims_nothing_until_the_lease_has_passed(
         held.append(stand_in.is_held)
     assert held == [False, False, True, False, False]
     assert worker.is_rejected
+
+
+@pytest.mark.parametrize("state", ["57P01", "40P01"])
+def test_one_that_is_to_end_waits_for_the_end_of_an_outage_to_write_what_has_ended(
+    state: str, ticks: StillTicks, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(workers, "drop_connection", lambda using: None)
+    worker, poller = workers.Worker(config(lease=PATIENCE)), Poller()
+    stand_in: Any = poller
+    worker._poller = stand_in
+    worker._rejected.note(of_state("42703"))
+    assert worker._rejected.is_final
+    poller.cycles = iter([of_state(state), of_state("42703")])
+    worker._cycle()
+    assert not worker._can_write_nothing
+    worker._cycle()
+    assert worker._can_write_nothing
 
 
 def guarded(worker: workers.Worker) -> dict[str, Any]:

@@ -11,6 +11,7 @@ from django_tasks.store import errors
 from django_tasks.store.dialects.postgresql import PostgreSQL
 from django_tasks.worker import worker as module
 from django_tasks.worker.outage import FIRST_DELAY
+from django_tasks.worker.rejected import Rejected
 from django_tasks.worker.worker import CONTENTION_SECONDS, Worker
 from tests.waiting import DEADLINE
 from tests.worker.parts import USING, config
@@ -26,6 +27,7 @@ class Poller:
     def __init__(self) -> None:
         self.cycles: Iterator[float | Exception] = iter(())
         self.calls: list[str] = []
+        self.rejected = Rejected(USING, patience=30)
 
     def run_once(self) -> float:
         end = next(self.cycles)

@@ -12,7 +12,6 @@ from django_tasks.store.dialects.base import NOTHING, Bounds, Dialect, Params
 # With fewer rows than this, one parameter per value is faster than one for all.
 FEW = 5
 
-
 # A right, a table, and a prepared statement that a pooler has given to somebody else.
 _NOT_OF_STATEMENTS = ("42501", "42P01", "42P05")
 
