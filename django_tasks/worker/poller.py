@@ -84,8 +84,7 @@ class Poller:
         self._given_up: deque[Sequence[Ended]] = deque()
         self._stuck: set[tuple[int, ...]] = set()
         # The last heartbeat whose news were attended to, under which worker id.
-        self._beats = 0
-        self._worker_id = 0
+        self._beats = self._worker_id = 0
         self._unsure_beats = 0
         self._missing: set[tuple[int, ...]] = set()
         # Of the thread that sends the heartbeats: given back, and not written yet.
