@@ -18,6 +18,7 @@ INTERRUPTED = "^C"
 FAILED = "CommandError"
 ASKS_FOR_CODE = "echo $?"
 SECONDS = 60.0
+SILENT_LOOKS = 50  # half a second
 # Exit codes. One below 0 is that of a process that a signal has ended.
 SUCCESS = (0,)
 AFTER_INTERRUPTION = (0, 128 + signal.SIGINT, -signal.SIGINT)
@@ -99,6 +100,7 @@ class Terminal:
             problem = self._wait_for(shown, process, output, times_differ)
             if problem or keeps_running:
                 return problem
+            _wait_for_silence(output)
             os.killpg(process.pid, signal.SIGINT)
         try:
             self.code = process.wait(SECONDS)
@@ -153,6 +155,19 @@ class Terminal:
                     break
                 except subprocess.TimeoutExpired:
                     continue
+
+
+def _wait_for_silence(output: Path) -> None:
+    """Let what has just told of its end come to it: a worker says that a run is done a little
+    before the thread of that run is free, and a Ctrl-C in between would find it still running.
+    """
+    seen: list[int] = []
+
+    def is_silent() -> bool:
+        seen.append(output.stat().st_size)
+        return seen[-SILENT_LOOKS:] == [seen[-1]] * SILENT_LOOKS
+
+    eventually(is_silent, "the output has come to a rest")
 
 
 def environment(place: Path) -> dict[str, str]:
