@@ -53,13 +53,15 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 # What migrations have written there is the same after each test.
 MIGRATED = ("django_content_type", "auth_permission")
+IF_FILLED = "SELECT {} WHERE EXISTS (SELECT 1 FROM {})"
 
 
 @pytest.fixture(scope="session", autouse=True)
 def _permissions_stay() -> Iterator[None]:
-    """Empty tables after a test but those of permissions, which Django would then make anew.
+    """Empty tables after a test that commits: those that have rows, and not those of permissions.
 
-    To make them took 0.03 s after each test that commits, a tenth of all tests on a server.
+    Django would make permissions anew, in 0.03 s. PostgreSQL took 0.2 s to truncate 30 tables, of
+    which most tests write into one or two.
     """
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(flush, "emit_post_migrate_signal", lambda *_: None)
@@ -69,9 +71,19 @@ def _permissions_stay() -> Iterator[None]:
 
 def _statements_that_empty(style: Any, connection: Any, **wishes: bool) -> list[str]:
     there = connection.introspection.django_table_names(only_existing=True, include_views=False)
-    tables = [table for table in there if table not in MIGRATED]
+    tables = _filled(connection, [table for table in there if table not in MIGRATED])
+    # PostgreSQL wants what refers to them to be emptied as well.
+    wishes["allow_cascade"] = connection.vendor == "postgresql"
     emptying: list[str] = connection.ops.sql_flush(style, tables, **wishes)
     return emptying
+
+
+def _filled(connection: Any, tables: list[str]) -> list[str]:
+    quoted = enumerate(map(connection.ops.quote_name, tables))
+    asked = " UNION ALL ".join(IF_FILLED.format(*each) for each in quoted)
+    with connection.cursor() as cursor:
+        cursor.execute(asked)
+        return [tables[number] for (number,) in cursor.fetchall()]
 
 
 @pytest.fixture(autouse=True)
