@@ -13,8 +13,6 @@ T = TypeVar("T")
 DEADLINE = float(os.environ.get("TEST_DEADLINE", "30"))
 LOOK_SECONDS = 0.01
 
-_never = Event()
-
 
 def eventually(
     look: Callable[[], T],
@@ -31,7 +29,7 @@ def eventually(
     while not (answer := look()):
         if monotonic() >= end:
             raise AssertionError(f"After {deadline:g} s still not: {what}\n{log()}")
-        _never.wait(LOOK_SECONDS)
+        _pause()
     return answer
 
 
@@ -43,4 +41,11 @@ def never(look: Callable[[], object], what: str, *, seconds: float) -> None:
     end = monotonic() + seconds
     while monotonic() < end:
         assert not look(), f"It happened: {what}"
-        _never.wait(LOOK_SECONDS)
+        _pause()
+
+
+def _pause() -> None:
+    """Wait at an Event that nobody else has: handlers with a timeout come here, and an interrupt
+    may leave its lock locked. All later waits of a worker at a shared one would not end.
+    """
+    Event().wait(LOOK_SECONDS)
