@@ -59,6 +59,7 @@ class Interrupt:
         # The one that has it: ``_OWN`` for its own thread. Empty: nobody yet.
         self._has: dict[int, object] = {}
         self._is_raised = False
+        self._is_wanted = False
 
     @property
     def has_fired(self) -> bool:
@@ -77,6 +78,7 @@ class Interrupt:
             return False
         mine = object()
         if self._has.setdefault(0, mine) is not mine:
+            self._is_wanted = True
             return False
         try:
             _leave_with(self._ident, self._kind)
@@ -143,6 +145,14 @@ class Interrupt:
     def let_come(self) -> None:
         if self.is_kept_away:
             del self._has[0]
+
+    def let_come_now(self) -> None:
+        """The same; raise the exception here if somebody has tried to fire it meanwhile."""
+        if self._is_wanted and self.is_kept_away:
+            self._is_raised = True
+            self._has[0] = object()
+            raise self._kind
+        self.let_come()
 
     def come_again(self) -> None:
         """Let it be fired once more, if it was fired and then swallowed by Python.
@@ -227,6 +237,18 @@ def uninterrupted(function: Callable[P, R]) -> Callable[P, R]:
             interrupt.let_come()
 
     return call
+
+
+def whole(function: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
+    """Call ``function``; an interrupt of this thread that was wanted meanwhile comes afterwards."""
+    interrupt = _thread.interrupt
+    if interrupt is None or interrupt.is_kept_away:
+        return function(*args, **kwargs)
+    interrupt.keep_away()
+    try:
+        return function(*args, **kwargs)
+    finally:
+        interrupt.let_come_now()
 
 
 @cache

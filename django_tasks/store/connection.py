@@ -9,6 +9,7 @@ from typing import Any
 from django.db import Error, connections
 from django.db.backends.base.base import BaseDatabaseWrapper
 
+from django_tasks.host import interrupts
 from django_tasks.store.dialects import Bounds, dialect_of
 
 # The name under which a connection keeps the bounds of its sessions.
@@ -168,17 +169,57 @@ def abandon_connections(keeping: str | None = None) -> None:
             connection.close()
 
 
+@contextmanager
+def whole_statements() -> Iterator[None]:
+    """Have the interrupt of this thread come after a statement and not into it, on MySQL.
+
+    Its driver would answer with an error of its own (2014, commands out of sync) in the clean-up,
+    in place of the interrupt. A statement that waits is not cut short by this: an interrupt comes
+    when the driver returns.
+    """
+    guarded = _made()
+    for connection in guarded:
+        connection.execute_wrappers.append(_as_a_whole)
+    try:
+        yield
+    finally:
+        for connection in guarded:
+            with suppress(ValueError):  # somebody has emptied the list
+                connection.execute_wrappers.remove(_as_a_whole)
+
+
+def error_classes() -> tuple[type[Exception], ...]:
+    """Django's database errors, and those of the drivers of this thread, which Django lets through
+    where a cursor is closed.
+    """
+    drivers = [getattr(each, "Database", None) for each in connections.all(initialized_only=True)]
+    return (Error, *(driver.Error for driver in drivers if driver is not None))
+
+
+def _as_a_whole(
+    execute: Callable[..., Any], sql: Any, params: Any, many: bool, context: Any
+) -> Any:
+    if context["connection"].vendor != "mysql":
+        return execute(sql, params, many, context)
+    return interrupts.whole(execute, sql, params, many, context)
+
+
 def own_connections() -> list[BaseDatabaseWrapper]:
     """This thread's connections to all databases, open or not.
 
     One that cannot even be made (its driver is not installed here) is left out: nobody can use it.
     """
-    own = []
-    for alias in connections:
-        with suppress(Exception):
-            own.append(connections[alias])
+    own = _made()
     _ours.update((id(connection), connection) for connection in own)
     return own
+
+
+def _made() -> list[BaseDatabaseWrapper]:
+    made = []
+    for alias in connections:
+        with suppress(Exception):
+            made.append(connections[alias])
+    return made
 
 
 def tidy(connections: Sequence[BaseDatabaseWrapper], *, is_busy: bool) -> None:

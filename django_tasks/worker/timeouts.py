@@ -22,7 +22,7 @@ from django_tasks.handlers.base import kill_limit
 from django_tasks.host import interrupts, log_locks
 from django_tasks.host.clocks import ticks
 from django_tasks.host.interrupts import Interrupt
-from django_tasks.store.connection import abandon_connections
+from django_tasks.store.connection import abandon_connections, error_classes, whole_statements
 from django_tasks.worker.overdue import report
 from django_tasks.worker.places import place_at, place_in
 from django_tasks.worker.run import Run
@@ -122,7 +122,8 @@ class Timeouts:
         self._ensure_started()
         interrupt = Interrupt(TaskTimeout)
         limit = TimeLimit(runs, seconds, interrupt, name)
-        answer, error = interrupt.run(partial(self._add, limit), method, what)
+        with whole_statements():
+            answer, error = interrupt.run(partial(self._add, limit), method, what)
         self._limits.pop(limit, None)
         run = runs[0]
         if interrupt.has_fired:
@@ -130,6 +131,7 @@ class Timeouts:
             abandon_connections(keeping=run.using if run.handler.atomic else None)
             if error is None and run.handler.atomic:
                 error = TaskTimeout()
+            error = _behind(error)
             if isinstance(error, TaskTimeout) and not error.args:
                 error.args = (too_long(name, seconds, place_in(error.__traceback__)),)
         if error is not None:
@@ -255,6 +257,20 @@ class Timeouts:
         if not limit.is_told:
             limit.is_told = True
             report(limit.runs, now, limit.context.copy())
+
+
+def _behind(error: BaseException | None) -> BaseException | None:
+    """The timeout that a database error has taken the place of, if it has.
+
+    The clean-up of a driver that was interrupted may raise an error of its own. What is to be
+    tried again is decided by the class.
+    """
+    if not isinstance(error, error_classes()):
+        return error
+    seen: BaseException | None = error
+    while seen is not None and not isinstance(seen, TaskTimeout):
+        seen = seen.__cause__ or seen.__context__
+    return seen or error
 
 
 def _place_of_thread(ident: int) -> str:

@@ -5,6 +5,7 @@ import logging
 import sys
 import threading
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from functools import partial
 from pathlib import Path
 from threading import Event
@@ -12,7 +13,9 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from django.contrib.contenttypes.models import ContentType
 from django.db import connection, transaction
+from django.db.models import CharField, Func
 
 from django_tasks import api
 from django_tasks.exceptions import TaskTimeout
@@ -31,6 +34,7 @@ from tests.worker.conftest import Register
 from tests.worker.parts import added, claimed, joined, runner
 
 SOON = 0.05
+SLEEPS = {"postgresql": "pg_sleep", "mysql": "SLEEP"}
 HERE = "tests/worker/test_timeouts.py"
 
 # Those of the project that a run may use are its thread's own.
@@ -217,6 +221,73 @@ def test_an_atomic_run_is_rolled_back_even_if_its_handler_has_caught_it(run: Run
     assert isinstance(outcome, Retry)
     assert "handle() took longer than its timeout" in outcome.error
     assert Task.objects.get().last_error == ""
+
+
+# Its place is not taken
+
+
+def wait_for_a_query(task: Any = None) -> None:
+    """Read by the ORM, by a query that takes longer than the timeout."""
+    seconds = Func(4 * SOON, function=SLEEPS[connection.vendor], output_field=CharField())
+    list(ContentType.objects.annotate(waited=seconds)[:1])
+    spin()
+
+
+def ask_again_and_again(task: Any = None) -> None:
+    while True:
+        list(ContentType.objects.all()[:1])
+
+
+def ask_the_driver(task: Any = None) -> None:
+    """Ask without Django, by a cursor that is closed by whatever comes."""
+    connection.ensure_connection()
+    while True:
+        with closing(connection.connection.cursor()) as cursor:
+            cursor.execute("SELECT 1")
+            cursor.fetchall()
+
+
+QUERIES = [wait_for_a_query, ask_again_and_again, ask_the_driver]
+
+
+@database
+@pytest.mark.parametrize("query", QUERIES)
+def test_within_a_query_it_is_what_the_run_ends_with(run: Run, query: Any) -> None:
+    if query is wait_for_a_query and connection.vendor == "sqlite":
+        query = ask_again_and_again
+    outcome = run(query, timeout=SOON, retry_on=(TimeoutError,), max_attempts=5)
+    assert isinstance(outcome, Retry)
+    assert "TaskTimeout: handle() took longer than its timeout" in outcome.error.splitlines()[-1]
+
+
+@database
+@pytest.mark.parametrize("query", QUERIES[:2])
+def test_a_handler_meets_it_as_what_it_is(run: Run, query: Any) -> None:
+    if query is wait_for_a_query and connection.vendor == "sqlite":
+        query = ask_again_and_again
+
+    def handle(task: Any) -> None:
+        try:
+            query()
+        except TaskTimeout:
+            return
+
+    assert run(handle, timeout=SOON) == Done()
+
+
+@database
+def test_an_error_of_the_database_that_came_of_itself_stays(run: Run) -> None:
+    def handle(task: Any) -> None:
+        try:
+            spin()
+        except TaskTimeout:
+            connection.close()
+        with connection.cursor() as cursor:
+            cursor.execute("SELECT nothing_of_this_name")
+
+    outcome = run(handle, timeout=SOON, retry_on=(TimeoutError,))
+    assert isinstance(outcome, Fail)
+    assert "nothing_of_this_name" in outcome.error
 
 
 # Its handler is told
