@@ -132,6 +132,7 @@ SAY: dict[str, Callable[[], None]] = {
     "terms_failed": lambda: logs.terms_failed("default"),
     "thread_died": lambda: logs.thread_died("django_tasks-1"),
     "total": lambda: logs.total("default", 12, 45.0),
+    "transaction_left": lambda: logs.transaction_left(CLAIMED, ["default"]),
     "trigger_unknown": lambda: logs.unknown_trigger(RUN),
     "unknown_code": lambda: logs.unknown_code("default", "job", "3"),
     "worker_failed": lambda: logs.worker_failed("default"),

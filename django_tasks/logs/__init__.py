@@ -64,6 +64,7 @@ from django_tasks.logs.runs import (
     still_running,
     succeeded,
     took_too_long,
+    transaction_left,
 )
 from django_tasks.logs.schedules import (
     host_forgotten,
@@ -194,6 +195,7 @@ __all__ = [
     "thread_died",
     "took_too_long",
     "total",
+    "transaction_left",
     "unfit_database",
     "unknown_code",
     "unknown_trigger",

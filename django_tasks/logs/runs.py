@@ -1,6 +1,7 @@
 """Sentences about the run of a task: its end, its failures, its hooks, the time that it takes."""
 
 import logging
+from collections.abc import Sequence
 from datetime import datetime
 from typing import Any
 
@@ -108,6 +109,18 @@ RECEIVERS = (
 def run_failed(task: RunningTask | Claimed) -> None:
     text = "The run of %s failed outside its handler; it is tried again"
     say("run_broken", logging.ERROR, text, task, exc_info=True, **fields_of(task))
+
+
+def transaction_left(task: Claimed, databases: Sequence[str]) -> None:
+    say(
+        "transaction_left",
+        logging.WARNING,
+        "%s left a transaction open on %s; it was rolled back",
+        task,
+        ", ".join(databases),
+        left_open=list(databases),
+        **fields_of(task),
+    )
 
 
 def not_settled(task: RunningTask, error: BaseException) -> None:

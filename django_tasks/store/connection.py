@@ -1,5 +1,6 @@
 """A thread's own connections, and the bounds of their waits."""
 
+import gc
 import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
@@ -164,9 +165,24 @@ def abandon_connections(keeping: str | None = None) -> None:
     """
     for connection in connections.all(initialized_only=True):
         connection.savepoint_ids = []
-        connection.in_atomic_block = connection.alias == keeping and connection.in_atomic_block
+        if connection.alias != keeping:
+            connection.in_atomic_block = connection.closed_in_transaction = False
         with suppress(Exception):  # a driver's own, in a state that it does not know
             connection.close()
+
+
+def leave_transactions(connections: Sequence[BaseDatabaseWrapper]) -> list[str]:
+    """Roll back what a run has left open on this thread's connections; returns their databases.
+
+    Django would close such a connection, keep it as dead, and never open it again. A generator that
+    hangs in an ``atomic()`` ends it where it is collected: here, and not in a run that comes later.
+    """
+    left = [connection.alias for connection in connections if connection.in_atomic_block]
+    if left:
+        abandon_connections()
+        gc.collect()
+        abandon_connections()
+    return left
 
 
 @contextmanager

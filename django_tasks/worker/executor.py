@@ -13,6 +13,8 @@ import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence, Set
 from contextlib import suppress
+from contextvars import copy_context
+from decimal import getcontext, setcontext
 from itertools import chain
 from typing import NamedTuple, Protocol
 
@@ -20,7 +22,12 @@ from django.db.backends.base.base import BaseDatabaseWrapper
 
 from django_tasks import logs
 from django_tasks.host.clocks import ticks
-from django_tasks.store.connection import close_connections, own_connections, tidy
+from django_tasks.store.connection import (
+    close_connections,
+    leave_transactions,
+    own_connections,
+    tidy,
+)
 from django_tasks.store.finish import Ended
 from django_tasks.values.claimed import Claimed
 from django_tasks.values.outcomes import GiveBack
@@ -64,6 +71,9 @@ class Executor:
         self._run = run
         self._wake = wake
         self._size = threads
+        # Each run has a copy: its language, time zone, decimal precision and variables end with it.
+        self._context = copy_context()
+        self._decimal = getcontext().copy()
         # Shared with the threads. Each of them writes its own place in ``_running`` only.
         self._buffer: deque[Item] = deque()
         self._ended: deque[Sequence[Ended]] = deque()
@@ -247,15 +257,21 @@ class Executor:
             self._last_start = started = ticks()
             self._running[place] = Running(item, started)
             try:
-                ended = self._run(item)
+                ended = self._context.copy().run(self._run_in_context, item)
             except BaseException:  # noqa: BLE001 - else the rows would be held for ever
                 logs.run_failed(item[0])
                 ended = self._crashed(item)
+            if left := leave_transactions(own):
+                logs.transaction_left(item[0], left)
             tidy(own, is_busy=bool(self._buffer))
             # In this order: a claim that is in neither place would look lost.
             self._ended.append(ended)
             self._running[place] = None
             self._wake()
+
+    def _run_in_context(self, item: Item) -> Sequence[Ended]:
+        setcontext(self._decimal.copy())  # copies of a context share what can be changed in place
+        return self._run(item)
 
     def _crashed(self, item: Item) -> list[Ended]:
         return [self._run.crashed(claimed) for claimed in item]

@@ -2,14 +2,20 @@
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from contextvars import ContextVar
+from decimal import getcontext
 from threading import Event
 from typing import Any
 
 import pytest
 from django.core.exceptions import ImproperlyConfigured
-from django.db import OperationalError, connections
+from django.db import OperationalError, connection, connections, transaction
+from django.utils.timezone import activate as activate_zone
+from django.utils.timezone import get_current_timezone_name
+from django.utils.translation import activate, get_language
 
 from django_tasks.host.clocks import ticks
+from django_tasks.models import Task
 from django_tasks.store.finish import Ended
 from django_tasks.values.claimed import Claimed
 from django_tasks.values.outcomes import Done, GiveBack
@@ -122,6 +128,7 @@ def test_a_connection_that_complains_about_being_closed_costs_no_thread_and_no_e
 ) -> None:
     class Broken:
         close_at = None
+        in_atomic_block = False
 
         def close_if_unusable_or_obsolete(self) -> None:
             raise OperationalError("gone away")
@@ -388,3 +395,102 @@ def test_a_database_whose_driver_is_missing_hinders_no_thread(
     with working(1) as executor:
         executor.submit(items(1))
         eventually(executor.collect, "the task has run")
+
+
+# What a run leaves behind
+
+
+VARIABLE = ContextVar("VARIABLE", default="nothing")
+
+
+def settings_of_the_run() -> tuple[Any, ...]:
+    return VARIABLE.get(), get_language(), get_current_timezone_name(), getcontext().prec
+
+
+def set_all() -> None:
+    VARIABLE.set("something")
+    activate("de")
+    activate_zone("Asia/Tokyo")
+    getcontext().prec = 3
+
+
+def test_what_a_run_sets_for_itself_ends_with_it() -> None:
+    seen: list[Any] = []
+
+    def run(claimed: Claimed) -> Ended:
+        seen.append(settings_of_the_run())
+        set_all()
+        return done(claimed)
+
+    with working(1, run) as executor:
+        executor.submit(items(2))
+        eventually(lambda: len(seen) == 2, "two runs")
+    assert seen[0] == seen[1] == settings_of_the_run()
+
+
+def test_a_run_finds_what_was_set_where_its_worker_was_made() -> None:
+    seen: list[str] = []
+
+    def run(claimed: Claimed) -> Ended:
+        seen.append(VARIABLE.get())
+        return done(claimed)
+
+    token = VARIABLE.set("of the worker")
+    try:
+        with working(1, run) as executor:
+            VARIABLE.set("later")
+            executor.submit(items(1))
+            eventually(lambda: seen, "a run")
+    finally:
+        VARIABLE.reset(token)
+    assert seen == ["of the worker"]
+
+
+def leave_a_block_open() -> None:
+    transaction.atomic().__enter__()
+
+
+def leave_one_in_a_generator() -> None:
+    """As a function does whose exception somebody keeps: its frame keeps the generator."""
+
+    def rows() -> Iterator[int]:
+        with transaction.atomic():
+            yield 1
+            yield 2
+
+    cycle: list[Any] = [rows()]
+    cycle.append(cycle)
+    next(cycle[0])
+
+
+def leave_a_broken_one() -> None:
+    transaction.atomic().__enter__()
+    connection.close()
+
+
+@pytest.mark.django_db(transaction=True)
+@pytest.mark.parametrize(
+    "leave", [leave_a_block_open, leave_one_in_a_generator, leave_a_broken_one]
+)
+def test_a_transaction_that_a_run_leaves_open_is_rolled_back_and_the_next_run_has_none_of_it(
+    leave: Callable[[], None], caplog: pytest.LogCaptureFixture
+) -> None:
+    states: list[Any] = []
+
+    def run(claimed: Claimed) -> Ended:
+        if claimed.id == 0:
+            leave()
+            return done(claimed)
+        states.append((connection.in_atomic_block, connection.get_autocommit()))
+        Task._base_manager.update(last_error="written")
+        with transaction.atomic():
+            states.append(Task.objects.count())
+        return done(claimed)
+
+    with working(1, run) as executor:
+        executor.submit(items(3))
+        ends: list[Ended] = []
+        eventually(lambda: collected(executor, ends) == 3, "three ends")
+    assert states == [(False, True), 0] * 2
+    (line,) = caplog.messages
+    assert line == "job/0 left a transaction open on default; it was rolled back"
