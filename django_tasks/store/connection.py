@@ -129,6 +129,7 @@ def keep_connection(using: str) -> None:
     A connection that met an error is closed and opened again. Raises the errors of the database.
     """
     connection = connections[using]
+    _forget_statements(connection)
     connection.close_if_unusable_or_obsolete()
     connection.ensure_connection()
 
@@ -254,6 +255,7 @@ def tidy(connections: Sequence[BaseDatabaseWrapper], *, is_busy: bool) -> None:
 
 def _tidy_one(connection: BaseDatabaseWrapper, grace: float) -> None:
     """Close a connection that is broken, or has been too old for ``grace`` seconds."""
+    _forget_statements(connection)
     close_at = connection.close_at
     if close_at is not None:
         connection.close_at = close_at + grace
@@ -261,6 +263,15 @@ def _tidy_one(connection: BaseDatabaseWrapper, grace: float) -> None:
         connection.close_if_unusable_or_obsolete()
     finally:
         connection.close_at = close_at
+
+
+def _forget_statements(connection: Any) -> None:
+    """Drop the texts that Django keeps with DEBUG, 9,000 of them, as it does between two requests.
+
+    Not where somebody looks at them, as ``CaptureQueriesContext`` does.
+    """
+    if connection.queries_log and not connection.force_debug_cursor:
+        connection.queries_log.clear()
 
 
 def close_connections() -> None:

@@ -129,6 +129,7 @@ def test_a_connection_that_complains_about_being_closed_costs_no_thread_and_no_e
     class Broken:
         close_at = None
         in_atomic_block = False
+        queries_log = ()
 
         def close_if_unusable_or_obsolete(self) -> None:
             raise OperationalError("gone away")
@@ -398,6 +399,22 @@ def test_a_database_whose_driver_is_missing_hinders_no_thread(
 
 
 # What a run leaves behind
+
+
+@pytest.mark.django_db(transaction=True)
+def test_with_debug_the_texts_of_statements_are_kept_for_one_run(settings: Any) -> None:
+    settings.DEBUG = True
+    kept: list[int] = []
+
+    def run(claimed: Claimed) -> Ended:
+        kept.append(len(connection.queries_log))
+        Task.objects.count()
+        return done(claimed)
+
+    with working(1, run) as executor:
+        executor.submit(items(2))
+        eventually(lambda: len(kept) == 2, "two runs")
+    assert kept == [0, 0]
 
 
 VARIABLE = ContextVar("VARIABLE", default="nothing")
