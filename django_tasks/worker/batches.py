@@ -156,10 +156,8 @@ class Batches:
         else:
             self._endings.tell_of_failure(end, error, duration)
         run, outcome = end
-        if not run.handler.atomic:
-            return end
         self._refusals.forget(run.claimed.id)
-        return run, settled(outcome)
+        return (run, settled(outcome)) if run.handler.atomic else end
 
     def _without(self, runs: Sequence[Run], lost: ClaimLost) -> list[RunEnd]:
         """The rest again, as all was rolled back; none if nothing was lost of these."""

@@ -269,8 +269,11 @@ class Runner:
         started = ticks()
         try:
             end = self._atomically(run) if run.handler.atomic else self._calls.one(run)
-        except ClaimLost:
-            return run, Lost()
+        except ClaimLost as error:
+            if run.claimed.id in error.ids:
+                return run, Lost()
+            # That of another task, or one that the handler has made.
+            return self._endings.failed(run, error, ticks() - started)
         except NotBegun:
             # Not at once: a server that refuses this thread and serves the poller would be asked,
             # and would refuse, a thousand times a second.
@@ -282,10 +285,8 @@ class Runner:
         duration = ticks() - started
         self._endings.warn_if_slow(run, duration)
         self._endings.succeeded(end, duration)
-        if not run.handler.atomic:
-            return end
         self._refusals.forget(run.claimed.id)
-        return end[0], settled(end[1])
+        return (end[0], settled(end[1])) if run.handler.atomic else end
 
     def _atomically(self, run: Run) -> RunEnd:
         perform = partial(self._calls.one, run)

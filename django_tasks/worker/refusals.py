@@ -1,4 +1,4 @@
-"""Ends of ``atomic`` runs that the database refuses: tried again, later each time."""
+"""Ends of runs that the database refuses: tried again, later each time."""
 
 from datetime import timedelta
 from threading import Lock

@@ -27,6 +27,7 @@ from tests.worker.parts import (
     CODE,
     USING,
     added,
+    ago,
     ahead,
     claimed,
     heard,
@@ -274,6 +275,23 @@ def test_a_call_that_takes_too_long_is_not_repeated_in_halves(handlers: Any) -> 
     assert job.calls == [["0", "1", "2"], ["0"], ["1"], ["2"]]
     assert left() == []
     job.loop.close()
+
+
+@atomic
+def test_once_they_have_ended_well_alone_they_are_called_together_again(
+    handlers: Any, atomic: bool
+) -> None:
+    def work(tasks: list[Any]) -> Any:
+        if len(job.calls) == 1:
+            raise TimeoutError
+        return dict.fromkeys(tasks, HOUR)
+
+    numbers = some(3)
+    job = Job(handlers, work, atomic=atomic)
+    for _ in range(3):
+        job.run()
+        table().update(when=ago())
+    assert job.calls == [numbers, *([number] for number in numbers), numbers]
 
 
 def test_without_its_lease_nothing_of_a_batch_starts(handlers: Any) -> None:

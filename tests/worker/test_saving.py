@@ -159,6 +159,20 @@ def test_a_row_that_is_not_ours_any_more_is_not_written(worker: Worker, fate: st
     assert fate == "gone" or stored().biz_ext == "old"
 
 
+@pytest.mark.parametrize("atomic", [False, True])
+@pytest.mark.parametrize("ids", [(), (0,)])
+def test_what_a_handler_makes_of_another_lost_claim_is_a_failure_like_any_other(
+    worker: Worker, register: Register, atomic: bool, ids: tuple[int, ...]
+) -> None:
+    def handle(task: RunningTask) -> None:
+        raise ClaimLost("of another task", ids)
+
+    register(handle, atomic=atomic, max_attempts=1)
+    added()
+    assert isinstance(worker.run(), Fail)
+    assert "of another task" in stored().last_error
+
+
 @pytest.mark.parametrize("value", [object(), float("nan"), "\0"], ids=repr)
 def test_a_payload_that_cannot_be_stored_is_refused(worker: Worker, value: Any) -> None:
     added(biz_ext="old")
