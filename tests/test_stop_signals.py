@@ -2,7 +2,7 @@
 
 import os
 import signal
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 import pytest
 
@@ -26,6 +26,14 @@ def ticks(monkeypatch: pytest.MonkeyPatch) -> Ticks:
     ticks = Ticks()
     monkeypatch.setattr(stop_signals, "ticks", ticks)
     return ticks
+
+
+@pytest.fixture(autouse=True)
+def _terminal() -> Iterator[None]:
+    """Have SIGHUP do what it does in a terminal, also where the tests run under ``nohup``."""
+    before = signal.signal(signal.SIGHUP, signal.SIG_DFL)
+    yield
+    signal.signal(signal.SIGHUP, before)
 
 
 def send(number: signal.Signals = signal.SIGTERM) -> None:
@@ -54,13 +62,24 @@ def test_either_signal_is_a_stop(number: signal.Signals) -> None:
         assert notes.wait(DEADLINE)
 
 
-def test_a_child_stops_for_its_supervisor_alone_and_does_not_have_ctrl_c_ignored() -> None:
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGHUP])
+def test_a_child_stops_for_its_supervisor_alone_and_does_not_have_others_ignored(
+    number: signal.Signals,
+) -> None:
     with Notes.taken(is_child=True) as notes:
-        assert signal.getsignal(signal.SIGINT) is not signal.SIG_IGN
-        send(signal.SIGINT)
+        assert signal.getsignal(number) is not signal.SIG_IGN
+        send(number)
         assert not notes.wait(0.05)
         send(signal.SIGTERM)
         assert notes.wait(DEADLINE)
+
+
+def test_the_end_of_a_terminal_is_no_stop_under_nohup() -> None:
+    signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    with Notes.taken() as notes:
+        send(signal.SIGHUP)
+        assert not notes.wait(0.05)
+    assert signal.getsignal(signal.SIGHUP) is signal.SIG_IGN
 
 
 def test_a_wake_up_is_no_stop() -> None:

@@ -12,7 +12,7 @@ from django_tasks.host import forks
 from django_tasks.host.clocks import ticks
 from django_tasks.host.self_pipe import readable
 
-STOPS = (signal.SIGTERM, signal.SIGINT)
+STOPS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 
 # Signals that follow the first stop within this time are the same stop once more: a process manager
 # that signals a process and its group, a wrapper that passes on what the terminal has sent already.
@@ -20,7 +20,7 @@ SAME_STOP_SECONDS = 1.0
 
 
 class Notes:
-    """SIGTERM and SIGINT as they came.
+    """SIGTERM, SIGINT and SIGHUP as they came; SIGHUP is left alone under ``nohup``.
 
     The handler writes nothing and locks nothing: Python puts the signal's number into a pipe, on
     which ``wait`` sleeps. (An Event set from a handler can deadlock with its own wait.)
@@ -34,16 +34,16 @@ class Notes:
         for end in self._pipe:
             os.set_blocking(end, False)
         self._wakeup = signal.set_wakeup_fd(self._pipe[1], warn_on_full_buffer=False)
-        self._before = {number: signal.signal(number, _noted) for number in STOPS}
+        self._before = {number: signal.signal(number, _noted) for number in STOPS if heeds(number)}
 
     @classmethod
     @contextmanager
     def taken(cls, *, is_child: bool = False) -> Iterator["Notes"]:
         """Take notes of signals for the time of a ``with``; for the main thread only.
 
-        A child does not listen to SIGINT: Ctrl-C reaches the whole process group, and its
-        supervisor passes the wish on as SIGTERM. (It does not *ignore* SIGINT: a program that a
-        handler starts would inherit that.)
+        A child does not listen to SIGINT and SIGHUP: Ctrl-C, and the end of a terminal, reach the
+        whole process group, and its supervisor passes the wish on as SIGTERM.
+        (It does not *ignore* them: a program that a handler starts would inherit that.)
         """
         notes = cls((signal.SIGTERM,) if is_child else STOPS)
         _taken.append(notes)
@@ -98,6 +98,10 @@ def held_back() -> Iterator[None]:
         yield
     finally:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+def heeds(number: int) -> bool:
+    return number != signal.SIGHUP or signal.getsignal(number) != signal.SIG_IGN
 
 
 def _noted(number: int, frame: FrameType | None) -> None:

@@ -22,10 +22,14 @@ TEXT, JSON = "table", "json"
 
 
 class Unread:
-    """An output that may lose its reader, as a pipe to ``head`` does: the rest goes nowhere."""
+    """An output that may lose its reader, as a pipe to ``head`` does: the rest goes nowhere.
 
-    def __init__(self, out: OutputWrapper) -> None:
+    ``errors``: those that mean this.
+    """
+
+    def __init__(self, out: OutputWrapper, errors: type[OSError] = BrokenPipeError) -> None:
         self._out = out
+        self._errors = errors
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._out, name)
@@ -33,13 +37,13 @@ class Unread:
     def write(self, text: str) -> None:
         try:
             self._out.write(text)
-        except BrokenPipeError:
+        except self._errors:
             self._go_nowhere()
 
     def flush(self) -> None:
         try:
             self._out.flush()
-        except BrokenPipeError:
+        except self._errors:
             self._go_nowhere()
 
     def _go_nowhere(self) -> None:

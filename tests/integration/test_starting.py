@@ -17,6 +17,7 @@ from django.core.management import CommandError, ManagementUtility, call_command
 from django.db import connections
 
 from django_tasks.api import CannotStart, TaskHandler, shutdown, start
+from django_tasks.host.stop_signals import Notes
 from django_tasks.management.commands import starttask
 from django_tasks.models import Task
 from django_tasks.worker.config import worker_config
@@ -27,7 +28,7 @@ from tests.integration.settings import TASK_HANDLERS
 from tests.integration.tasks import add, count, needs_a_server, rows
 from tests.proxy import Proxy
 from tests.waiting import DEADLINE, eventually
-from tests.worker.parts import handler
+from tests.worker.parts import added, handler
 
 USAGE = [
     (["--threads", "0"], "must be a whole number from 1 to 1000"),
@@ -238,6 +239,42 @@ def test_a_database_in_memory_is_warned_of(
         assert shutdown(timeout=DEADLINE)
     warnings = [each.getMessage() for each in caplog.records if each.levelname == "WARNING"]
     assert warnings == ["'default' is in memory."]
+
+
+def test_a_stop_that_comes_right_after_its_first_line_is_in_order(
+    transactional_db: None, monkeypatch: pytest.MonkeyPatch, handlers: Any
+) -> None:
+    handlers(handler(lambda task: None))
+    ended_it: list[int] = []
+    stops: list[bool] = []
+
+    def run(*_: Any) -> int:
+        with Notes.taken() as notes:
+            stops.append(notes.wait(DEADLINE))
+        return 0
+
+    monkeypatch.setattr(
+        starttask.Command, "_introduce", lambda *_: os.kill(os.getpid(), signal.SIGTERM)
+    )
+    monkeypatch.setattr(starttask, "_run", run)
+    before = signal.signal(signal.SIGTERM, lambda number, frame: ended_it.append(number))
+    try:
+        call_command("starttask")
+    finally:
+        signal.signal(signal.SIGTERM, before)
+    assert (stops, ended_it) == ([True], [])
+
+
+def test_a_full_disk_behind_its_first_line_keeps_no_task_from_running(
+    transactional_db: None, monkeypatch: pytest.MonkeyPatch, handlers: Any
+) -> None:
+    ran: list[Any] = []
+    monkeypatch.setattr(starttask, "_show_log", lambda verbosity: True)
+    handlers(handler(ran.append))
+    added()
+    with open("/dev/full", "w", encoding="utf-8") as full:
+        call_command("starttask", until_empty=True, processes=1, stdout=full)
+    assert len(ran) == 1
 
 
 def test_it_warns_once_of_an_attribute_that_means_nothing(

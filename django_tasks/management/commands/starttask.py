@@ -6,7 +6,7 @@ import os
 import sys
 import threading
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +20,9 @@ import django_tasks
 from django_tasks import conf, installation, logs, requirements
 from django_tasks.handlers import finders, registry
 from django_tasks.handlers.slips import slips
+from django_tasks.host.stop_signals import held_back
 from django_tasks.management.base import TranslatedCommand
+from django_tasks.management.output import Unread
 from django_tasks.models import Task
 from django_tasks.monitoring.words import listed
 from django_tasks.probes.answers import Page
@@ -63,6 +65,12 @@ class Command(TranslatedCommand):
     def handle(self, *args: Any, **options: Any) -> None:
         _refuse_clash()
         _refuse_place()
+        # A stop that comes before signals are heeded, which is after the first line is said, waits
+        # until then. Django's reloader heeds them itself.
+        with nullcontext() if options["reload"] else held_back():
+            self._start(options)
+
+    def _start(self, options: dict[str, Any]) -> None:
         configs, processes = _configs(options)
         recycling = Recycling(options["max_tasks_per_child"], options["max_memory_per_child"])
         wishes = _probes(options, configs)
@@ -94,8 +102,9 @@ class Command(TranslatedCommand):
                 sentence = _introduction(configs, processes)
             logs.introduced(sentence, **_introduced_fields(configs, processes))
         elif verbosity and sys.stdout is not None:  # None where it was closed
-            self.stdout.write(_introduction(configs, processes))
-            self.stdout.flush()
+            out = Unread(self.stdout, OSError)  # a full disk stops no tasks
+            out.write(_introduction(configs, processes))
+            out.flush()
         known = {handler.queue for handler in registry.get_task_handlers().values()}
         for queue in configs[0].queues:
             if queue not in known:
