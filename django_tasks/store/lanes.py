@@ -3,8 +3,9 @@
 A lane is one queue, one priority and one code.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
+from itertools import product
 from typing import Any, NamedTuple
 
 from django_tasks.store.dialects import Dialect, dialect_of
@@ -38,7 +39,9 @@ class Look(NamedTuple):
     pauses: frozenset[Scope]
 
     def is_paused(self, queue: str, biz_code: str) -> bool:
-        return any(scope.covers(queue, biz_code) for scope in self.pauses)
+        # Not each pause in turn: two thousand of as many lanes took half a second.
+        wider = product((queue, ""), (biz_code, ""))
+        return not self.pauses.isdisjoint(map(Scope._make, wider))
 
     def free(self) -> list[Lane]:
         """The lanes that are not paused as a whole."""
@@ -132,14 +135,19 @@ def _look_of(dialect: Dialect, found: Sequence[tuple[Any, ...]]) -> Look:
 
 def _startable(look: Look) -> Look:
     """The free lanes of a look, in the order to claim them, and the pauses."""
-    order = sorted(look.free(), key=lambda lane: (-lane.priority, lane.first))
-    return look._replace(lanes=order)
+    return look._replace(lanes=in_order(look.free()))
+
+
+def in_order(lanes: Iterable[Lane]) -> list[Lane]:
+    """Lanes in the order to claim them: higher priorities first, then the longest wait."""
+    return sorted(lanes, key=lambda lane: (-lane.priority, lane.first))
 
 
 def look_along(places: Mapping[tuple[str, int, str], Place | None], *, using: str) -> Look:
     """The same for these lanes alone, of each from its place on; None: from its start.
 
-    Each costs a seek, and nothing that lies before its place.
+    Each costs a seek, and nothing that lies before its place; and to plan the statement, which
+    takes PostgreSQL the square of their number. SQLite takes 500 at most.
     """
     dialect = dialect_of(using)
     selects, params = ["SELECT queue, NULL, biz_code, NULL FROM {pause}"], []

@@ -6,7 +6,7 @@ from django_tasks import logs
 from django_tasks.clock import Clock
 from django_tasks.handlers.registry import get_task_handlers, terms_for
 from django_tasks.store import lanes as store
-from django_tasks.store.lanes import Lane
+from django_tasks.store.lanes import Lane, Place
 from django_tasks.store.pauses import Scope
 from django_tasks.values.hosts import is_of_a_host, queue_of
 from django_tasks.worker.config import WorkerConfig
@@ -27,6 +27,11 @@ DEAR_SECONDS = 0.005
 FULL_SHARE = 0.005
 HINTED_SHARE = 0.05
 LONGEST_FULL_SECONDS = 60.0
+# So many lanes are asked for by one statement of a look from the marks. It is given up, and a full
+# one follows, when it would take more than half of the time of that: where there are many lanes,
+# or a long way to the server, full looks are dear and yet the cheaper ones. Looks in vain keep to
+# the second share.
+LANES_AT_ONCE = 20
 
 
 class Lanes:
@@ -37,9 +42,10 @@ class Lanes:
         self._clock = clock
         self._marks = marks
         self._host_queue = queue_of(config.host)
-        # The seconds that a full look takes, and the time of the next one where that is dear.
-        self._full_cost = 0.0
-        self._next_full = self._next_hinted = float("-inf")
+        # The seconds that the last full look took, and the lesser of the last two; the time of the
+        # next one where that is dear, and of the next one from the marks.
+        self._full_cost = self._cost = 0.0
+        self._next_full = self._next_hinted = self._next_along = float("-inf")
         # Found by the last look and not used up, the time of the next look, and whether the last
         # claim has left due tasks behind.
         self._known: list[Lane] = []
@@ -98,15 +104,39 @@ class Lanes:
 
     def _look(self, now: datetime) -> list[Lane]:
         """The lanes that have pending tasks, are not paused, and are for this worker."""
-        if self._clock.monotonic() >= self._next_full:
-            return self._full_look(now)
+        begun = self._clock.monotonic()
+        if self._next_along <= begun < self._next_full:
+            lanes = self._look_along(begun)
+            if lanes is not None:
+                return lanes
+            ended = self._clock.monotonic()
+            vain = (ended - begun) / HINTED_SHARE
+            self._next_along = ended + min(LONGEST_FULL_SECONDS, vain)
+        return self._full_look(now)
+
+    def _look_along(self, begun: float) -> list[Lane] | None:
+        """The lanes, sought from the marks on; None if that takes too long."""
+        places = self._places()
+        found: list[Lane] = []
+        pauses: frozenset[Scope] = frozenset()
+        longest = 0.0
+        for first in range(0, max(1, len(places)), LANES_AT_ONCE):
+            asked = self._clock.monotonic()
+            if asked + longest > begun + self._cost / 2:
+                return None
+            some = dict(places[first : first + LANES_AT_ONCE])
+            lanes, pauses = store.look_along(some, using=self._config.using)
+            longest = max(longest, self._clock.monotonic() - asked)
+            found += lanes
+        self._tell_pauses(pauses)
+        return store.in_order(found)
+
+    def _places(self) -> list[tuple[Key, Place | None]]:
+        """The lanes that may have tasks for this worker, and the place in each to seek from."""
         handlers = get_task_handlers()
         own = [key for code in handlers for key in self._lanes_of(code)]
         keys = {key for key in [*own, *self._marks.keys()] if key[2] in handlers}
-        places = {key: self._marks.since(key) for key in keys if is_served(key, self._config)}
-        lanes, pauses = store.look_along(places, using=self._config.using)
-        self._tell_pauses(pauses)
-        return lanes
+        return [(key, self._marks.since(key)) for key in keys if is_served(key, self._config)]
 
     def _full_look(self, now: datetime) -> list[Lane]:
         begun = self._clock.monotonic()
@@ -128,7 +158,7 @@ class Lanes:
         """One look that took long may have waited for something else: two in a row are dear."""
         took, before = ended - begun, self._full_cost
         self._full_cost = took
-        cost = min(took, before)
+        cost = self._cost = min(took, before)
         if cost > DEAR_SECONDS:
             self._next_full = ended + min(LONGEST_FULL_SECONDS, cost / FULL_SHARE)
             self._next_hinted = ended + min(LONGEST_FULL_SECONDS, cost / HINTED_SHARE)

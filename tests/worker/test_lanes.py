@@ -2,22 +2,30 @@
 
 from collections.abc import Mapping
 from datetime import datetime, timedelta, timezone
+from itertools import product
 from typing import Any
 
 import pytest
 
+from django_tasks.client.adding import add_tasks
+from django_tasks.clock import Clock
 from django_tasks.store import lanes as store
+from django_tasks.store.clock import read_clock
 from django_tasks.store.lanes import Lane, Look, Place
+from django_tasks.store.pauses import Scope, set_pause
 from django_tasks.worker.lanes import (
     DEAR_SECONDS,
     FULL_SHARE,
     HINTED_SHARE,
+    LANES_AT_ONCE,
     LONGEST_FULL_SECONDS,
     Lanes,
 )
-from django_tasks.worker.marks import Marks
+from django_tasks.worker.marks import Marks, key_of
+from tests.factories import a_task
+from tests.waiting import DEADLINE
 from tests.worker.conftest import Register
-from tests.worker.parts import config
+from tests.worker.parts import CODE, USING, config
 
 NOW = datetime(2030, 1, 1, 12, tzinfo=timezone.utc)
 
@@ -28,6 +36,7 @@ class World:
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.tick = 1000.0
         self.cost = 0.0003
+        self.cost_along = 0.0
         self.lanes = [Lane("default", 0, "job", NOW - timedelta(seconds=60))]
         self.pauses: frozenset[Any] = frozenset()
         self.looks: list[str] = []
@@ -46,6 +55,7 @@ class World:
 
     def _look_along(self, places: Mapping[Any, Place | None], *, using: str) -> Look:
         self.looks.append("along")
+        self.tick += self.cost_along
         self.asked.append(places)
         return Look(self.lanes, self.pauses)
 
@@ -116,6 +126,67 @@ def test_once_they_are_cheap_again_all_is_as_before(world: World) -> None:
     world.cost = DEAR_SECONDS / 2
     assert looked(lanes, world, every=60.0) == ["full"]
     assert looked(lanes, world, times=3) == ["full"] * 3
+
+
+def test_many_lanes_are_asked_for_in_parts(world: World) -> None:
+    begun = [NOW - timedelta(seconds=number % 7) for number in range(2 * LANES_AT_ONCE + 1)]
+    world.lanes = [Lane(f"q{number}", 0, "job", first) for number, first in enumerate(begun)]
+    world.cost = 0.1
+    lanes = a_worker(world)
+    looked(lanes, world, times=2)
+    known, world.lanes = world.lanes, world.lanes[:1]
+    world.asked.clear()
+    assert looked(lanes, world) == ["along"] * 3
+    assert {key for places in world.asked for key in places} == {
+        *(key_of(lane) for lane in known),
+        ("default", 0, "job"),
+    }
+    assert max(map(len, world.asked)) == LANES_AT_ONCE
+
+
+def test_a_lane_is_paused_by_any_pause_that_covers_it() -> None:
+    scopes = [Scope(queue, code) for queue in ("", "mail", "other") for code in ("", "a", "b")]
+    for scope in scopes:
+        for queue, code in product(("mail", "other"), "ab"):
+            expected = scope.covers(queue, code)
+            assert Look([], frozenset({scope})).is_paused(queue, code) == expected
+
+
+@pytest.mark.django_db
+def test_hundreds_of_lanes_are_found_from_the_marks_as_by_a_full_look(register: Register) -> None:
+    """More than SQLite takes in one statement, and with pauses of some."""
+    register(lambda task: None)
+    whens = [NOW + timedelta(seconds=number) for number in range(600)]
+    add_tasks(
+        [
+            a_task(str(number), biz_code=CODE, queue=f"q{number:03}", when=when)
+            for number, when in enumerate(whens)
+        ]
+    )
+    for number in range(0, 600, 7):
+        set_pause(Scope(f"q{number:03}", ""), NOW, using=USING)
+    clock = Clock(read_clock(using=USING))
+    lanes = Lanes(config(), clock, Marks())
+    expected = lanes._full_look(NOW)
+    lanes._cost = DEADLINE
+    assert lanes._look_along(clock.monotonic()) == expected
+    assert len(expected) == 600 - 86
+
+
+def test_a_look_from_the_marks_that_takes_longer_than_a_full_one_is_given_up(world: World) -> None:
+    """Where there are many lanes, or a long way to the server."""
+    world.lanes = [Lane(f"q{number}", 0, "job", NOW) for number in range(2000)]
+    world.cost, world.cost_along = 0.02, 0.003
+    lanes = a_worker(world)
+    looked(lanes, world, times=2)
+    begun = world.tick
+    found = looked(lanes, world)
+    assert (found[0], found[-1]) == ("along", "full")
+    assert world.tick - begun <= 2 * world.cost
+    assert looked(lanes, world, times=3) == ["full"] * 3
+    share = [looked(lanes, world, every=0.01) for _ in range(100)]
+    in_vain = sum(world.cost_along for looks in share for look in looks if look == "along")
+    assert 0 < in_vain <= 1.5 * HINTED_SHARE * 100 * (0.01 + world.cost)
 
 
 def test_a_look_along_asks_for_known_lanes_and_those_of_the_handlers_from_their_places(
