@@ -28,10 +28,11 @@ FULL_SHARE = 0.005
 HINTED_SHARE = 0.05
 LONGEST_FULL_SECONDS = 60.0
 # So many lanes are asked for by one statement of a look from the marks. It is given up, and a full
-# one follows, when it would take more than half of the time of that: where there are many lanes,
-# or a long way to the server, full looks are dear and yet the cheaper ones. Looks in vain keep to
-# the second share.
+# one follows, when it would take more than this share of the time of that: where there are many
+# lanes, or a long way to the server, full looks are dear and yet the cheaper ones. Looks in vain
+# keep to the share of full ones that were announced.
 LANES_AT_ONCE = 20
+ALONG_SHARE = 0.5
 
 
 class Lanes:
@@ -122,7 +123,7 @@ class Lanes:
         longest = 0.0
         for first in range(0, max(1, len(places)), LANES_AT_ONCE):
             asked = self._clock.monotonic()
-            if asked + longest > begun + self._cost / 2:
+            if asked + longest > begun + self._cost * ALONG_SHARE:
                 return None
             some = dict(places[first : first + LANES_AT_ONCE])
             lanes, pauses = store.look_along(some, using=self._config.using)

@@ -313,6 +313,7 @@ def fail_for_once(monkeypatch: pytest.MonkeyPatch) -> None:
 def look_along_at_times(monkeypatch: pytest.MonkeyPatch) -> None:
     """Looks for lanes are taken for dear: most of them go along the marks."""
     monkeypatch.setattr(lanes, "DEAR_SECONDS", -1.0)
+    monkeypatch.setattr(lanes, "ALONG_SHARE", 1e9)
     monkeypatch.setattr(lanes, "LONGEST_FULL_SECONDS", 0.1)
 
 

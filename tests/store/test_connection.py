@@ -66,6 +66,7 @@ class Kept:
     def __init__(self, close_at: float | None) -> None:
         self.close_at = close_at
         self.is_open = True
+        self.queries_log = ()
 
     def close_if_unusable_or_obsolete(self) -> None:
         if self.close_at is not None and ticks() >= self.close_at:

@@ -321,6 +321,7 @@ def test_a_worker_serves_the_rows_of_its_host(
         kept(register, queue="mail")
     kept(register, queue="mail")
     monkeypatch.setattr(lanes_module, "DEAR_SECONDS", -1.0 if dear else 9.0)
+    monkeypatch.setattr(lanes_module, "ALONG_SHARE", 1e9)
     membership, found = joined(), []
     lanes = Lanes(config(), membership.clock, Marks())
     for _ in range(3):
