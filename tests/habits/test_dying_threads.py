@@ -55,6 +55,8 @@ class Untidy:
     """A connection that ends its thread when it is looked at, once."""
 
     close_at = None
+    in_atomic_block = False
+    queries_log = ()
 
     def __init__(self) -> None:
         self.raises = True
