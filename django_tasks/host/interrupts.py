@@ -227,20 +227,22 @@ def uninterrupted(function: Callable[P, R]) -> Callable[P, R]:
 
     @wraps(function)
     def call(*args: P.args, **kwargs: P.kwargs) -> R:
-        interrupt = _thread.interrupt
-        if interrupt is None or interrupt.is_kept_away:
-            return function(*args, **kwargs)
-        interrupt.keep_away()
-        try:
-            return function(*args, **kwargs)
-        finally:
-            interrupt.let_come()
+        return _without_it(Interrupt.let_come, function, *args, **kwargs)
 
     return call
 
 
 def whole(function: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
     """Call ``function``; an interrupt of this thread that was wanted meanwhile comes afterwards."""
+    return _without_it(Interrupt.let_come_now, function, *args, **kwargs)
+
+
+def _without_it(
+    afterwards: Callable[[Interrupt], None],
+    function: Callable[P, R],
+    *args: P.args,
+    **kwargs: P.kwargs,
+) -> R:
     interrupt = _thread.interrupt
     if interrupt is None or interrupt.is_kept_away:
         return function(*args, **kwargs)
@@ -248,7 +250,7 @@ def whole(function: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
     try:
         return function(*args, **kwargs)
     finally:
-        interrupt.let_come_now()
+        afterwards(interrupt)
 
 
 @cache

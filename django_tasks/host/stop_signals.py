@@ -34,7 +34,9 @@ class Notes:
         for end in self._pipe:
             os.set_blocking(end, False)
         self._wakeup = signal.set_wakeup_fd(self._pipe[1], warn_on_full_buffer=False)
-        self._before = {number: signal.signal(number, _noted) for number in STOPS if heeds(number)}
+        self._before = {
+            number: signal.signal(number, _noted) for number in STOPS if _is_heeded(number)
+        }
 
     @classmethod
     @contextmanager
@@ -100,7 +102,8 @@ def held_back() -> Iterator[None]:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
-def heeds(number: int) -> bool:
+def _is_heeded(number: int) -> bool:
+    """Tell if a stop signal is one here: ``nohup`` has a process ignore SIGHUP."""
     return number != signal.SIGHUP or signal.getsignal(number) != signal.SIG_IGN
 
 

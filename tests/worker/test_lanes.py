@@ -174,7 +174,7 @@ def test_hundreds_of_lanes_are_found_from_the_marks_as_by_a_full_look(register: 
 
 
 def test_a_look_from_the_marks_that_takes_longer_than_a_full_one_is_given_up(world: World) -> None:
-    """Where there are many lanes, or a long way to the server."""
+    """Many lanes, or a long way to the server, make full looks dear and yet the cheaper ones."""
     world.lanes = [Lane(f"q{number}", 0, "job", NOW) for number in range(2000)]
     world.cost, world.cost_along = 0.02, 0.003
     lanes = a_worker(world)
