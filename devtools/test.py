@@ -3,10 +3,10 @@
     make test [ARGS="PYTEST ARGUMENT..."]
     make test-all
 
-The rest: the long tests, the tests with other versions of Python and Django, the admin in a
-browser, the site of the documentation, the distributions, a cluster in simulated time, and a fifth
-of the faults. Private servers are started where none run, and stopped again. The last lines say
-what ran, what failed and what was left out.
+The rest: the long tests, the tests with the newest Python and Django and, by turns, with one of the
+others, the admin in a browser, the site of the documentation, the distributions, a cluster in
+simulated time, and a fifth of the faults. Private servers are started where none run, and stopped
+again. The last lines say what ran, what failed and what was left out.
 
 Environment:
     DATABASES="sqlite mariadb"  only these
@@ -21,10 +21,10 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 
-from devtools import CHECKOUT, results
+from devtools import CHECKOUT, results, turns
 from devtools.databases import NEWEST, TITLES, private, there
 from devtools.interruption import heed_ctrl_c, leave_by_cleaning_up
 from devtools.messages import Problem, say
@@ -37,11 +37,11 @@ SIDE_BY_SIDE = "6"
 SHORT = ("checks", *(f"tests({name})" for name in TITLES))
 # The longest first, so that none is left alone at the end; before them the one that waits for a
 # turn at each server, which the long tests keep to themselves.
-REST = (
-    *("matrix-3.13", "long", "faults", "browser", "matrix-3.12", "matrix-3.10", "matrix-3.14"),
-    *(f"tests({name})" for name in NEWEST),
-    *("explore", "package", "docs"),
-)
+FIRST = ("matrix-3.13", "long", "faults", "browser", "docs")
+LAST = ("matrix-3.14", *(f"tests({name})" for name in NEWEST), "explore", "package")
+# A commit is tried with one of these, the next one with the other: what only an older one lacks is
+# seldom, and "make test-matrix" and the workflow run both.
+BY_TURNS = ("matrix-3.10", "matrix-3.12")
 END_SECONDS = 60.0
 
 
@@ -82,10 +82,17 @@ def _tests(arguments: list[str]) -> int:
     return code
 
 
+def whole() -> Sequence[str]:
+    """The sessions of all that is run of one commit."""
+    number, reason = turns.of_commit(len(BY_TURNS))
+    say(f"Of {' and '.join(BY_TURNS)} it is the turn of {BY_TURNS[number]}, by {reason}.")
+    return (*SHORT, *FIRST, BY_TURNS[number], *LAST)
+
+
 def _nox(arguments: list[str]) -> int:
     """Run the sessions; with arguments for pytest, the short ones."""
-    rest = () if arguments or not _is_whole() else REST
-    command = [sys.executable, "-m", "nox", "--sessions", *SHORT, *rest, "--", *arguments]
+    sessions = SHORT if arguments or not _is_whole() else whole()
+    command = [sys.executable, "-m", "nox", "--sessions", *sessions, "--", *arguments]
     process = subprocess.Popen(
         command,
         cwd=CHECKOUT,

@@ -21,6 +21,7 @@ from multiprocessing.synchronize import Event
 from pathlib import Path
 from time import monotonic
 
+from devtools import turns
 from tests.faults import databases, habits, parts
 from tests.faults.acts import SCENARIOS, Scenario, why_not
 from tests.faults.databases import Site
@@ -42,7 +43,7 @@ def main() -> int:
     seed = options.seed if options.seed is not None else random.randrange(1 << 30)
     say(f"Seed {seed}")
     if options.part == COMMIT:
-        options.part, reason = parts.of_commit()
+        options.part, reason = turns.of_commit(parts.PARTS)
         say(f"Part {options.part} of 0 to {parts.PARTS - 1}, by {reason}")
     wanted = [site for site in options.site if site != BROKER or with_broker(options)]
     options.site = [site for site in wanted if not _left_out(site, _why_missing(site))]

@@ -1,8 +1,6 @@
 """Five CI runs in a row play every fault at every site, and each of them once."""
 
-import subprocess
 from collections import Counter
-from pathlib import Path
 
 import pytest
 
@@ -64,62 +62,6 @@ def test_there_are_five_parts(wrong, capsys):
 
 def test_every_site_of_a_scenario_is_a_site():
     assert {site for site, _ in EVERYTHING} == set(SITES)
-
-
-# Which one it is
-
-
-def git(directory: Path, *arguments: str) -> str:
-    identity = ["-c", "user.name=a", "-c", "user.email=a@example.com"]
-    done = subprocess.run(
-        ["git", *identity, *arguments], cwd=directory, check=True, capture_output=True, text=True
-    )
-    return done.stdout.strip()
-
-
-@pytest.fixture
-def repository(tmp_path: Path) -> Path:
-    directory = tmp_path / "repository"
-    directory.mkdir()
-    git(directory, "init", "--quiet")
-    return directory
-
-
-def commit(directory: Path) -> None:
-    git(directory, "commit", "--quiet", "--allow-empty", "--message", "x")
-
-
-def test_five_commits_in_a_row_have_the_five_parts(repository):
-    commit(repository)
-    found = []
-    for _ in NUMBERS:
-        commit(repository)
-        found.append(parts.of_commit(repository))
-    assert found == [
-        (2, "2 commits"),
-        (3, "3 commits"),
-        (4, "4 commits"),
-        (0, "5 commits"),
-        (1, "6 commits"),
-    ]
-
-
-def test_a_clone_without_history_takes_the_part_of_its_commits_hash(repository, tmp_path):
-    for _ in range(2):
-        commit(repository)
-    clone = tmp_path / "clone"
-    git(tmp_path, "clone", "--quiet", "--depth", "1", f"file://{repository}", str(clone))
-    hash_ = git(clone, "rev-parse", "HEAD")
-
-    number, reason = parts.of_commit(clone)
-
-    assert number == int(hash_, 16) % parts.PARTS
-    assert reason == f"a clone without history, commit {hash_[:12]}"
-
-
-def test_without_a_repository_it_is_the_first(tmp_path, monkeypatch):
-    monkeypatch.setenv("GIT_CEILING_DIRECTORIES", str(tmp_path.parent))
-    assert parts.of_commit(tmp_path) == (0, "no git repository")
 
 
 def test_a_run_can_be_told_to_choose_by_the_commit():

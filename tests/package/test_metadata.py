@@ -14,10 +14,12 @@ from devtools import CHECKOUT
 from devtools.databases import NEWEST, TITLES
 from devtools.release import tree
 from devtools.release.addresses import Addresses
-from devtools.test import REST, SHORT
+from devtools.test import BY_TURNS, FIRST, LAST, SHORT
 from tests.package.test_description import KNOWN
 
 USERS = {"mysql", "postgres", "cron", "json", "progress", "prometheus", "sentry"}
+# The sessions of "make test-all", whoever's turn it is.
+ALL = (*SHORT, *FIRST, *BY_TURNS, *LAST)
 
 
 def versions(metadata: Message, prefix: str) -> set[str]:
@@ -55,18 +57,19 @@ def test_the_workflow_runs_the_sessions_of_make_test_all() -> None:
     text = (CHECKOUT / ".github" / "workflows" / "ci.yml").read_text(encoding="utf-8")
     jobs = yaml.safe_load(text)["jobs"].values()
     commands = "\n".join(step.get("run", "") for job in jobs for step in job["steps"])
-    sessions = {re.split("[(-]", session)[0] for session in (*SHORT, *REST)}
+    sessions = {re.split("[(-]", session)[0] for session in ALL}
     assert set(re.findall(r'--session "?(\w+)', commands)) == sessions
 
 
 def test_the_places_that_sessions_name_are_there() -> None:
     about = (noxfile.ABOUT_NO_DATABASE, noxfile.ABOUT_NO_PYTHON, noxfile.ABOUT_SERVERS)
-    for place in chain(noxfile.LONG, noxfile.LONG_ON_SERVERS, noxfile.NEWEST_ONLY, *about):
+    named = (noxfile.NOT_ON_NEWEST, noxfile.NEWEST_ONLY, [noxfile.ABOUT_THE_SITE])
+    for place in chain(noxfile.LONG, noxfile.LONG_ON_SERVERS, *named, *about):
         assert (CHECKOUT / place).exists(), place
 
 
 def test_each_version_of_the_matrix_is_a_session_of_make_test_all() -> None:
-    versions = {session[7:] for session in REST if session.startswith("matrix-")}
+    versions = {session[7:] for session in ALL if session.startswith("matrix-")}
     assert versions == set(noxfile.MATRIX)
 
 

@@ -1,0 +1,69 @@
+"""The number of commits says what is run: as many in a row have run it all."""
+
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from devtools import test as command
+from devtools import turns
+
+
+def git(directory: Path, *arguments: str) -> str:
+    identity = ["-c", "user.name=a", "-c", "user.email=a@example.com"]
+    done = subprocess.run(
+        ["git", *identity, *arguments], cwd=directory, check=True, capture_output=True, text=True
+    )
+    return done.stdout.strip()
+
+
+@pytest.fixture
+def repository(tmp_path: Path) -> Path:
+    directory = tmp_path / "repository"
+    directory.mkdir()
+    git(directory, "init", "--quiet")
+    return directory
+
+
+def commit(directory: Path) -> None:
+    git(directory, "commit", "--quiet", "--allow-empty", "--message", "x")
+
+
+def test_five_commits_in_a_row_have_the_five_turns(repository):
+    commit(repository)
+    found = []
+    for _ in range(5):
+        commit(repository)
+        found.append(turns.of_commit(5, repository))
+    assert found == [
+        (2, "2 commits"),
+        (3, "3 commits"),
+        (4, "4 commits"),
+        (0, "5 commits"),
+        (1, "6 commits"),
+    ]
+
+
+def test_a_clone_without_history_takes_the_turn_of_its_commits_hash(repository, tmp_path):
+    for _ in range(2):
+        commit(repository)
+    clone = tmp_path / "clone"
+    git(tmp_path, "clone", "--quiet", "--depth", "1", f"file://{repository}", str(clone))
+    hash_ = git(clone, "rev-parse", "HEAD")
+
+    number, reason = turns.of_commit(5, clone)
+
+    assert number == int(hash_, 16) % 5
+    assert reason == f"a clone without history, commit {hash_[:12]}"
+
+
+def test_without_a_repository_it_is_the_first(tmp_path, monkeypatch):
+    monkeypatch.setenv("GIT_CEILING_DIRECTORIES", str(tmp_path.parent))
+    assert turns.of_commit(5, tmp_path) == (0, "no git repository")
+
+
+def test_one_of_the_other_pythons_has_its_turn(monkeypatch):
+    for number, python in enumerate(("3.10", "3.12")):
+        monkeypatch.setattr(turns, "of_commit", lambda parts, number=number: (number, "x commits"))
+        matrix = [name for name in command.whole() if name.startswith("matrix")]
+        assert matrix == ["matrix-3.13", f"matrix-{python}", "matrix-3.14"]
