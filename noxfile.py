@@ -10,7 +10,7 @@ distributions, the admin in a browser, a cluster in simulated time, faults, muta
                                nothing is an error
     nox -s package             the distributions: their contents, metadata, and an installation
     nox -s explore             half a minute of a cluster in simulated time
-    nox -s faults              a fifth of the faults
+    nox -s faults              a seventh of the faults
     nox -s mutants             a hundred changes of the core, which the tests must notice
 
 They run in the environment that ``scripts/setup test`` has made; the matrix and the mutants have
@@ -83,7 +83,9 @@ LONG = (
     "tests/test_simulation.py",
 )
 
-# What SQLite shows in "tests" of the admin, "long" shows on the servers.
+# What SQLite shows in "tests" of the admin, "long" shows on these servers. MariaDB is asked the
+# same statements as MySQL, and its plans of each page are looked at.
+WITH_ADMIN = ("mysql", "postgresql")
 LONG_ON_SERVERS = (
     "tests/doors/test_admin.py",
     "tests/doors/test_admin_bulk.py",
@@ -92,6 +94,17 @@ LONG_ON_SERVERS = (
     "tests/doors/test_recurring_page.py",
     "tests/doors/test_task_page.py",
 )
+
+# Signals, forks, ports and logs of processes: what they leave in a table "tests" asks of each
+# server, and the faults stop and kill workers on each. SQLite and the server that the project
+# begins with show the processes themselves.
+ABOUT_PROCESSES = (
+    "tests/integration/test_forks.py",
+    "tests/integration/test_json_logs.py",
+    "tests/integration/test_metrics_port.py",
+    "tests/integration/test_stopping.py",
+)
+WITH_PROCESSES = ("sqlite", "mysql")
 
 # These ask about something else than Python or Django: plans, statements and their races, the
 # arithmetic of schedules. The main line runs them; workers, commands and pages send the same ones.
@@ -210,7 +223,7 @@ def matrix(session: nox.Session) -> None:
     of_mysql = {"mariadb", "mysql"} & {*there("DATABASES")}
     drivers = "mysql,postgres" if of_mysql else "postgres"
     django = f"Django~={MATRIX[version]}.0"
-    session.install("--editable", f".[{drivers}]", "--group", "test", django)
+    session.install("--no-compile", "--editable", f".[{drivers}]", "--group", "test", django)
     suffix = version.replace(".", "_")
     whole = there("MATRIX_DATABASES")
     for database in whole:
@@ -270,9 +283,9 @@ def explore(session: nox.Session) -> None:
 
 @nox.session(venv_backend="none", allow_parallel=True)
 def faults(session: nox.Session) -> None:
-    """Kill workers, connections and servers: a fifth of ``make faults``.
+    """Kill workers, connections and servers: a seventh of ``make faults``.
 
-    The number of commits chooses it: five in a row have played them all.
+    The number of commits chooses it: seven in a row have played them all.
     """
     _run(session, "scripts/setup", "part")
     command = ["python", "-m", "tests.faults.run", "--part", "commit"]
@@ -296,11 +309,13 @@ def _tests(session: nox.Session, database: str, name: str, places: list[str]) ->
 
 
 def _long(database: str) -> tuple[str, ...]:
-    return LONG if database == "sqlite" else (*LONG, *LONG_ON_SERVERS)
+    return (*LONG, *LONG_ON_SERVERS) if database in WITH_ADMIN else LONG
 
 
 def _elsewhere(database: str) -> tuple[str, ...]:
-    return () if database == "sqlite" else ABOUT_NO_DATABASE
+    elsewhere = () if database == "sqlite" else ABOUT_NO_DATABASE
+    elsewhere += () if database in WITH_PROCESSES else ABOUT_PROCESSES
+    return elsewhere + (LONG_ON_SERVERS if database == "mariadb" else ())
 
 
 def _without(places: Iterable[str]) -> list[str]:

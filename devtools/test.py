@@ -5,7 +5,7 @@
 
 The rest: the long tests, the tests with the newest Python and Django and, by turns, with one of the
 others, the admin in a browser, the site of the documentation, the distributions, a cluster in
-simulated time, and a fifth of the faults. Private servers are started where none run, and stopped
+simulated time, and a seventh of the faults. Private servers are started where none run, and stopped
 again. The last lines say what ran, what failed and what was left out.
 
 Environment:

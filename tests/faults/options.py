@@ -38,7 +38,7 @@ def _add_choices(parser: argparse.ArgumentParser) -> None:
     sites, known = [*databases.SITES, BROKER], list(habits.KNOWN)
     faults = list({**SCENARIOS, **FAULTS})
     about = ", ".join(f"{name} ({habit.about})" for name, habit in habits.KNOWN.items())
-    part = f"a fifth of them all: 0 to 4, or {COMMIT!r}: by the number of commits"
+    part = f"a seventh of them all: 0 to {parts.PARTS - 1}, or {COMMIT!r}: by the number of commits"
     add("--site", nargs="+", choices=sites, default=sites, metavar="SITE", help=", ".join(sites))
     add(
         "--fault", nargs="+", choices=faults, default=faults, metavar="NAME", help=", ".join(faults)

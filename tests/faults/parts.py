@@ -5,7 +5,7 @@ from tests.faults.databases import SITES
 
 Play = tuple[str, str]
 
-PARTS = 5
+PARTS = 7
 
 
 def plays() -> list[Play]:

@@ -1,4 +1,4 @@
-"""Five CI runs in a row play every fault at every site, and each of them once."""
+"""Seven CI runs in a row play every fault at every site, and each of them once."""
 
 from collections import Counter
 
@@ -53,8 +53,8 @@ def test_a_part_of_what_was_chosen_is_of_that_only():
     }
 
 
-@pytest.mark.parametrize("wrong", ["5", "-1", "", "first"])
-def test_there_are_five_parts(wrong, capsys):
+@pytest.mark.parametrize("wrong", ["7", "-1", "", "first"])
+def test_there_are_seven_parts(wrong, capsys):
     with pytest.raises(SystemExit):
         parsed("", ["--part", wrong])
     assert repr(wrong) in capsys.readouterr().err

@@ -63,7 +63,8 @@ def test_the_workflow_runs_the_sessions_of_make_test_all() -> None:
 
 def test_the_places_that_sessions_name_are_there() -> None:
     about = (noxfile.ABOUT_NO_DATABASE, noxfile.ABOUT_NO_PYTHON, noxfile.ABOUT_SERVERS)
-    named = (noxfile.NOT_ON_NEWEST, noxfile.NEWEST_ONLY, [noxfile.ABOUT_THE_SITE])
+    about += (noxfile.ABOUT_PROCESSES, [noxfile.ABOUT_THE_SITE])
+    named = (noxfile.NOT_ON_NEWEST, noxfile.NEWEST_ONLY)
     for place in chain(noxfile.LONG, noxfile.LONG_ON_SERVERS, *named, *about):
         assert (CHECKOUT / place).exists(), place
 
