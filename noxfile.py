@@ -313,9 +313,11 @@ def _long(database: str) -> tuple[str, ...]:
 
 
 def _elsewhere(database: str) -> tuple[str, ...]:
-    elsewhere = () if database == "sqlite" else ABOUT_NO_DATABASE
-    elsewhere += () if database in WITH_PROCESSES else ABOUT_PROCESSES
-    return elsewhere + (LONG_ON_SERVERS if database == "mariadb" else ())
+    return (
+        *(() if database == "sqlite" else ABOUT_NO_DATABASE),
+        *(() if database in WITH_PROCESSES else ABOUT_PROCESSES),
+        *(LONG_ON_SERVERS if database == "mariadb" else ()),
+    )
 
 
 def _without(places: Iterable[str]) -> list[str]:
