@@ -223,7 +223,7 @@ def matrix(session: nox.Session) -> None:
     of_mysql = {"mariadb", "mysql"} & {*there("DATABASES")}
     drivers = "mysql,postgres" if of_mysql else "postgres"
     django = f"Django~={MATRIX[version]}.0"
-    session.install("--no-compile", "--editable", f".[{drivers}]", "--group", "test", django)
+    session.install("--editable", f".[{drivers}]", "--group", "test", django)
     suffix = version.replace(".", "_")
     whole = there("MATRIX_DATABASES")
     for database in whole:

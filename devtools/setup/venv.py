@@ -82,9 +82,7 @@ def _fingerprint(python: Python, arguments: list[str]) -> str:
 
 
 def _pip(*arguments: str) -> bool:
-    # Bytecode is made of what is imported, and by whoever does: pip makes it of all, in a third of
-    # the time of an installation.
-    command = [str(PROGRAM), "-m", "pip", "install", "--quiet", "--no-compile", *arguments]
+    command = [str(PROGRAM), "-m", "pip", "install", "--quiet", *arguments]
     environment = {**os.environ, "PIP_DISABLE_PIP_VERSION_CHECK": "1"}
     return subprocess.run(command, cwd=CHECKOUT, env=environment, check=False).returncode == 0
 
