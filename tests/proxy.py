@@ -29,6 +29,7 @@ class Proxy:
     ``cut_commit``  the same for COMMIT alone
     ``cut_middle``  the chance that the client is cut off in the middle of a write
     ``stall``       pass nothing on, in neither direction, and accept no one
+    ``silence``     pass nothing on of the connections that are there; new ones work
     ``source``      the address from which new connections to the server are made
 
     ``close`` refuses new connections and cuts those that are there; ``open`` lets them in again.
@@ -45,6 +46,7 @@ class Proxy:
         self._random = random or Random()
         self._loop = asyncio.new_event_loop()
         self._flowing = asyncio.Event()
+        self._audible: set[asyncio.Event] = set()  # one for each connection
         self._listener: socket.socket | None = None
         self._serving: set[asyncio.Task[None]] = set()
         self._pairs: set[tuple[asyncio.StreamWriter, asyncio.StreamWriter]] = set()
@@ -89,10 +91,15 @@ class Proxy:
         """From now on pass everything on."""
         self.cut_answer = self.cut_commit = self.cut_middle = 0.0
         self._loop.call_soon_threadsafe(self._flowing.set)
+        self._call(self._restore())
 
     def stall(self) -> None:
         """Both ends stay open, and nothing comes through."""
         self._loop.call_soon_threadsafe(self._flowing.clear)
+
+    def silence(self) -> None:
+        """Have the connections that are there say nothing any more, and stay open."""
+        self._call(self._silence())
 
     def reset(self) -> None:
         """Cut every connection."""
@@ -132,6 +139,14 @@ class Proxy:
 
     def _call(self, work: Coroutine[Any, Any, None]) -> None:
         asyncio.run_coroutine_threadsafe(work, self._loop).result(10)
+
+    async def _restore(self) -> None:
+        for audible in self._audible:
+            audible.set()
+
+    async def _silence(self) -> None:
+        for audible in self._audible:
+            audible.clear()
 
     async def _reset(self) -> None:
         for pair in list(self._pairs):
@@ -178,26 +193,34 @@ class Proxy:
             _abort(pair)
             return
         self._pairs.add(pair)
-        muted = asyncio.Event()
+        muted, audible = asyncio.Event(), asyncio.Event()
+        audible.set()
+        self._audible.add(audible)
         pumps = [
-            asyncio.ensure_future(self._upwards(reader, server_writer, muted)),
-            asyncio.ensure_future(self._downwards(server_reader, writer, muted)),
+            asyncio.ensure_future(self._upwards(reader, server_writer, muted, audible)),
+            asyncio.ensure_future(self._downwards(server_reader, writer, muted, audible)),
         ]
         try:
             await asyncio.wait(pumps, return_when=asyncio.FIRST_COMPLETED)
         finally:
             self._pairs.discard(pair)
+            self._audible.discard(audible)
             _abort(pair)
             for pump in pumps:
                 pump.cancel()
             await asyncio.gather(*pumps, return_exceptions=True)
 
     async def _upwards(
-        self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, muted: asyncio.Event
+        self,
+        reader: asyncio.StreamReader,
+        writer: asyncio.StreamWriter,
+        muted: asyncio.Event,
+        audible: asyncio.Event,
     ) -> None:
         with suppress(OSError):
             while data := await reader.read(_CHUNK):
                 await self._flowing.wait()
+                await audible.wait()
                 if _WRITES.search(data) and self._random.random() < self.cut_middle:
                     self.cuts += 1
                     writer.write(data[: len(data) // 2])
@@ -214,11 +237,16 @@ class Proxy:
                 await writer.drain()
 
     async def _downwards(
-        self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, muted: asyncio.Event
+        self,
+        reader: asyncio.StreamReader,
+        writer: asyncio.StreamWriter,
+        muted: asyncio.Event,
+        audible: asyncio.Event,
     ) -> None:
         with suppress(OSError):
             while data := await reader.read(_CHUNK):
                 await self._flowing.wait()
+                await audible.wait()
                 if muted.is_set():
                     return  # the server has carried it out: now cut both off
                 writer.write(data)

@@ -15,6 +15,7 @@ from django_tasks.store.workers import Door
 from django_tasks.wakeup import doorbell, postgres, wake
 from django_tasks.wakeup import listening as module
 from django_tasks.wakeup.listening import ListenerThread
+from tests.proxy import Proxy
 from tests.vendor import MYSQL_FAMILY, POSTGRESQL, SQLITE, only_on
 from tests.waiting import DEADLINE, eventually
 from tests.worker.parts import CODE, USING, joined
@@ -144,6 +145,29 @@ def test_hints_that_are_missed_are_told_of_once_and_once_when_they_are_back(
         ("WARNING", "No hints from default (OSError: no route); polling goes on"),
         ("INFO", "Hints from default are back"),
     ]
+
+
+@only_on(POSTGRESQL, because="the others ring a doorbell")
+def test_a_session_that_listens_and_falls_silent_is_replaced(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(postgres.Listener, "ask_seconds", 0.1)
+    monkeypatch.setattr(postgres, "ANSWER_SECONDS", 0.3)
+    monkeypatch.setattr(module, "RETRY_SECONDS", 0.01)
+    woken = Event()
+    caplog.set_level("INFO", "django_tasks")
+    with Proxy.before(connections[USING].settings_dict) as proxy:
+        monkeypatch.setitem(connections.settings[USING], "PORT", proxy.port)
+        listener = a_listener(lambda overdue: woken.set())
+        listener.open()
+        listener.start()
+        try:
+            assert woken.wait(DEADLINE)
+            proxy.silence()
+            eventually(lambda: "no answer for 0.3 s" in caplog.text, "it has noticed")
+            eventually(lambda: "Hints from default are back" in caplog.text, "it hears again")
+        finally:
+            listener.stop()
 
 
 @only_on(POSTGRESQL, because="the database sends no hints")

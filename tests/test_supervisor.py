@@ -24,7 +24,14 @@ class FakeWorker:
     made: list["FakeWorker"]
     how: dict[str, Any]
 
-    def __init__(self, config: Any, ended: Callable[[], None], kill: Any = None) -> None:
+    def __init__(
+        self,
+        config: Any,
+        ended: Callable[[], None],
+        kill: Any = None,
+        *,
+        has_neighbours: bool = False,
+    ) -> None:
         self.config = config
         self.is_condemned = self.how.get("condemned") == config.using and kill is not None
         self.failed: bool = self.how["failed"] == config.using

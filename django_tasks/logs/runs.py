@@ -202,7 +202,10 @@ def batch_failed(task: RunningTask, count: int, error: BaseException) -> None:
 
 
 def batch_not_settled(task: RunningTask, count: int, error: BaseException) -> None:
-    text = "%s%s: the database did not take them, or they took too long (%s); each again by itself"
+    text = (
+        "%s%s: the database did not take them, they took too long, or their starts are counted"
+        " (%s); each again by itself"
+    )
     words = task, _and_others(count), InShort(error)
     fields = {"error": InShort(error), **_fields(task, count)}
     say("batch_not_confirmed", logging.WARNING, text, *words, **fields)

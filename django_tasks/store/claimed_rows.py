@@ -66,6 +66,24 @@ _THIS_CLAIM = (
 )
 
 
+def unmoved(claims: Sequence[Claimed], *, using: str) -> set[int]:
+    """The ids of claims whose rows nobody has touched since: they are to run, as they were claimed.
+
+    Of one statement that has claimed them all. A plain read. Race: a client touches one right after
+    it. To that client the run was under way.
+    """
+    dialect = dialect_of(using)
+    template = (
+        "SELECT id, version FROM {task} WHERE claimed_by = %s AND claim_time = %s"
+        f" AND update_time = claim_time AND {STATUS_OF_FOUND} = {Status.RUNNING:d}"
+        f" AND id IN ({placeholders(len(claims))})"
+    )
+    moment = dialect.to_column(claims[0].claim_time)
+    params = [claims[0].worker_id, moment, *sorted(claim.id for claim in claims)]
+    found = set(dialect.fetch(template, params))
+    return {claim.id for claim in claims if claim[:2] in found}
+
+
 @retried
 def save_payload(claimed: Claimed, text: str | None, *, using: str) -> bool:
     """Write the payload of a running task; False if what it says has been changed meanwhile.

@@ -11,6 +11,7 @@ from django.db import Error, connections
 from django.db.backends.base.base import BaseDatabaseWrapper
 
 from django_tasks.host import interrupts
+from django_tasks.store.answers import answered, bound_answers, unbound
 from django_tasks.store.dialects import Bounds, dialect_of
 
 # The name under which a connection keeps the bounds of its sessions.
@@ -40,6 +41,7 @@ def take_connection(using: str, bounds: Bounds) -> None:
     connection.settings_dict = _own_settings(connection.vendor, connection.settings_dict, bounds)
     setattr(connection, KEPT, bounds)
     connection.connect = partial(_connect, connection)
+    bound_answers(connection, _answer_seconds(bounds))
     connections[using] = _ours[id(connection)] = connection
 
 
@@ -56,7 +58,7 @@ def separate_connection(using: str, bounds: Bounds) -> Iterator[None]:
             own.ensure_connection()
             yield
         finally:
-            _let_go(own)
+            let_go(own)
 
 
 def trial_session(using: str) -> AbstractContextManager[None]:
@@ -86,10 +88,10 @@ class KeptConnections:
                 own.ensure_connection()
                 yield
             except BaseException:
-                _let_go(own)
+                let_go(own)
                 raise
             if self._idle.setdefault((os.getpid(), using), own) is not own:
-                _let_go(own)
+                let_go(own)
 
     def _take(self, using: str) -> None:
         own = self._idle.pop((os.getpid(), using), None)
@@ -99,7 +101,9 @@ class KeptConnections:
             return
         connections[using] = own
         # The server was started again, or has ended it as idle.
-        if own.connection is not None and not own.is_usable():
+        with answered(own):
+            is_dead = own.connection is not None and not own.is_usable()
+        if is_dead:
             with suppress(Error):
                 own.close()
 
@@ -117,8 +121,10 @@ def _in_place_of_the_threads(using: str, take: Callable[[], None]) -> Iterator[B
         connections[using] = before
 
 
-def _let_go(own: BaseDatabaseWrapper) -> None:
+def let_go(own: BaseDatabaseWrapper) -> None:
+    """Close a connection that was taken, for good."""
     _ours.pop(id(own), None)
+    unbound(own)
     with suppress(Error):
         own.close()
 
@@ -130,8 +136,9 @@ def keep_connection(using: str) -> None:
     """
     connection = connections[using]
     _forget_statements(connection)
-    connection.close_if_unusable_or_obsolete()
-    connection.ensure_connection()
+    with answered(connection):
+        connection.close_if_unusable_or_obsolete()
+        connection.ensure_connection()
 
 
 def drop_connection(using: str) -> None:
@@ -278,6 +285,7 @@ def close_connections() -> None:
     """Close what this thread has opened: the last that a thread of ours does."""
     for connection in connections.all(initialized_only=True):
         _ours.pop(id(connection), None)
+        unbound(connection)
     connections.close_all()
 
 
@@ -289,7 +297,8 @@ def _connect(connection: Any) -> None:
     that did not get so far, because one of them has raised, must not be used.
     """
     try:
-        type(connection).connect(connection)
+        with answered(connection):
+            type(connection).connect(connection)
         if connection.settings_dict["CONN_MAX_AGE"] == 0:
             # Meant for requests: the thread would connect for each cycle.
             connection.close_at = None
@@ -311,10 +320,15 @@ def _own_settings(vendor: str, settings: dict[str, Any], bounds: Bounds) -> dict
     return {**settings, "OPTIONS": {**_network_bounds(vendor, bounds), **options}}
 
 
+def _answer_seconds(bounds: Bounds) -> int:
+    """The longest wait for a server's answer: it has cut the statement off long before."""
+    return max(2, int(2 * bounds.statement))
+
+
 def _network_bounds(vendor: str, bounds: Bounds) -> dict[str, Any]:
     """Bounds for a server that is gone without a word: no answer comes, and no error either."""
     connect = max(2, int(bounds.lock_wait))
-    answer = max(2, int(2 * bounds.statement))
+    answer = _answer_seconds(bounds)
     if vendor == "postgresql":
         return {
             "connect_timeout": connect,

@@ -164,6 +164,13 @@ def limits(*, using: str) -> dict[str, Limits]:
     return {code: (most, rate) for code, most, rate in dialect_of(using).fetch(template)}
 
 
+def has_rate(biz_code: str, own: Limit | None, *, using: str) -> bool:
+    """Tell if starts of a code are counted now; ``own`` are the limits of its handler."""
+    state = _look(dialect_of(using), biz_code)
+    limit = state.limit(own) if state else in_force(own, None)
+    return limit.rate is not None
+
+
 def _pass(
     dialect: Dialect,
     biz_code: str,

@@ -12,7 +12,11 @@ from django_tasks.store.errors import Kind, kind_of
 
 PACKAGE = "django_tasks."
 # The ways that all statements take; the function above them is the statement's own.
-_WAYS = ("django_tasks.store.dialects.", "django_tasks.store.transactions")
+_WAYS = (
+    "django_tasks.store.answers",
+    "django_tasks.store.dialects.",
+    "django_tasks.store.transactions",
+)
 _TABLES = _("works with its tables")
 # By the module whose function has sent the statement.
 _PURPOSES = {

@@ -100,17 +100,20 @@ def rescue(
 
 
 def forgive(worker_id: int, guilty: Collection[int] = (), *, using: str) -> int:
-    """Take the rescue to come off the rows that a worker abandons at its deadline; how many.
+    """Take a rescue off the rows that a worker abandons at its deadline; how many had one.
 
     Not off the rows whose ids are ``guilty`` of its end.
 
-    An orderly stop is no death, and must not make a suspect of a long task. The rows stay the
-    worker's until its lease has passed: their runs go on until the process ends, right after this.
-    Race: a run ends now. Its finish names the version, which this leaves alone, and either finds
-    the row or has removed it before.
+    An orderly stop is no death, and must not make a suspect of a long task: however many stops cut
+    it off, they count as one rescue. That one stays, for the task has begun: it is no misfire.
+
+    The rows stay the worker's until its lease has passed: their runs go on until the process ends,
+    right after this. Race: a run ends now. Its finish names the version, which this leaves alone,
+    and either finds the row or has removed it before.
     """
     template = (
-        f"UPDATE {{task}} SET rescues = rescues - 1 WHERE claimed_by = %s AND status IN {OWNED_SQL}"
+        "UPDATE {task} SET rescues = rescues - 1"
+        f" WHERE claimed_by = %s AND status IN {OWNED_SQL} AND rescues > 0"
     )
     if guilty:
         template += f" AND id NOT IN ({placeholders(len(guilty))})"

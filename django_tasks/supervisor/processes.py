@@ -155,7 +155,10 @@ def _started(configs: Sequence[WorkerConfig], notes: Notes, *, is_child: bool) -
     if shares_one_thread():
         logs.shares_one_thread(configs[0].using)
     kill = notes.wake if is_child else None
-    workers = [Worker(config, ended=notes.wake, kill=kill) for config in configs]
+    several = len(configs) > 1
+    workers = [
+        Worker(config, ended=notes.wake, kill=kill, has_neighbours=several) for config in configs
+    ]
     for worker in workers:
         worker.start()
     return workers
@@ -237,7 +240,7 @@ def _stop(
     left = stop_all(workers, timeout=0)
     in_order = [worker for worker in left if worker.has_signed_off()]
     for worker in left:
-        if worker in in_order:
+        if worker in in_order or (worker.is_condemned and not worker.running()):
             logs.receivers_unheard(worker.config.using)
         else:
             logs.abandoned(worker.config.using, worker.running())

@@ -10,6 +10,7 @@ from typing import Any
 from django.db import connections
 
 from django_tasks.host.self_pipe import SelfPipe
+from django_tasks.store.answers import answered, bound_answers, unbound
 from django_tasks.store.dialects import dialect_of
 from django_tasks.wakeup.doorbell import PAUSE_SECONDS
 from django_tasks.wakeup.local import Wake
@@ -25,6 +26,9 @@ STAY = (
 LOTS = 16
 # The hint for tasks that were due for a while already: it is for all.
 OVERDUE = "overdue"
+# How long the server may take to answer on the session that listens.
+ANSWER_SECONDS = 10.0
+CONNECT_SECONDS = 10
 
 
 def are_sent(using: str) -> bool:
@@ -45,7 +49,12 @@ def notify(*, to_few: bool, overdue: bool, using: str) -> None:
 
 
 class Listener:
-    """Hears what the database sends, in the thread that calls ``listen``."""
+    """Hears what the database sends, in the thread that calls ``listen``.
+
+    Where it has heard nothing for ``ask_seconds`` it asks whether the server is still there.
+    """
+
+    ask_seconds = 30.0
 
     def __init__(self, using: str, is_drawn: Callable[[float], bool]) -> None:
         """``is_drawn`` tells if a lot, from 0 and below 1, is for this worker."""
@@ -62,13 +71,15 @@ class Listener:
         # pool owns must not listen on behalf of its next user.
         connection: Any = connections.create_connection(self._using)
         connection.settings_dict = _unpooled(connection.settings_dict)
+        bound_answers(connection, ANSWER_SECONDS)
         try:
-            with connection.cursor() as cursor:
+            with answered(connection), connection.cursor() as cursor:
                 cursor.execute(STAY, [connection.connection.info.backend_pid])
                 cursor.execute(f"LISTEN {CHANNEL}")
             wake(True)  # for tasks that were added before we listened
-            self._relay(connection.connection, wake)
+            self._relay(connection, wake)
         finally:
+            unbound(connection)
             connection.close()
 
     def stop(self) -> None:
@@ -78,13 +89,23 @@ class Listener:
     def close(self) -> None:
         self._stopped.close()
 
-    def _relay(self, raw: Any, wake: Wake) -> None:
-        while not self._stopped.wait(raw.fileno()):
+    def _relay(self, connection: Any, wake: Wake) -> None:
+        raw = connection.connection
+        while not self._stopped.wait(raw.fileno(), seconds=self.ask_seconds):
             # Many at once are one reason to look. A connection that was closed raises here.
             lots = {hint.payload for hint in raw.notifies(timeout=0)}
             if any(map(self._is_for_us, lots)):
                 wake(OVERDUE in lots)
                 self._stopped.wait(seconds=PAUSE_SECONDS)
+            elif not lots:
+                self._ask(connection)
+                # What was sent meanwhile may be lost to the driver.
+                wake(False)
+
+    def _ask(self, connection: Any) -> None:
+        """Ask for a sign of life: a server that is silent sends no hints either, for ever."""
+        with connection.cursor() as cursor:
+            cursor.execute("SELECT 1")
 
     def _is_for_us(self, lot: str) -> bool:
         return not lot.isdecimal() or self._is_drawn(int(lot) / LOTS)
@@ -92,4 +113,4 @@ class Listener:
 
 def _unpooled(settings: dict[str, Any]) -> dict[str, Any]:
     options = {key: value for key, value in settings["OPTIONS"].items() if key != "pool"}
-    return {**settings, "OPTIONS": options}
+    return {**settings, "OPTIONS": {"connect_timeout": CONNECT_SECONDS, **options}}

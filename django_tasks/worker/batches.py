@@ -5,7 +5,7 @@ fails is run again in halves, until those that make it fail are alone. So no tas
 an attempt for another one.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from functools import partial
 from typing import NamedTuple, Protocol
 
@@ -13,15 +13,19 @@ from django_tasks import logs, signals
 from django_tasks.exceptions import ClaimLost
 from django_tasks.handlers.companions import COMPANIONS, accompanied
 from django_tasks.handlers.current import CURRENT, Batch
+from django_tasks.handlers.registry import terms_for
 from django_tasks.host.clocks import ticks
+from django_tasks.store.claimed_rows import unmoved
 from django_tasks.store.connection import drop_connections
 from django_tasks.store.errors import is_refusal
 from django_tasks.store.finish import Ended, finish_inside
+from django_tasks.store.gates import has_rate
 from django_tasks.values.claimed import Claimed
 from django_tasks.values.outcomes import DONE, Again, GiveBack, Lost, Unsettled, settled
 from django_tasks.worker.atomic import NotBegun, Unanswered, atomically
 from django_tasks.worker.calls import Answer, Calls
 from django_tasks.worker.endings import Endings
+from django_tasks.worker.executor import TakeEnds
 from django_tasks.worker.refusals import FIRST_DELAY, Refusals, delay_after
 from django_tasks.worker.run import Run, RunEnd, Standing
 
@@ -31,6 +35,13 @@ class Ending(NamedTuple):
 
     end: RunEnd
     error: BaseException | None
+
+
+class Called(NamedTuple):
+    """The ends that a call has brought, and the runs that are to be called again, in parts."""
+
+    ends: list[RunEnd]
+    parts: Sequence[Sequence[Run]] = ()
 
 
 class Singles(Protocol):
@@ -64,26 +75,43 @@ class Batches:
         self._refusals = refusals
         self._singles = singles
 
-    def run(self, runs: Sequence[Run]) -> list[Ended]:
-        """Run those that are to start, together; the ends of all of them."""
-        if not COMPANIONS:
-            return self._run(runs)
-        return accompanied([run.task for run in runs], partial(self._run, runs))
+    def run(self, runs: Sequence[Run], take: TakeEnds) -> list[Ended]:
+        """Run those that are to start, together; returns the ends of the last call.
 
-    def _run(self, runs: Sequence[Run]) -> list[Ended]:
+        ``take`` is called after each call before it, with the ends that it has brought, or
+        none: whoever runs next may take long, or never end.
+        """
+        perform = partial(self._run, runs, take)
+        if not COMPANIONS:
+            return perform()
+        return accompanied([run.task for run in runs], perform)
+
+    def _run(self, runs: Sequence[Run], take: TakeEnds) -> list[Ended]:
+        left = len(runs)
+        for ends in self._in_turn(runs):
+            ended = [self._singles.ended(end) for end in ends]
+            left -= len(ended)
+            if not left:
+                return ended
+            take(ended)
+        return []
+
+    def _in_turn(self, runs: Sequence[Run]) -> Iterator[list[RunEnd]]:
+        """Call the handler as often as it takes: after each call the ends that it has brought."""
         starts = [self._start_of(run) for run in runs]
-        ends = [start for start in starts if not isinstance(start, Run)]
+        if ends := [start for start in starts if not isinstance(start, Run)]:
+            yield ends
         begun = [start for start in starts if isinstance(start, Run)]
         for run in begun:
             run.tell(signals.task_started)
+        alone: list[Run] = []
         together: list[Run] = []
         for run in begun:
-            if self._refusals.has(run.claimed.id):
-                ends += self._tried([run])
-            else:
-                together.append(run)
-        ends += self._tried(together)
-        return [self._singles.ended(end) for end in ends]
+            (alone if self._refusals.has(run.claimed.id) else together).append(run)
+        first, *others = [*([run] for run in alone), together]
+        yield from self._tried(first)
+        for part in others:
+            yield from self._tried_again(part)
 
     def _start_of(self, run: Run) -> Run | RunEnd:
         token = CURRENT.set(run.task)
@@ -92,36 +120,67 @@ class Batches:
         finally:
             CURRENT.reset(token)
 
-    def _tried(self, runs: Sequence[Run]) -> list[RunEnd]:
+    def _tried(self, runs: Sequence[Run]) -> Iterator[list[RunEnd]]:
         """The ends of runs that have been told of."""
         if not runs:
-            return []
+            return
         if not self._singles.may_start(runs[0].claimed):
-            return [(run, GiveBack()) for run in runs]
-        if len(runs) == 1:
-            return [self._singles.tried_alone(runs[0])]
+            yield [(run, GiveBack()) for run in runs]
+        elif len(runs) == 1:
+            yield [self._singles.tried_alone(runs[0])]
+        else:
+            ends, parts = self._tried_together(runs)
+            yield ends
+            for part in parts:
+                yield from self._tried_again(part)
+
+    def _tried_again(self, runs: Sequence[Run]) -> Iterator[list[RunEnd]]:
+        """The same after another call, which has taken its time.
+
+        What clients have cancelled, paused, moved, changed or added again since its claim goes back
+        as its row says now, as after a run by itself that has failed, and is charged nothing.
+        Of what was given up meanwhile the end has been told.
+        """
+        if not runs:
+            return
+        try:
+            here = unmoved([run.claimed for run in runs], using=self._using)
+        except Exception as error:  # noqa: BLE001 - a pool's own may come as well
+            yield self._unsettled(runs, error)
+            return
+        left = [
+            run
+            for run in runs
+            if run.claimed.id in here and not self._endings.is_given_up(run.claimed)
+        ]
+        if len(left) < len(runs):
+            yield [(run, GiveBack()) for run in runs if run not in left]
+        yield from self._tried(_as_claimed(left))
+
+    def _tried_together(self, runs: Sequence[Run]) -> Called:
         token = CURRENT.set(Batch(tuple(run.task for run in runs)))
         try:
-            return self._tried_together(runs)
+            return self._called_together(runs)
         finally:
             CURRENT.reset(token)
 
-    def _tried_together(self, runs: Sequence[Run]) -> list[RunEnd]:
+    def _called_together(self, runs: Sequence[Run]) -> Called:
         started = ticks()
         try:
             endings = self._performed(runs)
         except ClaimLost as lost:
-            return self._without(runs, lost) or self._halves(runs)
+            return self._without(runs, lost)
         except NotBegun:
-            return [(run, Again(self._standing.clock.now() + FIRST_DELAY)) for run in runs]
+            later = self._standing.clock.now() + FIRST_DELAY
+            return Called([(run, Again(later)) for run in runs])
         except Unanswered as error:
-            return self._unsettled(runs, error.__cause__ or error)
+            return Called(self._unsettled(runs, error.__cause__ or error))
         except BaseException as error:  # noqa: BLE001 - whatever a handler raises is an outcome
-            if self._would_come_again(error):
-                return self._unsettled(runs, error)
+            if self._would_come_again(error) or self._has_rate(runs[0]):
+                return Called(self._unsettled(runs, error))
             logs.batch_failed(runs[0].task, len(runs), error)
-            return self._halves(runs)
-        return self._told(endings, ticks() - started)
+            return Called([], _halves(runs))
+        return Called(self._told(endings, ticks() - started))
 
     def _performed(self, runs: Sequence[Run]) -> list[Ending]:
         """Call the handler; of an ``atomic`` one, the ends are written with what it has done."""
@@ -141,6 +200,7 @@ class Batches:
         return Ending(end or (run, DONE), None)
 
     def _write(self, endings: Sequence[Ending]) -> None:
+        self._endings.refuse_given_up([ending.end[0].claimed for ending in endings])
         ends = [self._singles.ended(ending.end) for ending in endings]
         finish_inside(ends, self._standing.clock.now(), using=self._using)
 
@@ -159,17 +219,24 @@ class Batches:
         self._refusals.forget(run.claimed.id)
         return (run, settled(outcome)) if run.handler.atomic else end
 
-    def _without(self, runs: Sequence[Run], lost: ClaimLost) -> list[RunEnd]:
-        """The rest again, as all was rolled back; none if nothing was lost of these."""
-        left = [run for run in runs if run.claimed.id not in lost.ids]
-        if len(left) == len(runs):
-            return []
-        gone: list[RunEnd] = [(run, Lost()) for run in runs if run.claimed.id in lost.ids]
-        return gone + self._tried(_as_claimed(left))
+    def _without(self, runs: Sequence[Run], lost: ClaimLost) -> Called:
+        """Those that were lost, and the rest to be called again: all was rolled back.
 
-    def _halves(self, runs: Sequence[Run]) -> list[RunEnd]:
-        middle, runs = len(runs) // 2, _as_claimed(runs)
-        return self._tried(runs[:middle]) + self._tried(runs[middle:])
+        In halves, if it was a ClaimLost of none of these.
+        """
+        left = [run for run in runs if run.claimed.id not in lost.ids]
+        gone: list[RunEnd] = [(run, Lost()) for run in runs if run.claimed.id in lost.ids]
+        if left and self._has_rate(left[0]):
+            return Called([*gone, *self._unsettled(left, lost)])
+        return Called(gone, [left] if gone else _halves(runs))
+
+    def _has_rate(self, run: Run) -> bool:
+        """Tell if starts are counted: each task then comes again through the gate, by itself."""
+        own = terms_for(run.claimed.biz_code).limit
+        try:
+            return has_rate(run.claimed.biz_code, own, using=self._using)
+        except Exception:  # noqa: BLE001 - the database will be asked again by whoever comes later
+            return True
 
     def _would_come_again(self, error: BaseException) -> bool:
         """Tell if halves would likely fail in the same way, and take as long to do so.
@@ -190,6 +257,11 @@ class Batches:
         return [
             (run, Unsettled(Again(now + delay))) for run, delay in zip(runs, delays, strict=True)
         ]
+
+
+def _halves(runs: Sequence[Run]) -> Sequence[Sequence[Run]]:
+    middle = len(runs) // 2
+    return runs[:middle], runs[middle:]
 
 
 def _as_claimed(runs: Sequence[Run]) -> Sequence[Run]:

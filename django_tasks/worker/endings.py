@@ -1,6 +1,6 @@
 """The consequences of an end: the next try, the next time, the signals, the hook, the log."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import datetime, timedelta
 from inspect import iscoroutine
 from typing import Any
@@ -10,13 +10,14 @@ from django.db import InterfaceError, InternalError, OperationalError
 from django_tasks import logs, signals
 from django_tasks.backoff import ByError, Exponential, as_backoff, seconds
 from django_tasks.clock import Clock
-from django_tasks.exceptions import RetryLater, TaskTypeError, TaskValueError
+from django_tasks.exceptions import ClaimLost, RetryLater, TaskTypeError, TaskValueError
 from django_tasks.handlers import companions
 from django_tasks.handlers.base import may_retry
 from django_tasks.handlers.current import CURRENT
 from django_tasks.sentences import sentence as _
 from django_tasks.store.connection import drop_connections
 from django_tasks.timezones import aware
+from django_tasks.values.claimed import Claimed
 from django_tasks.values.outcomes import Done, Fail, Reschedule, Retry
 from django_tasks.worker.coroutines import EventLoop
 from django_tasks.worker.error_text import class_path, error_text
@@ -32,10 +33,29 @@ class Endings:
     def __init__(self, standing: Standing, loop: EventLoop) -> None:
         self._standing = standing
         self._loop = loop
+        # Ids and versions of the claims whose runs were given up: their ends have been told.
+        self._given_up: set[tuple[int, ...]] = set()
+
+    def give_up(self, runs: Sequence[Run], error: BaseException) -> list[RunEnd]:
+        """The ends of runs that do not end, as failed. Nobody is told of ends of their own."""
+        self._given_up.update([run.claimed[:2] for run in runs])
+        return [self.after_failure(run, error) for run in runs]
+
+    def is_given_up(self, claimed: Claimed) -> bool:
+        return bool(self._given_up) and claimed[:2] in self._given_up
+
+    def refuse_given_up(self, claims: Sequence[Claimed]) -> None:
+        """Raise ClaimLost, for the caller to roll back, where a run was given up meanwhile."""
+        if lost := [claimed for claimed in claims if self.is_given_up(claimed)]:
+            names = ", ".join(map(str, lost))
+            text = _("%(task)s was taken over while it ran", task=names)
+            raise ClaimLost(text, [claimed.id for claimed in lost])
 
     def succeeded(self, end: RunEnd, duration: float) -> None:
         """Tell of a run whose handler has returned after ``duration`` seconds."""
         run, outcome = end
+        if self.is_given_up(run.claimed):
+            return
         match outcome:
             case Done():
                 logs.succeeded(run.task, duration)
@@ -55,6 +75,11 @@ class Endings:
 
     def tell_of_failure(self, end: RunEnd, error: BaseException, duration: float) -> None:
         """Tell of a run that has failed with ``error`` after ``duration`` seconds."""
+        if not self.is_given_up(end[0].claimed):
+            self.tell_of_given_up(end, error, duration)
+
+    def tell_of_given_up(self, end: RunEnd, error: BaseException, duration: float) -> None:
+        """The same of one that was given up: the first of its two ends."""
         token = CURRENT.set(end[0].task)  # one of a batch, perhaps
         try:
             self._tell_of_failure(end, error, duration)

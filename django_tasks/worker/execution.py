@@ -43,7 +43,7 @@ from django_tasks.worker.calls import Calls
 from django_tasks.worker.coroutines import EventLoop
 from django_tasks.worker.endings import Endings
 from django_tasks.worker.error_text import class_path, error_text
-from django_tasks.worker.executor import Item
+from django_tasks.worker.executor import Item, TakeEnds
 from django_tasks.worker.history import line_since_claim
 from django_tasks.worker.misfires import UnreadableSchedule, in_time, parked, with_own_terms
 from django_tasks.worker.refusals import FIRST_DELAY, MOST_REFUSALS, Refusals, delay_after
@@ -86,8 +86,11 @@ class Runner:
         # The last moment of a claim that is known to have come. A race costs one more look.
         self._due: datetime | None = None
 
-    def __call__(self, item: Item) -> Sequence[Ended]:
-        """Run claims, unless this worker has lost its lease: then they are given back unstarted."""
+    def __call__(self, item: Item, take: TakeEnds | None = None) -> Sequence[Ended]:
+        """Run claims, unless this worker has lost its lease: then they are given back unstarted.
+
+        Returns the ends that ``take`` was not given; None: all of them.
+        """
         if len(item) == 1:
             return (self._run_claim(item[0]),)
         handler = handler_for(item[0].biz_code)
@@ -95,7 +98,12 @@ class Runner:
         if handler is None or not self._is_due(item[0]) or not self.may_start(item[0]):
             return [Ended(claimed, GiveBack()) for claimed in item]
         started = self._standing.clock.tick()
-        return self._batches.run([self._begun(claimed, handler, started) for claimed in item])
+        runs = [self._begun(claimed, handler, started) for claimed in item]
+        if take:
+            return self._batches.run(runs, take)
+        ends: list[Ended] = []
+        last = self._batches.run(runs, ends.extend)
+        return ends + last
 
     def _run_claim(self, claimed: Claimed) -> Ended:
         handler = handler_for(claimed.biz_code)
@@ -168,11 +176,11 @@ class Runner:
         From another thread than theirs. ``write`` takes the ends first: hooks and receivers, which
         are told afterwards, may wait for what that thread has.
         """
-        ends = [self._endings.after_failure(run, error) for run in runs]
+        ends = self._endings.give_up(runs, error)
         write([self.ended(end) for end in ends])
         duration = ticks() - runs[0].started.monotonic
         for end in ends:
-            self._endings.tell_of_failure(end, error, duration)
+            self._endings.tell_of_given_up(end, error, duration)
 
     def _begun(self, claimed: Claimed, handler: TaskHandler, started: Tick) -> Run:
         name = self._standing.name
@@ -293,6 +301,7 @@ class Runner:
         return atomically([run], perform, self._write, using=self._using)
 
     def _write(self, end: RunEnd) -> None:
+        self._endings.refuse_given_up([end[0].claimed])
         finish_inside([self.ended(end)], self._standing.clock.now(), using=self._using)
 
     def _unsettled(self, run: Run, error: BaseException, duration: float) -> RunEnd:

@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterable, Sequence, Set
 from contextlib import suppress
 from contextvars import copy_context
 from decimal import getcontext, setcontext
+from functools import partial
 from itertools import chain
 from typing import NamedTuple, Protocol
 
@@ -49,11 +50,18 @@ class Running(NamedTuple):
     started: float
 
 
+# Takes ends while others of their item still run.
+TakeEnds = Callable[[Sequence[Ended]], object]
+
+
 class RunItem(Protocol):
     """Turns the claims of an item into their ends."""
 
-    def __call__(self, item: Item) -> Sequence[Ended]:
-        """Run them. Should raise nothing."""
+    def __call__(self, item: Item, take: TakeEnds) -> Sequence[Ended]:
+        """Run them; returns the ends that ``take`` has not been given before. Should raise nothing.
+
+        ``take`` is called after each call of a handler but the last, with its ends or with none.
+        """
 
     def crashed(self, claimed: Claimed) -> Ended:
         """The end of a run that has raised all the same, or whose thread has died."""
@@ -77,6 +85,7 @@ class Executor:
         # Shared with the threads. Each of them writes its own place in ``_running`` only.
         self._buffer: deque[Item] = deque()
         self._ended: deque[Sequence[Ended]] = deque()
+        self._early: deque[Sequence[Ended]] = deque()  # of items that still run
         self._running: list[Running | None] = [None] * threads
         self._last_start = ticks()
         self._work = threading.Condition()
@@ -117,10 +126,10 @@ class Executor:
             self._work.notify_all()
 
     def join(self, given_up: frozenset[tuple[int, ...]] = frozenset()) -> None:
-        """Wait for the end of all threads but those that run claims which were given up."""
+        """Wait for the end of all threads but those that are stuck in a call that was given up."""
         for place, thread in enumerate(self._threads):
             running = self._running[place]
-            is_stuck = running is not None and given_up.issuperset(_fences(running.item))
+            is_stuck = running is not None and is_given_up(running.item, given_up)
             if thread.ident is not None and not is_stuck:
                 thread.join()
 
@@ -141,8 +150,10 @@ class Executor:
 
     def collect(self) -> list[Ended]:
         """Every end since the last call."""
+        early = [self._early.popleft() for _ in range(len(self._early))]
         items = [self._ended.popleft() for _ in range(len(self._ended))]
-        ended = list(chain.from_iterable(items))
+        ended = list(chain.from_iterable([*early, *items]))
+        self._in_hand -= len(ended)
         if items:
             tick = ticks()
             pace = len(items) / max(tick - self._since, 1e-6)
@@ -150,7 +161,6 @@ class Executor:
             self._pace = min(pace, 2 * max(self._pace, self._size / BUFFER_SECONDS))
             self._since = tick
             self._items -= len(items)
-            self._in_hand -= len(ended)
         return ended
 
     def take_back(self) -> list[Claimed]:
@@ -184,7 +194,10 @@ class Executor:
         """
         running = [running.item for running in self.running()]
         known = set(_fences(chain.from_iterable([*list(self._buffer), *running])))
-        return known.union(_fences(end.claimed for ends in list(self._ended) for end in ends))
+        return known.union(_fences(end.claimed for ends in self._uncollected() for end in ends))
+
+    def _uncollected(self) -> list[Sequence[Ended]]:
+        return [*list(self._early), *list(self._ended)]
 
     def forget(self, count: int) -> None:
         """Expect ``count`` ends less: their claims were found nowhere.
@@ -219,15 +232,15 @@ class Executor:
 
     def has_ended_all(self) -> bool:
         """Tell if all that is in hand has ended, and waits to be collected."""
-        return sum(map(len, list(self._ended))) == self._in_hand
+        return sum(map(len, self._uncollected())) == self._in_hand
 
     def runs_only(self, given_up: Set[tuple[int, ...]]) -> bool:
         """Tell if nothing is in hand but runs that were given up.
 
         Counted: a claim that a thread has just taken is not among the running for an instant.
         """
-        running = chain.from_iterable(running.item for running in self.running())
-        return sum(fence in given_up for fence in _fences(running)) == self._in_hand
+        items = [running.item for running in self.running()]
+        return sum(len(item) for item in items if is_given_up(item, given_up)) == self._in_hand
 
     def running(self) -> list[Running]:
         """The runs under way."""
@@ -247,6 +260,7 @@ class Executor:
 
     def _run_all(self, place: int, own: Sequence[BaseDatabaseWrapper] = ()) -> None:
         """Run one item after the other until none waits."""
+        take = partial(self._take, place, own)
         while True:
             try:
                 item = self._buffer.popleft()
@@ -257,21 +271,47 @@ class Executor:
             self._last_start = started = ticks()
             self._running[place] = Running(item, started)
             try:
-                ended = self._context.copy().run(self._run_in_context, item)
+                ended = self._context.copy().run(self._run_in_context, item, take)
             except BaseException:  # noqa: BLE001 - else the rows would be held for ever
                 logs.run_failed(item[0])
-                ended = self._crashed(item)
-            if left := leave_transactions(own):
-                logs.transaction_left(item[0], left)
+                ended = self._crashed(self._left(place))
+            self._leave_transactions(item, own)
             tidy(own, is_busy=bool(self._buffer))
             # In this order: a claim that is in neither place would look lost.
             self._ended.append(ended)
             self._running[place] = None
             self._wake()
 
-    def _run_in_context(self, item: Item) -> Sequence[Ended]:
+    def _run_in_context(self, item: Item, take: TakeEnds) -> Sequence[Ended]:
         setcontext(self._decimal.copy())  # copies of a context share what can be changed in place
-        return self._run(item)
+        return self._run(item, take)
+
+    def _leave_transactions(self, item: Item, own: Sequence[BaseDatabaseWrapper]) -> None:
+        if left := leave_transactions(own):
+            logs.transaction_left(item[0], left)
+
+    def _take(self, place: int, own: Sequence[BaseDatabaseWrapper], ended: Sequence[Ended]) -> None:
+        """Take ends of the item that this thread runs: the rest of it is called next.
+
+        Not within a transaction that the call before has left: their effects would go with that.
+        """
+        left, running = self._left(place), self._running[place]
+        self._leave_transactions(left, own)
+        tidy(own, is_busy=True)
+        if not ended:
+            return
+        gone = {*_fences(end.claimed for end in ended)}
+        rest = tuple(claimed for claimed in left if claimed[:2] not in gone)
+        after = running and running._replace(item=rest)
+        # In this order, as below, and with nothing in between that may fail.
+        self._early.append(ended)
+        self._running[place] = after
+        self._wake()
+
+    def _left(self, place: int) -> Item:
+        """The claims of this thread's item that have not ended yet."""
+        running = self._running[place]
+        return running.item if running else ()
 
     def _crashed(self, item: Item) -> list[Ended]:
         return [self._run.crashed(claimed) for claimed in item]
@@ -303,6 +343,14 @@ class Executor:
                 if self._sleeping and not self._waking:  # as it is now, under the lock
                     self._waking = True
                     self._work.notify()
+
+
+def is_given_up(item: Item, given_up: Set[tuple[int, ...]]) -> bool:
+    """Tell if the call of an item was given up: claims of it that are to be called later wait, too.
+
+    ``given_up``: ids and versions of claims.
+    """
+    return not given_up.isdisjoint(_fences(item))
 
 
 def _fences(claims: Iterable[Claimed]) -> Iterable[tuple[int, ...]]:

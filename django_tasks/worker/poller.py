@@ -4,8 +4,10 @@ While one statement is under way, ends and free threads pile up and go together 
 is all the batching there is, and it adds no waiting.
 """
 
-from collections import deque
 from collections.abc import Callable, Sequence
+from contextlib import suppress
+from dataclasses import replace
+from datetime import datetime, timedelta
 from random import uniform
 
 from django_tasks import logs, signals
@@ -13,12 +15,12 @@ from django_tasks.host.clocks import ticks
 from django_tasks.store.connection import keep_connection
 from django_tasks.store.finish import Ended, finish
 from django_tasks.values.claimed import Claimed
-from django_tasks.values.outcomes import GiveBack
+from django_tasks.values.outcomes import GiveBack, Outcome, Reschedule, Retry, Settled
 from django_tasks.worker.active import Active
 from django_tasks.worker.claiming import Claiming
 from django_tasks.worker.config import WorkerConfig
 from django_tasks.worker.counting import Counts
-from django_tasks.worker.executor import STALE_SECONDS, Executor
+from django_tasks.worker.executor import STALE_SECONDS, Executor, is_given_up
 from django_tasks.worker.finisher import Finisher
 from django_tasks.worker.heartbeat import Report
 from django_tasks.worker.marks import Marks
@@ -80,9 +82,10 @@ class Poller:
         self.is_held = False
         # Written by any thread. Cleared before the look: a hint that comes meanwhile counts again.
         self._has_overdue = False
-        # Of runs that were given up, by any thread: their ends, and ids and versions of the claims.
-        self._given_up: deque[Sequence[Ended]] = deque()
+        # Of runs that were given up, by any thread: ids and versions of the claims, and their ends
+        # until these are written.
         self._stuck: set[tuple[int, ...]] = set()
+        self._given_up: dict[tuple[int, ...], Ended] = {}
         # The last heartbeat whose news were attended to, under which worker id.
         self._beats = self._worker_id = 0
         self._unsure_beats = 0
@@ -110,9 +113,9 @@ class Poller:
         self._executor.mend()
         self._recurring.keep_up()
         ended = self._executor.collect()
-        self._finisher.add(ended)
         if self._given_up:
-            self._take_given_up()
+            ended = [self._as_told(end) for end in ended]
+        self._finisher.add(ended)
         # Careful for as long as somebody holds a row that we want: a plain cycle would wait for it.
         self._careful = self._finisher.write(self._membership.clock.now(), careful=careful)
         self._claiming.note_ends(ended)
@@ -178,13 +181,52 @@ class Poller:
         self._has_overdue = True
 
     def give_up(self, ends: Sequence[Ended]) -> None:
-        """Write ``ends`` in place of runs that do not end, and wait for these no more.
+        """Keep ``ends`` in place of those of runs that do not end, and wait for these no more.
 
-        For any thread. Race: a run ends by itself. What is written first is its end; of the other
-        one nothing matches.
+        Their rows stay owned while they run: nothing may start beside them. For any thread. Race: a
+        run ends by itself. Then its row gets the end that was told already.
         """
-        self._stuck.update([end.claimed[:2] for end in ends])  # atomic, as all uses of it
-        self._given_up.append(ends)
+        # Atomic, as all uses of both.
+        self._given_up.update([(end.claimed[:2], end) for end in ends])
+        self._stuck.update([end.claimed[:2] for end in ends])
+
+    def write_given_up(self, delay: timedelta) -> bool:
+        """Write the ends of runs that were given up, as the last act; False if some are locked.
+
+        Give back the rest of their batches, which nobody will call. To be called until it is true:
+        database errors pass, and what was not written is kept. ``delay``: see ``last_ends``.
+        """
+        now = self._membership.clock.now()
+        ends = self.last_ends(now, delay)
+        # Race: a run has ended by itself before it was given up, and its own end is written.
+        self._finisher.add(end for end in ends if self._finisher.holds(end.claimed))
+        if ends:
+            self._finisher.give_back(self._never_called())
+        self._finisher.write(now, careful=True)
+        return self._finisher.is_empty()
+
+    def last_ends(self, now: datetime, delay: timedelta) -> list[Ended]:
+        """Take the ends of runs that were given up, to write them as the last act of the process.
+
+        For any thread. They still run until it ends, in ``delay`` at the latest: their tries and
+        next times come after that.
+        """
+        ends = []
+        with suppress(KeyError):  # another thread takes from it as well
+            while True:
+                _, end = self._given_up.popitem()
+                ends.append(end._replace(outcome=_not_before(now + delay, end.outcome)))
+        return ends
+
+    def _as_told(self, end: Ended) -> Ended:
+        """The end that was told of a run that has ended after all; its own if that is written."""
+        told = self._given_up.pop(end.claimed[:2], end)
+        return end if isinstance(end.outcome, Settled) else told
+
+    def _never_called(self) -> list[Claimed]:
+        items = [item for item, _ in self._executor.running() if is_given_up(item, self._stuck)]
+        claims = [claimed for item in items for claimed in item]
+        return [claimed for claimed in claims if claimed[:2] not in self._stuck]
 
     def given_up(self) -> frozenset[tuple[int, ...]]:
         """Id and version of the claims whose runs were given up. For any thread."""
@@ -203,8 +245,9 @@ class Poller:
         return [claimed for item, _ in self._executor.running() for claimed in item]
 
     def ending(self) -> list[Claimed]:
-        """The claims that run, and were not given up."""
-        return [claimed for claimed in self.running() if claimed[:2] not in self._stuck]
+        """The claims that run, but those of calls that were given up."""
+        items = [item for item, _ in self._executor.running()]
+        return [claimed for item in items if not is_given_up(item, self._stuck) for claimed in item]
 
     def runs(self) -> int:
         """The number of runs that have ended, well or not."""
@@ -261,12 +304,6 @@ class Poller:
             self._beats = beats
         if self._rescuer.has_more() and self._rescuer.rescue_some():
             self._marks.forget()
-
-    def _take_given_up(self) -> None:
-        """Have the ends of runs that were given up written, but of those that are written."""
-        while self._given_up:
-            ends = self._given_up.popleft()
-            self._finisher.add(end for end in ends if self._finisher.holds(end.claimed))
 
     def _take_back(self) -> None:
         unstarted = self._executor.take_back()
@@ -344,3 +381,14 @@ class Poller:
             return 0.0
         # Each heartbeat wakes us besides.
         return max(0.0, min(delay, self._config.poll_interval * uniform(1.0, LONGEST_SLEEP)))
+
+
+def _not_before(moment: datetime, outcome: Outcome) -> Outcome:
+    """The outcome, with its next time put off to ``moment`` if that is later."""
+    match outcome:
+        case Retry(when) if when < moment:
+            return replace(outcome, when=moment)
+        case Reschedule(when) if when < moment:
+            intended = outcome.scheduled_time or when
+            return replace(outcome, when=moment, scheduled_time=intended)
+    return outcome

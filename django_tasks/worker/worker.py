@@ -1,6 +1,7 @@
 """One worker: a poller in a thread of its own, an executor beside it, one database."""
 
 from collections.abc import Callable, Iterator, Sequence
+from datetime import timedelta
 from functools import partial
 from threading import Event, Thread
 
@@ -13,10 +14,11 @@ from django_tasks.host.clocks import ticks
 from django_tasks.store.connection import (
     close_connections,
     drop_connection,
+    keep_connection,
     take_connection,
 )
 from django_tasks.store.errors import Kind, kind_of
-from django_tasks.store.finish import Ended
+from django_tasks.store.finish import Ended, finish
 from django_tasks.store.rescue import forgive
 from django_tasks.wakeup import local
 from django_tasks.wakeup.listening import ListenerThread
@@ -31,7 +33,7 @@ from django_tasks.worker.membership import Membership
 from django_tasks.worker.notifier import Notifier
 from django_tasks.worker.outage import Outage
 from django_tasks.worker.passive import Passive
-from django_tasks.worker.poller import Poller
+from django_tasks.worker.poller import LOCKED_SECONDS, Poller
 from django_tasks.worker.rejected import RETRY_SECONDS, Rejected
 from django_tasks.worker.run import Run
 from django_tasks.worker.timeouts import Timeouts
@@ -40,6 +42,9 @@ CONTENTION_SECONDS = 0.01
 # How long a worker that must end now tries to say that its runs are abandoned in order, and to have
 # its counts written.
 LAST_SECONDS = 2.0
+# How long after the ends of runs that were given up the process ends, at the latest: its row is
+# taken out, receivers hear of its end, and its main thread says goodbye.
+LAST_ACT_SECONDS = 10.0
 
 
 class Worker:
@@ -55,11 +60,14 @@ class Worker:
         config: WorkerConfig,
         ended: Callable[[], None] = lambda: None,
         kill: Callable[[], None] | None = None,
+        *,
+        has_neighbours: bool = False,
     ) -> None:
         """``ended`` is called from the worker's thread, as its last act.
 
         ``kill`` is called from any thread when a run has cost this process: the worker is stopping
         then, and ``is_condemned``. None: the process must not end, so no run is given up.
+        ``has_neighbours``: there are other workers in the process, which may end later.
         """
         self.config = config
         self.failed = False
@@ -90,6 +98,8 @@ class Worker:
         self._outage = Outage(config.using)
         self._rejected = Rejected(config.using, config.lease)
         self._can_write_nothing = False
+        patience = config.shutdown_timeout if has_neighbours else 0.0
+        self._last_delay = timedelta(seconds=LAST_ACT_SECONDS + patience)
         self._listener = ListenerThread(
             config.using, config.doorbell, self._hear, self._membership.is_drawn
         )
@@ -198,10 +208,15 @@ class Worker:
     def _forgive(self) -> None:
         take_connection(self.config.using, self.config.heartbeat_bounds)
         stuck = [fence[0] for fence in self._poller.given_up()]
+        using, now = self.config.using, self._membership.clock.now()
+        ends = self._poller.last_ends(now, self._last_delay)
         try:
-            forgive(self._membership.worker_id, stuck, using=self.config.using)
+            try:  # first: the other one waits for rows that runs hold locked
+                finish(ends, now, using=using, careful=True)
+            finally:
+                forgive(self._membership.worker_id, stuck, using=using)
         except Error as error:
-            logs.not_forgiven(self.config.using, error)
+            logs.not_forgiven(using, error)
         finally:
             close_connections()
 
@@ -264,6 +279,11 @@ class Worker:
         self._timeouts.close()
         self._passive.close()
         self._active.close()
+        # Who is told of runs that were given up may take long: no row is free before that.
+        self._timeouts.await_told()
+        while self._poller.given_up() and not self._has_written_given_up():
+            self._woken.wait(LOCKED_SECONDS)
+            self._woken.clear()
         if self.failed:  # else it writes them before its row goes
             self._heartbeat.write_counts(LAST_SECONDS)
         # Its row goes last, and only if nothing is left that others must rescue.
@@ -271,11 +291,22 @@ class Worker:
         self._heartbeat.stop(leave=leave)
         self._heartbeat.join()
         self._signed_off = leave and not self._heartbeat.joined
-        self._timeouts.await_told()
         if not stuck:  # else a coroutine may be what does not end
             self._loop.close()
         close_connections()
         self._notifier.close()
+
+    def _has_written_given_up(self) -> bool:
+        """Try to write the ends of runs that were given up; True also where that cannot be."""
+        try:
+            keep_connection(self.config.using)  # who was told of them may have taken long
+            return self._poller.write_given_up(self._last_delay)
+        except Error as error:
+            self._after(error, had_ended=True)
+            return self.is_rejected
+        except Exception:  # noqa: BLE001 - a defect must not keep the worker from its end
+            logs.poller_failed(self.config.using)
+            return True
 
     def _must_be_rescued(self) -> bool:
         """Tell if the end of a run cannot be written, or this worker not be taken out."""

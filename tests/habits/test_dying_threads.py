@@ -41,7 +41,7 @@ class Run:
         self._raises = raises
         self.threads: list[threading.Thread] = []
 
-    def __call__(self, item: Item) -> list[Ended]:
+    def __call__(self, item: Item, take: Any = None) -> list[Ended]:
         self.threads.append(threading.current_thread())
         if self._raises and item[0].id == 0:
             raise self._raises

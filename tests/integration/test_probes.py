@@ -175,6 +175,22 @@ def test_a_database_that_says_nothing_any_more_is_an_outage_too(start: Start, pr
         assert worker.stop() == 0
 
 
+@needs_a_server
+def test_connections_that_fall_silent_are_replaced_within_a_lease_or_two(
+    start: Start, probe: Probe, journal: Journal
+) -> None:
+    """The host behind them answers each packet, and new connections work."""
+    with Proxy.before(connections["default"].settings_dict) as proxy:
+        worker = start(*probe.flags, *LEASE, DATABASE_URL=url_of(port=proxy.port))
+        probe.shows(200, 200, "working", worker)
+        for number in range(2):
+            proxy.silence()
+            add("run", number)
+            eventually(lambda: len(journal.keys("end")) > number, "it has run")  # noqa: B023
+        assert "Database default does not answer" in worker.log()
+        assert worker.stop() == 0
+
+
 @pytest.fixture
 def busy(start: Start, journal: Journal, gate: Path, probe: Probe) -> StartTask:
     """A ``starttask`` of two processes with a run that goes on until the gate opens."""

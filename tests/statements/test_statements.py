@@ -38,7 +38,8 @@ def walk_on_all_floors(
             walk.node_of_a_cluster(some)
     walk.long_history(patch)
     walk.sessions_of_ours()
-    walk.worker(handlers)
+    with patch.context() as some:
+        walk.worker(handlers, some)
     walk.schedules_of_handlers(handlers)
     if DJANGO_HAS_TASKS:
         walk.calls(patch)

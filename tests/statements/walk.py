@@ -7,6 +7,8 @@ table would meet is brought about here, or called by its private name.
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from threading import Event
+from typing import Any
 
 import pytest
 from django.core.management import call_command
@@ -24,6 +26,7 @@ from django_tasks.store.finish import Ended, finish
 from django_tasks.timezones import for_django
 from django_tasks.values.outcomes import Again, Done
 from django_tasks.values.status import Status
+from django_tasks.wakeup import postgres
 from django_tasks.worker import host_rows, schedule_rows
 from tests.coming import jobs, stores
 from tests.coming.conftest import FRESH
@@ -118,13 +121,23 @@ def _set_up() -> None:
     sessions.close_connections()
 
 
-def worker(handlers: Callable[..., None]) -> None:
+def worker(handlers: Callable[..., None], patch: pytest.MonkeyPatch) -> None:
     seen: list[str] = []
+    asked = Event()
+    ask = postgres.Listener._ask
+
+    def noted(listener: postgres.Listener, connection: Any) -> None:
+        ask(listener, connection)
+        asked.set()
+
+    patch.setattr(postgres.Listener, "ask_seconds", 0.05)
+    patch.setattr(postgres.Listener, "_ask", noted)
     handlers(api.task_handler("good")(lambda task: seen.append(task.biz_num)))
     with starting(poll_interval=0.05, lease=5.0) as start:
         start(threads=2)
         api.add_task("good", 1)
         eventually(lambda: seen, "it runs")
+        assert not postgres.are_sent(USING) or asked.wait(DEADLINE)
 
 
 def schedules_of_handlers(handlers: Callable[..., None]) -> None:

@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 import pytest
 from django.db import Error, connection, connections
 
-from django_tasks.store.connection import KeptConnections
+from django_tasks.store.connection import KeptConnections, let_go
 from django_tasks.store.dialects import Bounds
 from tests.vendor import SERVERS, only_on
 
@@ -25,7 +25,7 @@ def kept() -> Iterator[KeptConnections]:
     kept = KeptConnections(Bounds(lock_wait=2.0, statement=2.0))
     yield kept
     for own in kept._idle.values():
-        own.close()
+        let_go(own)
 
 
 def session() -> int:

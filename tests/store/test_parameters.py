@@ -263,6 +263,7 @@ def finishing(do: Caller, texts: Texts) -> None:
     assert not do(claimed_rows.is_cancelled, claims[0])
     do(claimed_rows.await_claim, claims[0])
     assert do(claimed_rows.is_ours, claims[0])
+    assert do(claimed_rows.unmoved, claims) == {claim.id for claim in claims}
     assert do(claimed_rows.save_payload, claims[0], texts.payload)
     do(claimed_rows.save_progress, claims[0], Progress(1, None, texts.error))
     # The last but one was added again meanwhile: it is handed over.
@@ -356,6 +357,7 @@ def limiting(do: Caller, texts: Texts) -> None:
     assert do(gates.set_limits, texts.code, limits)
     assert not do(gates.set_limits, texts.code, limits)
     assert do(gates.limits) == {texts.code: limits}
+    assert do(gates.has_rate, texts.code, None)
     assert do(gates.set_limits, texts.code, (None, None))
     do(lanes.next_due, lane, NOW)
 
@@ -366,7 +368,7 @@ def rescuing(do: Caller, texts: Texts) -> None:
         row(texts, str(number), status=status)
         row(texts, f"alone {number}", status=status, rescues=2)
     assert len(do(rescue.rescue, [WORKER], lambda code: 1, NOW).freed) == 6
-    row(texts, "stray", status=Status.RUNNING)
+    row(texts, "stray", status=Status.RUNNING, rescues=1)
     assert do(rescue.forgive, WORKER) == 1
     assert do(rescue.give_back_strays, WORKER, [], NOW) == 1
 

@@ -7,7 +7,19 @@ from django_tasks.store.finish import Ended, finish
 from django_tasks.store.rescue import ROWS_AT_ONCE, forgive, give_back_strays, rescue
 from django_tasks.values.outcomes import Done
 from django_tasks.values.status import OWNED, UNOWNED, Status
-from tests.factories import NOW, WORKER, a_claim, a_line, a_row, in_utc, later, rows, state, the_row
+from tests.factories import (
+    NOW,
+    WORKER,
+    a_claim,
+    a_line,
+    a_row,
+    in_utc,
+    later,
+    rows,
+    state,
+    table,
+    the_row,
+)
 
 pytestmark = pytest.mark.django_db
 
@@ -43,8 +55,19 @@ def test_a_row_of_a_dead_worker_waits_again_and_its_rescue_is_counted(status, re
     assert in_utc(row.update_time) == later(5)
 
 
+@pytest.mark.parametrize("stops", [1, 2, 5])
+def test_however_many_stops_cut_a_run_off_they_count_as_one_rescue(stops):
+    """It has begun, so it is no misfire; and no worker has died of it."""
+    task = a_row()
+    for _ in range(stops):
+        table().filter(pk=task.pk).update(status=Status.RUNNING, claimed_by=DEAD)
+        forgive(DEAD, using="default")
+        rescued()
+        assert the_row().rescues == 1
+
+
 @pytest.mark.parametrize("status", AFTER)
-def test_a_rescue_that_was_forgiven_counts_for_nothing(status):
+def test_a_rescue_that_was_forgiven_counts_for_nothing_more(status):
     a_row(status=status, claimed_by=DEAD, rescues=1, version=4)
     a_row("2", status=status, claimed_by=DEAD + 1, rescues=1)
     a_row("3", rescues=1)

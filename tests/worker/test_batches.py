@@ -3,18 +3,21 @@
 import asyncio
 from collections.abc import Callable, Sequence
 from datetime import datetime, timedelta, timezone
+from itertools import chain
 from typing import Any
 
 import pytest
 from django.db import OperationalError
 
 from django_tasks import signals
+from django_tasks.api import reschedule_task, update_task
 from django_tasks.client.adding import add_task
 from django_tasks.client.control import cancel_task, pause_task
 from django_tasks.clock import Clock
 from django_tasks.handlers.base import Stop, TaskHandler, task_handler
 from django_tasks.models import Task
-from django_tasks.store.finish import finish
+from django_tasks.store.finish import Ended, finish
+from django_tasks.store.gates import set_limits
 from django_tasks.values.claimed import Claimed
 from django_tasks.values.outcomes import Done, Fail, GiveBack, Lost, Reschedule, Retry, Settled
 from django_tasks.values.status import Status
@@ -62,7 +65,10 @@ class Job:
 
     def run(self, claims: Sequence[Claimed] | None = None) -> dict[str, Any]:
         """The outcomes by number."""
-        ends = self.runner(tuple(claims or self.claims()))
+        return self.written(self.runner(tuple(claims or self.claims())))
+
+    def written(self, ends: Sequence[Ended]) -> dict[str, Any]:
+        """The outcomes of these ends, once they are written."""
         unwritten = [end for end in ends if not isinstance(end.outcome, Settled | Lost)]
         finish(unwritten, datetime.now(timezone.utc), using=USING)
         return {end.claimed.biz_num: end.outcome for end in ends}
@@ -203,6 +209,95 @@ def test_rows_that_somebody_has_changed_meanwhile_end_as_those_of_single_runs(
     assert left() == ["0"]
     assert stored("0").status == Status.PENDING
     assert effects() == ["0", "1", "2", "3"]
+
+
+STEPS: dict[str, Callable[[str], Any]] = {
+    "added again": lambda num: add_task(a_task(num, biz_code=CODE, when=ahead(60), biz_ext="new")),
+    "added for now": lambda num: add_task(a_task(num, biz_code=CODE, when=ago(1), biz_ext="new")),
+    "cancelled": lambda num: cancel_task(CODE, num),
+    "paused": lambda num: pause_task(CODE, num),
+    "moved": lambda num: reschedule_task(CODE, num, when=ahead(60)),
+    "updated": lambda num: update_task(CODE, num, biz_ext="new"),
+}
+
+
+@atomic
+@pytest.mark.parametrize("step", STEPS)
+@pytest.mark.parametrize("alone", [False, True], ids=["halves", "singles"])
+def test_a_call_after_the_first_is_not_made_for_what_a_client_has_touched(
+    handlers: Any, atomic: bool, step: str, alone: bool
+) -> None:
+    numbers = some(4)
+
+    def work(tasks: list[Any]) -> None:
+        if len(job.calls) == 1:
+            raise ValueError("the first call")
+
+    def take(ended: Sequence[Ended]) -> None:
+        if len(job.calls) == 1 and not taken:
+            STEPS[step]("3")
+        taken.append(ended)
+
+    taken: list[Sequence[Ended]] = []
+    job = Job(handlers, work, atomic=atomic, max_attempts=1)
+    claims = job.claims()
+    for claim in claims[:2] if alone else ():
+        job.runner._refusals.note(claim.id)
+    last = job.runner(claims, take)
+    outcomes = job.written([*chain.from_iterable(taken), *last])
+    assert job.calls == ([["0"], ["1"], ["2"]] if alone else [numbers, ["0", "1"], ["2"]])
+    assert isinstance(outcomes["3"], GiveBack)
+    if step == "cancelled":
+        assert "3" not in left()
+    else:
+        row = stored("3")
+        assert row.status == (Status.PAUSED if step == "paused" else Status.PENDING)
+        assert (row.attempts, row.last_error, row.claimed_by) == (0, "", None)
+        assert row.biz_ext == (
+            "new" if step in ("added again", "added for now", "updated") else None
+        )
+
+
+def test_the_ends_of_a_call_are_handed_over_before_the_next_one(handlers: Any) -> None:
+    some(4)
+    seen: list[tuple[int, list[str]]] = []
+
+    def work(tasks: list[Any]) -> None:
+        seen.append((len(job.calls), sorted(taken)))
+        if len(tasks) == 4 or tasks[0].biz_num == "2":
+            raise ValueError("not these together")
+
+    taken: list[str] = []
+    job = Job(handlers, work, backoff=60)
+    claims = job.claims()
+
+    def take(ends: Sequence[Any]) -> None:
+        taken.extend(end.claimed.biz_num for end in ends)
+
+    last = job.runner(claims, take)
+    assert seen == [(1, []), (2, []), (3, ["0", "1"]), (4, ["0", "1"]), (5, ["0", "1", "2"])]
+    assert [end.claimed.biz_num for end in last] == ["3"]
+
+
+@pytest.mark.parametrize("by", ["the handler", "an operator"])
+def test_what_is_limited_by_a_rate_starts_again_by_its_gate_alone(handlers: Any, by: str) -> None:
+    numbers = some(3)
+
+    def work(tasks: list[Any]) -> None:
+        raise ValueError("these")
+
+    own = {"rate_limit": "100/m"} if by == "the handler" else {}
+    job = Job(handlers, work, **own)
+    if by == "an operator":
+        set_limits(CODE, (None, "100/m"), using=USING)
+    job.run()
+    assert job.calls == [numbers]
+    for number in numbers:
+        assert (stored(number).status, stored(number).attempts) == (Status.PENDING, 0)
+    table().update(when=ago())
+    job.run()
+    assert job.calls == [numbers, *([number] for number in numbers)]
+    assert [stored(number).attempts for number in numbers] == [1, 1, 1]
 
 
 def test_an_atomic_batch_that_is_rolled_back_forgets_what_its_tasks_have_saved(

@@ -214,15 +214,15 @@ def test_what_still_runs_at_the_deadline_of_an_exit_is_abandoned_and_not_rescued
         start(thread)
 
     register(gate)
-    added()
+    added(rescues=1)
     api.start(**QUICK, shutdown_timeout=0.1)
     assert gate.entered.wait(DEADLINE)
     if not starts_threads:
         monkeypatch.setattr(Thread, "start", refuse)
     assert in_thread(embedded._stop_in_time).wait(DEADLINE)
     assert ("django_tasks-abandon" in names) is not starts_threads
-    # The rescue that will come counts it up to 0.
-    assert (stored().status, stored().rescues) == (Status.RUNNING, -1)
+    # The rescue that will come counts it up to one again.
+    assert (stored().status, stored().rescues) == (Status.RUNNING, 0)
 
 
 def test_a_stop_that_waits_does_not_hold_up_another_one_with_a_timeout(

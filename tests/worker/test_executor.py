@@ -40,7 +40,7 @@ class Runs:
     def __init__(self, run: Callable[[Claimed], Ended] = done) -> None:
         self._run = run
 
-    def __call__(self, item: Item) -> list[Ended]:
+    def __call__(self, item: Item, take: Any = None) -> list[Ended]:
         return [self._run(claimed) for claimed in item]
 
     def crashed(self, claimed: Claimed) -> Ended:
@@ -509,5 +509,99 @@ def test_a_transaction_that_a_run_leaves_open_is_rolled_back_and_the_next_run_ha
         ends: list[Ended] = []
         eventually(lambda: collected(executor, ends) == 3, "three ends")
     assert states == [(False, True), 0] * 2
+    (line,) = caplog.messages
+    assert line == "job/0 left a transaction open on default; it was rolled back"
+
+
+# Items that end in parts
+
+
+class Parts(Runs):
+    """Ends the first claim of an item, and does something before it ends the others."""
+
+    def __init__(self, between: Callable[[], None]) -> None:
+        super().__init__()
+        self._between = between
+
+    def __call__(self, item: Item, take: Any = None) -> list[Ended]:
+        take([done(item[0])])
+        self._between()
+        return super().__call__(item[1:])
+
+    def crashed(self, claimed: Claimed) -> Ended:
+        return Ended(claimed, GiveBack())
+
+
+def three_together() -> list[Item]:
+    return [tuple(map(a_claim_of, range(3)))]
+
+
+def test_a_part_that_has_ended_is_collected_while_the_rest_runs() -> None:
+    gate = Event()
+
+    def wait() -> None:
+        assert gate.wait(DEADLINE)
+
+    with working(1, Parts(wait)) as executor:
+        executor.submit(three_together())
+        ends: list[Ended] = []
+        eventually(lambda: collected(executor, ends) == 1, "the first")
+        (running,) = executor.running()
+        assert [claimed.id for claimed in running.item] == [1, 2]
+        assert executor.known() == {claimed[:2] for claimed in running.item}
+        assert not executor.is_idle()
+        assert not executor.has_ended_all()
+        gate.set()
+        eventually(lambda: collected(executor, ends) == 3, "the others")
+        assert executor.is_idle()
+    assert [end.claimed.id for end in ends] == [0, 1, 2]
+
+
+def test_of_an_item_that_breaks_in_the_middle_the_rest_has_crashed() -> None:
+    def fail() -> None:
+        raise OSError("Invalid argument")
+
+    with working(1, Parts(fail)) as executor:
+        executor.submit(three_together())
+        ends: list[Ended] = []
+        eventually(lambda: collected(executor, ends) == 3, "all")
+        assert executor.is_idle()
+    assert [type(end.outcome) for end in ends] == [Done, GiveBack, GiveBack]
+
+
+def test_a_call_that_was_given_up_has_all_that_waits_behind_it() -> None:
+    gate = Event()
+
+    def wait() -> None:
+        assert gate.wait(DEADLINE)
+
+    with working(2, Parts(wait)) as executor:
+        executor.submit(three_together())
+        ends: list[Ended] = []
+        eventually(lambda: collected(executor, ends) == 1, "the first")
+        assert not executor.runs_only(set())
+        assert executor.runs_only({a_claim_of(1)[:2]})
+        gate.set()
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_transaction_that_a_call_leaves_open_is_none_of_the_next_call(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    states: list[bool] = []
+
+    class Leaving(Runs):
+        def __call__(self, item: Item, take: Any = None) -> list[Ended]:
+            leave_a_block_open()
+            take([])
+            states.append(connection.in_atomic_block)
+            Task._base_manager.update(last_error="written")
+            return super().__call__(item)
+
+    with working(1, Leaving()) as executor:
+        executor.submit(three_together())
+        ends: list[Ended] = []
+        eventually(lambda: collected(executor, ends) == 3, "three ends")
+    assert states == [False]
     (line,) = caplog.messages
     assert line == "job/0 left a transaction open on default; it was rolled back"

@@ -19,7 +19,7 @@ from django_tasks.handlers.base import TaskHandler
 from django_tasks.models import TaskRun
 from django_tasks.values.status import Status
 from django_tasks.worker.timeouts import KILL_NAME, Timeouts
-from django_tasks.worker.worker import Worker
+from django_tasks.worker.worker import LAST_ACT_SECONDS, Worker
 from tests.vendor import SERVERS, only_on
 from tests.waiting import DEADLINE, eventually
 from tests.worker.conftest import Register
@@ -217,16 +217,20 @@ def test_its_end_is_written_and_the_worker_ends_without_it(
 def test_a_hook_that_does_not_end_either_holds_up_no_end(
     register: Register, start: Start, gate: Event
 ) -> None:
-    """The process need not wait for it."""
+    """The process does not wait for it longer than for a run."""
+    hangs = Event()
 
     def on_failure(task: Any, exc: BaseException) -> None:
-        stuck(gate, Event(), task)
+        stuck(gate, hangs, task)
 
     register(partial(stuck, gate, Event()), kill_after=SOON, max_attempts=1, on_failure=on_failure)
     added()
     worker = start()
-    eventually(worker.has_signed_off, "it has ended but for the hook")
+    assert hangs.wait(DEADLINE)
+    assert stored().status == Status.RUNNING
+    worker.abandon()
     assert stored().status == Status.FAILED
+    assert not worker.has_signed_off()
 
 
 @database
@@ -248,36 +252,53 @@ def test_a_run_beside_it_may_end_and_what_has_not_started_is_given_back(
     assert neighbour.wait(DEADLINE)
     eventually(lambda: worker.is_condemned, "it is given up")
     added(biz_code="later")
-    eventually(lambda: stored().status == Status.FAILED, "its end is written first")
+    eventually(lambda: worker.running() == ["beside/1"], "nothing waits for it any more")
+    assert stored().status == Status.RUNNING  # so nobody starts it beside the one that goes on
     assert worker.is_alive()
-    assert worker.running() == ["beside/1"]
     go_on.set()
     assert worker.join(DEADLINE)
+    assert stored().status == Status.FAILED
     assert row(biz_code="beside") is None
     later = stored(biz_code="later")
     assert (later.status, later.attempts, later.rescues) == (Status.PENDING, 0, 0)
 
 
 @database
-def test_a_run_that_ends_in_the_meantime_has_one_end(
+def test_a_run_that_ends_in_the_meantime_has_the_end_that_was_told(
     register: Register, start: Start, gate: Event
 ) -> None:
-    """Its own comes second, and is lost."""
     begun, others = Event(), Event()
     register(partial(stuck, gate, begun), kill_after=SOON, backoff=3600)
     register(lambda task: others.wait(DEADLINE) and None, biz_code="beside")
     added()
     added(biz_code="beside")
-    with heard(signals.task_lost) as lost:
+    with heard(signals.task_lost) as lost, heard(signals.task_succeeded) as succeeded:
         worker = start()
-        eventually(lambda: stored().attempts == 1, "the end is written")
-        after = stored()
+        eventually(lambda: worker.is_condemned, "it is given up")
         gate.set()
-        eventually(lambda: lost, "its own end was written nowhere")
+        eventually(lambda: stored().attempts == 1, "the end is written: it runs no more")
+        after = stored()
         others.set()
         assert worker.join(DEADLINE)
     assert stored().version == after.version
     assert (after.status, after.attempts) == (Status.PENDING, 1)
+    assert lost == []
+    assert [str(each["task"]) for each in succeeded] == ["beside/1"]
+
+
+@database
+@pytest.mark.parametrize("schedule", [None, "every 1s"])
+def test_it_is_not_tried_again_before_its_process_has_ended(
+    register: Register, start: Start, gate: Event, schedule: str | None
+) -> None:
+    attempts = 2 if schedule is None else 1
+    register(partial(stuck, gate, Event()), kill_after=SOON, backoff=0, max_attempts=attempts)
+    added(schedule=schedule)
+    assert start().join(DEADLINE)
+    after = stored()
+    assert after.status == Status.PENDING
+    assert after.when - after.update_time > timedelta(seconds=LAST_ACT_SECONDS - 1)
+    assert after.attempts == attempts - 1
 
 
 @database
@@ -299,6 +320,91 @@ def test_each_task_of_a_batch_is_charged(start: Start, handlers: Any, gate: Even
         one = stored(str(number))
         assert (one.status, one.attempts) == (Status.PENDING, 1)
         assert "handle_batch() had not ended" in one.last_error
+
+
+@database
+def test_a_batch_that_ends_in_the_meantime_is_not_called_again_in_halves(
+    register: Register, start: Start, handlers: Any, gate: Event
+) -> None:
+    others = Event()
+    calls: list[int] = []
+
+    class Batch(TaskHandler):
+        biz_code = "job"
+        batch = 10
+        kill_after = SOON
+        backoff = 3600
+
+        def handle_batch(self, tasks: list[Any]) -> None:
+            calls.append(len(tasks))
+            stuck(gate, Event(), tasks)
+            raise ValueError("these")
+
+    handlers(Batch)
+    register(lambda task: others.wait(DEADLINE) and None, biz_code="beside")
+    for number in range(4):
+        added(str(number))
+    added(biz_code="beside")
+    with heard(signals.task_retried) as retried:
+        worker = start()
+        eventually(lambda: worker.is_condemned, "it is given up")
+        gate.set()
+        eventually(lambda: {stored(str(n)).attempts for n in range(4)} == {1}, "all are charged")
+        others.set()
+        assert worker.join(DEADLINE)
+    assert calls == [4]
+    assert len(retried) == 4
+
+
+@database
+def test_what_waits_behind_a_half_that_is_stuck_holds_up_no_end(
+    start: Start, handlers: Any, gate: Event
+) -> None:
+    class Batch(TaskHandler):
+        biz_code = "job"
+        batch = 10
+        kill_after = SOON
+        backoff = 3600
+
+        def handle_batch(self, tasks: list[Any]) -> None:
+            if len(tasks) == 4:
+                raise ValueError("these")
+            stuck(gate, Event(), tasks)
+
+    handlers(Batch)
+    for number in range(4):
+        added(str(number))
+    worker = start()
+    assert worker.join(DEADLINE)
+    facts = [(row.status, row.attempts, row.claimed_by) for row in map(stored, "0123")]
+    assert facts == [(Status.PENDING, 1, None)] * 2 + [(Status.PENDING, 0, None)] * 2
+
+
+@database
+@only_on(*SERVERS, because="a transaction of SQLite's keeps all others from writing")
+def test_an_atomic_run_that_ends_in_the_meantime_is_rolled_back(
+    register: Register, start: Start, gate: Event
+) -> None:
+    others = Event()
+
+    def handle(task: Any) -> None:
+        added(biz_code="effect")
+        stuck(gate, Event(), task)
+
+    register(handle, kill_after=SOON, atomic=True, backoff=3600)
+    register(lambda task: others.wait(DEADLINE) and None, biz_code="beside")
+    added()
+    added(biz_code="beside")
+    with heard(signals.task_lost) as lost, heard(signals.task_succeeded) as succeeded:
+        worker = start()
+        eventually(lambda: worker.is_condemned, "it is given up")
+        gate.set()
+        eventually(lambda: stored().attempts == 1, "the end that was told is written")
+        others.set()
+        assert worker.join(DEADLINE)
+    assert row(biz_code="effect") is None
+    assert lost == []
+    assert [str(each["task"]) for each in succeeded] == ["beside/1"]
 
 
 @database

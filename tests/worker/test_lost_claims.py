@@ -101,7 +101,7 @@ class Hanging:
         self.poller = Poller(config(threads=1), self.membership, self.executor)
         self._run = runner(self.membership)
 
-    def __call__(self, item: Item) -> list[Ended]:
+    def __call__(self, item: Item, take: Any = None) -> list[Ended]:
         self.entered.set()
         assert self.let_go.wait(DEADLINE)
         return [self._run(claimed) for claimed in item]

@@ -30,7 +30,7 @@ from django_tasks.probes.ports import Address
 from django_tasks.sentences import said
 from django_tasks.sentences import sentence as _
 from django_tasks.store import tables
-from django_tasks.store.connection import drop_connection, take_connection
+from django_tasks.store.connection import let_go, take_connection
 from django_tasks.store.rejections import rejection_of
 from django_tasks.supervisor.probing import CannotProbe, Probes, Wishes
 from django_tasks.supervisor.processes import fitting_processes, run_process, run_processes
@@ -391,7 +391,7 @@ def _bounded(config: WorkerConfig) -> Iterator[BaseDatabaseWrapper]:
     try:
         yield connections[config.using]
     finally:
-        drop_connection(config.using)
+        let_go(connections[config.using])
         connections[config.using] = before
         before.close()
 

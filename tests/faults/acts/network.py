@@ -44,3 +44,13 @@ def stall(world: World) -> None:
     world.proxy.reset()
     world.proxy.heal()
     world.fault("stall", since, [worker.pid for worker in world.proxied])
+
+
+@scenario("proxy: silence", sites=SERVERS, proxied=0.5)
+def silence(world: World) -> None:
+    """The connections of half of the workers fall silent for good, and new ones work."""
+    assert world.proxy
+    since = monotonic()
+    world.proxy.silence()
+    world.pause(world.lease * 3)
+    world.fault("silence", since, [worker.pid for worker in world.proxied])

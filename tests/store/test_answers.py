@@ -1,0 +1,127 @@
+"""A server that is there and says nothing: each wait of a session of ours has its end."""
+
+import threading
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+from django.db import OperationalError, connections, transaction
+
+from django_tasks.store.answers import NAME
+from django_tasks.store.connection import (
+    KeptConnections,
+    close_connections,
+    keep_connection,
+    let_go,
+    separate_connection,
+    take_connection,
+)
+from django_tasks.store.dialects import Bounds
+from tests.proxy import Proxy
+from tests.vendor import POSTGRESQL, only_on
+from tests.waiting import eventually
+
+pytestmark = [
+    pytest.mark.django_db(transaction=True),
+    only_on(POSTGRESQL, because="the drivers of the others bound each wait"),
+]
+# An answer is waited for twice as long as a statement may take.
+BOUNDS = Bounds(lock_wait=1.0, statement=1.0)
+UNANSWERED = "no answer for 2 s"
+
+
+@pytest.fixture
+def proxy(monkeypatch: pytest.MonkeyPatch) -> Iterator[Proxy]:
+    """A proxy before the test database, by which connections lead that are made now."""
+    with Proxy.before(connections["default"].settings_dict) as proxy:
+        databases = connections.settings["default"]
+        monkeypatch.setitem(databases, "PORT", proxy.port)
+        yield proxy
+
+
+def ask() -> None:
+    with connections["default"].cursor() as cursor:
+        cursor.execute("SELECT 1")
+
+
+def ask_in_a_transaction() -> None:
+    with transaction.atomic():
+        ask()
+
+
+@pytest.fixture
+def silent(proxy: Proxy) -> Iterator[Callable[[Callable[[], None]], None]]:
+    """Do something on a connection of ours that has just fallen silent, in a thread of its own."""
+
+    def silent(act: Callable[[], None]) -> None:
+        take_connection("default", BOUNDS)
+        try:
+            ask()
+            proxy.silence()
+            act()
+        finally:
+            close_connections()
+
+    with ThreadPoolExecutor(1) as threads:
+        yield lambda act: threads.submit(silent, act).result()
+
+
+@pytest.mark.parametrize("act", [ask, ask_in_a_transaction])
+def test_a_statement_without_an_answer_ends(
+    silent: Callable[[Callable[[], None]], None], act: Callable[[], None]
+) -> None:
+    with pytest.raises(OperationalError, match=UNANSWERED):
+        silent(act)
+
+
+def test_so_does_a_commit(silent: Callable[[Callable[[], None]], None], proxy: Proxy) -> None:
+    def commit() -> None:
+        keep_connection("default")
+        proxy.heal()
+        with transaction.atomic():
+            ask()
+            proxy.silence()
+
+    with pytest.raises(OperationalError):
+        silent(commit)
+
+
+def test_so_does_a_look_whether_it_is_usable(
+    silent: Callable[[Callable[[], None]], None], proxy: Proxy
+) -> None:
+    def look() -> None:
+        connection = connections["default"]
+        connection.errors_occurred = True
+        before = connection.connection
+        keep_connection("default")
+        assert connection.connection is not before
+        ask()
+
+    silent(look)
+
+
+def test_so_does_one_that_is_kept_between_two_looks(proxy: Proxy) -> None:
+    kept = KeptConnections(BOUNDS)
+    with kept.separate("default"):
+        ask()
+    proxy.silence()
+    with kept.separate("default"):
+        ask()
+    for own in kept._idle.values():
+        let_go(own)
+
+
+def test_the_next_connection_is_a_good_one_and_nothing_is_left(
+    silent: Callable[[Callable[[], None]], None],
+) -> None:
+    def go_on() -> None:
+        with pytest.raises(OperationalError, match=UNANSWERED):
+            ask()
+        keep_connection("default")
+        ask()
+
+    silent(go_on)
+    with separate_connection("default", BOUNDS):
+        ask()
+        assert NAME in {thread.name for thread in threading.enumerate()}
+    eventually(lambda: NAME not in {each.name for each in threading.enumerate()}, "nobody waits")
