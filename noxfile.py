@@ -4,6 +4,7 @@ distributions, the admin in a browser, a cluster in simulated time, faults, muta
     nox                        the checks
     nox -s "tests(mariadb)"    the tests on one database; further words after -- go to pytest
     nox -s "long(mariadb)"     those of them that take long
+    nox -s tools               those of them about pages, tools and deployments, on SQLite
     nox -s matrix-3.12         the tests with another Python, and the Django that goes with it
     nox -s browser             the admin in a browser; PICTURES=docs/pictures keeps what it shows
     nox -s docs                the documentation as a site, and it in Chromium; a link that leads to
@@ -83,6 +84,21 @@ LONG = (
     "tests/test_simulation.py",
 )
 
+# Those of them that are about pages, tools and deployments: "tools" runs them on SQLite, beside the
+# others. In one session these took as long as all else together.
+ABOUT_TOOLS = (
+    "tests/coming/test_pages.py",
+    "tests/deploy",
+    "tests/language/test_catalogue.py",
+    "tests/language/test_edits.py",
+    "tests/site",
+    "tests/test_benchmarks.py",
+    "tests/test_demo.py",
+    "tests/test_servers.py",
+    "tests/test_setup.py",
+    "tests/test_simulation.py",
+)
+
 # What SQLite shows in "tests" of the admin, "long" shows on these servers. MariaDB is asked the
 # same statements as MySQL, and its plans of each page are looked at.
 WITH_ADMIN = ("mysql", "postgresql")
@@ -99,9 +115,11 @@ LONG_ON_SERVERS = (
 # server, and the faults stop and kill workers on each. SQLite and the server that the project
 # begins with show the processes themselves.
 ABOUT_PROCESSES = (
+    "tests/habits/test_apart.py",
     "tests/integration/test_forks.py",
     "tests/integration/test_json_logs.py",
     "tests/integration/test_metrics_port.py",
+    "tests/integration/test_mutex.py",
     "tests/integration/test_stopping.py",
 )
 WITH_PROCESSES = ("sqlite", "mysql")
@@ -216,6 +234,12 @@ def long(session: nox.Session, database: str) -> None:
     _tests(session, database, f"{database}_long", [*places, *_without(elsewhere)])
 
 
+@nox.session(venv_backend="none", allow_parallel=True)
+def tools(session: nox.Session) -> None:
+    """Run the long tests about pages, tools and deployments, on SQLite."""
+    _tests(session, "sqlite", "sqlite_tools", [*ABOUT_TOOLS])
+
+
 @nox.session(python=list(MATRIX), allow_parallel=True)
 def matrix(session: nox.Session) -> None:
     """Run the tests with another Python and Django."""
@@ -314,7 +338,7 @@ def _long(database: str) -> tuple[str, ...]:
 
 def _elsewhere(database: str) -> tuple[str, ...]:
     return (
-        *(() if database == "sqlite" else ABOUT_NO_DATABASE),
+        *(ABOUT_TOOLS if database == "sqlite" else ABOUT_NO_DATABASE),
         *(() if database in WITH_PROCESSES else ABOUT_PROCESSES),
         *(LONG_ON_SERVERS if database == "mariadb" else ()),
     )

@@ -37,7 +37,7 @@ SIDE_BY_SIDE = "6"
 SHORT = ("checks", *(f"tests({name})" for name in TITLES))
 # The longest first, so that none is left alone at the end; before them the one that waits for a
 # turn at each server, which the long tests keep to themselves.
-FIRST = ("matrix-3.13", "long", "faults", "browser", "docs")
+FIRST = ("matrix-3.13", "long", "tools", "faults", "browser", "docs")
 LAST = ("matrix-3.14", *(f"tests({name})" for name in NEWEST), "explore", "package")
 # A commit is tried with one of these, the next one with the other: what only an older one lacks is
 # seldom, and "make test-matrix" and the workflow run both.

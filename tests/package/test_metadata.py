@@ -64,7 +64,7 @@ def test_the_workflow_runs_the_sessions_of_make_test_all() -> None:
 def test_the_places_that_sessions_name_are_there() -> None:
     about = (noxfile.ABOUT_NO_DATABASE, noxfile.ABOUT_NO_PYTHON, noxfile.ABOUT_PROCESSES)
     on_some = (noxfile.ABOUT_SERVERS, noxfile.NOT_ON_NEWEST, noxfile.NEWEST_ONLY)
-    long = (noxfile.LONG, noxfile.LONG_ON_SERVERS)
+    long = (noxfile.LONG, noxfile.ABOUT_TOOLS, noxfile.LONG_ON_SERVERS)
     for place in chain(*long, *on_some, *about, [noxfile.ABOUT_THE_SITE]):
         assert (CHECKOUT / place).exists(), place
 

@@ -75,6 +75,7 @@ from tests.factories import (
     the_row,
     there_is,
 )
+from tests.vendor import ON_SQLITE
 
 pytestmark = pytest.mark.django_db
 
@@ -462,7 +463,8 @@ def test_all_that_the_store_can_do_is_called_here() -> None:
     assert everything(Texts.all("x")) == public()
 
 
-@pytest.mark.parametrize("text", HOSTILE)
+# A server gets its share: the text of a statement is made before one is asked.
+@pytest.mark.parametrize("text", HOSTILE if ON_SQLITE else HOSTILE[::3])
 def test_no_statement_depends_on_the_values(text: str) -> None:
     everything(Texts.all("x"))  # what is asked once is asked
     with recorded() as ordinary:
