@@ -22,6 +22,10 @@ _CHUNK = 1 << 16
 _ANSWER_SECONDS = 5.0
 
 
+# What a client and the server have of one connection.
+Pair = tuple[asyncio.StreamWriter, asyncio.StreamWriter]
+
+
 class Proxy:
     """Runs in a thread. What it does to connections is set from outside, at any time.
 
@@ -46,10 +50,10 @@ class Proxy:
         self._random = random or Random()
         self._loop = asyncio.new_event_loop()
         self._flowing = asyncio.Event()
-        self._audible: set[asyncio.Event] = set()  # one for each connection
+        self._audible: dict[Pair, asyncio.Event] = {}
         self._listener: socket.socket | None = None
         self._serving: set[asyncio.Task[None]] = set()
-        self._pairs: set[tuple[asyncio.StreamWriter, asyncio.StreamWriter]] = set()
+        self._pairs: set[Pair] = set()
         self._ready = threading.Event()
         self._thread = threading.Thread(target=self._main, name="proxy", daemon=True)
 
@@ -101,6 +105,10 @@ class Proxy:
         """Have the connections that are there say nothing any more, and stay open."""
         self._call(self._silence())
 
+    def reset_silent(self) -> None:
+        """Cut those that have fallen silent."""
+        self._call(self._reset_silent())
+
     def reset(self) -> None:
         """Cut every connection."""
         self._call(self._reset())
@@ -141,12 +149,17 @@ class Proxy:
         asyncio.run_coroutine_threadsafe(work, self._loop).result(10)
 
     async def _restore(self) -> None:
-        for audible in self._audible:
+        for audible in self._audible.values():
             audible.set()
 
     async def _silence(self) -> None:
-        for audible in self._audible:
+        for audible in self._audible.values():
             audible.clear()
+
+    async def _reset_silent(self) -> None:
+        for pair, audible in list(self._audible.items()):
+            if not audible.is_set():
+                _abort(pair)
 
     async def _reset(self) -> None:
         for pair in list(self._pairs):
@@ -195,7 +208,7 @@ class Proxy:
         self._pairs.add(pair)
         muted, audible = asyncio.Event(), asyncio.Event()
         audible.set()
-        self._audible.add(audible)
+        self._audible[pair] = audible
         pumps = [
             asyncio.ensure_future(self._upwards(reader, server_writer, muted, audible)),
             asyncio.ensure_future(self._downwards(server_reader, writer, muted, audible)),
@@ -204,7 +217,7 @@ class Proxy:
             await asyncio.wait(pumps, return_when=asyncio.FIRST_COMPLETED)
         finally:
             self._pairs.discard(pair)
-            self._audible.discard(audible)
+            self._audible.pop(pair, None)
             _abort(pair)
             for pump in pumps:
                 pump.cancel()
@@ -258,6 +271,6 @@ class Proxy:
         return bool(_WRITES.search(data)) and self._random.random() < self.cut_answer
 
 
-def _abort(pair: tuple[asyncio.StreamWriter, asyncio.StreamWriter]) -> None:
+def _abort(pair: Pair) -> None:
     for writer in pair:
         writer.transport.abort()
