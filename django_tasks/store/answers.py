@@ -95,15 +95,17 @@ class _Watch:
         self._changed = Condition()
         self._thread: Thread | None = None
 
-    def add(self, wait: Wait) -> None:
-        if wait not in self._waits:
-            self._add(wait)
-
     @uninterrupted
-    def _add(self, wait: Wait) -> None:
+    def add(self, wait: Wait) -> None:
+        """Look at a wait that is entered. Race: the thread is leaving out what is closed. It does
+        so under the lock, and one that is entered counts as open.
+        """
         with self._changed:
+            is_watched = self._thread is not None and self._thread.is_alive()
+            if is_watched and wait in self._waits:
+                return
             self._waits.add(wait)
-            if self._thread is None or not self._thread.is_alive():
+            if not is_watched:
                 thread = Thread(target=self._main, name=NAME, daemon=True)
                 with suppress(RuntimeError):  # a process that ends starts none
                     thread.start()

@@ -143,18 +143,17 @@ class Batches:
         """
         if not runs:
             return
+        claims = [run.claimed for run in runs]
         try:
-            here = unmoved([run.claimed for run in runs], using=self._using)
+            found = unmoved(claims, using=self._using)
         except Exception as error:  # noqa: BLE001 - a pool's own may come as well
             yield self._unsettled(runs, error)
             return
-        left = [
-            run
-            for run in runs
-            if run.claimed.id in here and not self._endings.is_given_up(run.claimed)
-        ]
+        is_given_up = self._endings.is_given_up
+        here = {each.id for each in claims if each.id in found and not is_given_up(each)}
+        left = [run for run in runs if run.claimed.id in here]
         if len(left) < len(runs):
-            yield [(run, GiveBack()) for run in runs if run not in left]
+            yield [(run, GiveBack()) for run in runs if run.claimed.id not in here]
         yield from self._tried(_as_claimed(left))
 
     def _tried_together(self, runs: Sequence[Run]) -> Called:

@@ -5,8 +5,6 @@ is all the batching there is, and it adds no waiting.
 """
 
 from collections.abc import Callable, Sequence
-from contextlib import suppress
-from dataclasses import replace
 from datetime import datetime, timedelta
 from random import uniform
 
@@ -15,13 +13,14 @@ from django_tasks.host.clocks import ticks
 from django_tasks.store.connection import keep_connection
 from django_tasks.store.finish import Ended, finish
 from django_tasks.values.claimed import Claimed
-from django_tasks.values.outcomes import GiveBack, Outcome, Reschedule, Retry, Settled
+from django_tasks.values.outcomes import GiveBack
 from django_tasks.worker.active import Active
 from django_tasks.worker.claiming import Claiming
 from django_tasks.worker.config import WorkerConfig
 from django_tasks.worker.counting import Counts
-from django_tasks.worker.executor import STALE_SECONDS, Executor, is_given_up
+from django_tasks.worker.executor import STALE_SECONDS, Executor, Item
 from django_tasks.worker.finisher import Finisher
+from django_tasks.worker.given_up import GivenUp
 from django_tasks.worker.heartbeat import Report
 from django_tasks.worker.marks import Marks
 from django_tasks.worker.membership import Membership
@@ -82,10 +81,7 @@ class Poller:
         self.is_held = False
         # Written by any thread. Cleared before the look: a hint that comes meanwhile counts again.
         self._has_overdue = False
-        # Of runs that were given up, by any thread: ids and versions of the claims, and their ends
-        # until these are written.
-        self._stuck: set[tuple[int, ...]] = set()
-        self._given_up: dict[tuple[int, ...], Ended] = {}
+        self._given_up = GivenUp()
         # The last heartbeat whose news were attended to, under which worker id.
         self._beats = self._worker_id = 0
         self._unsure_beats = 0
@@ -112,9 +108,7 @@ class Poller:
         keep_connection(self._config.using)
         self._executor.mend()
         self._recurring.keep_up()
-        ended = self._executor.collect()
-        if self._given_up:
-            ended = [self._as_told(end) for end in ended]
+        ended = self._given_up.as_told(self._executor.collect())
         self._finisher.add(ended)
         # Careful for as long as somebody holds a row that we want: a plain cycle would wait for it.
         self._careful = self._finisher.write(self._membership.clock.now(), careful=careful)
@@ -186,9 +180,7 @@ class Poller:
         Their rows stay owned while they run: nothing may start beside them. For any thread. Race: a
         run ends by itself. Then its row gets the end that was told already.
         """
-        # Atomic, as all uses of both.
-        self._given_up.update([(end.claimed[:2], end) for end in ends])
-        self._stuck.update([end.claimed[:2] for end in ends])
+        self._given_up.add(ends)
 
     def write_given_up(self, delay: timedelta) -> bool:
         """Write the ends of runs that were given up, as the last act; False if some are locked.
@@ -197,40 +189,20 @@ class Poller:
         database errors pass, and what was not written is kept. ``delay``: see ``last_ends``.
         """
         now = self._membership.clock.now()
-        ends = self.last_ends(now, delay)
-        # Race: a run has ended by itself before it was given up, and its own end is written.
-        self._finisher.add(end for end in ends if self._finisher.holds(end.claimed))
-        if ends:
-            self._finisher.give_back(self._never_called())
+        if ends := self.last_ends(now, delay):
+            # Race: a run has ended by itself before it was given up, and its own end is written.
+            self._finisher.add(end for end in ends if self._finisher.holds(end.claimed))
+            self._finisher.give_back(self._given_up.never_called(self._items()))
         self._finisher.write(now, careful=True)
         return self._finisher.is_empty()
 
     def last_ends(self, now: datetime, delay: timedelta) -> list[Ended]:
-        """Take the ends of runs that were given up, to write them as the last act of the process.
-
-        For any thread. They still run until it ends, in ``delay`` at the latest: their tries and
-        next times come after that.
-        """
-        ends = []
-        with suppress(KeyError):  # another thread takes from it as well
-            while True:
-                _, end = self._given_up.popitem()
-                ends.append(end._replace(outcome=_not_before(now + delay, end.outcome)))
-        return ends
-
-    def _as_told(self, end: Ended) -> Ended:
-        """The end that was told of a run that has ended after all; its own if that is written."""
-        told = self._given_up.pop(end.claimed[:2], end)
-        return end if isinstance(end.outcome, Settled) else told
-
-    def _never_called(self) -> list[Claimed]:
-        items = [item for item, _ in self._executor.running() if is_given_up(item, self._stuck)]
-        claims = [claimed for item in items for claimed in item]
-        return [claimed for claimed in claims if claimed[:2] not in self._stuck]
+        """Take the ends of runs that were given up. The process ends in ``delay`` at the latest."""
+        return self._given_up.take(now + delay)
 
     def given_up(self) -> frozenset[tuple[int, ...]]:
         """Id and version of the claims whose runs were given up. For any thread."""
-        return frozenset(self._stuck)
+        return self._given_up.fences()
 
     def unwritten(self) -> int:
         """Ends that are still to be written."""
@@ -242,12 +214,19 @@ class Poller:
 
     def running(self) -> list[Claimed]:
         """The claims that run."""
-        return [claimed for item, _ in self._executor.running() for claimed in item]
+        return [claimed for item in self._items() for claimed in item]
 
     def ending(self) -> list[Claimed]:
         """The claims that run, but those of calls that were given up."""
-        items = [item for item, _ in self._executor.running()]
-        return [claimed for item in items if not is_given_up(item, self._stuck) for claimed in item]
+        return [
+            claimed
+            for item in self._items()
+            if not self._given_up.has_call(item)
+            for claimed in item
+        ]
+
+    def _items(self) -> list[Item]:
+        return [item for item, _ in self._executor.running()]
 
     def runs(self) -> int:
         """The number of runs that have ended, well or not."""
@@ -369,7 +348,8 @@ class Poller:
         self._take_back()
         if not self._finisher.is_empty():
             return self._until_written()
-        if self._executor.is_idle() or (self._stuck and self._executor.runs_only(self._stuck)):
+        stuck = self.given_up()
+        if self._executor.is_idle() or (stuck and self._executor.runs_only(stuck)):
             self.finished = True
             return 0.0
         return self._bounded(self._config.poll_interval)
@@ -381,14 +361,3 @@ class Poller:
             return 0.0
         # Each heartbeat wakes us besides.
         return max(0.0, min(delay, self._config.poll_interval * uniform(1.0, LONGEST_SLEEP)))
-
-
-def _not_before(moment: datetime, outcome: Outcome) -> Outcome:
-    """The outcome, with its next time put off to ``moment`` if that is later."""
-    match outcome:
-        case Retry(when) if when < moment:
-            return replace(outcome, when=moment)
-        case Reschedule(when) if when < moment:
-            intended = outcome.scheduled_time or when
-            return replace(outcome, when=moment, scheduled_time=intended)
-    return outcome

@@ -70,12 +70,11 @@ class Worker:
         ``has_neighbours``: there are other workers in the process, which may end later.
         """
         self.config = config
-        self.failed = False
-        self.is_condemned = False
-        self._signed_off = False
+        self.failed = self.is_condemned = False
+        self._signed_off = self._can_write_nothing = False
+        self._has_neighbours = has_neighbours
         self._ended = ended
-        self._woken = Event()
-        self._stopping = Event()
+        self._woken, self._stopping = Event(), Event()
         self._membership = Membership(config)
         self._loop = EventLoop()
         self._timeouts = Timeouts()
@@ -97,9 +96,6 @@ class Worker:
         )
         self._outage = Outage(config.using)
         self._rejected = Rejected(config.using, config.lease)
-        self._can_write_nothing = False
-        patience = config.shutdown_timeout if has_neighbours else 0.0
-        self._last_delay = timedelta(seconds=LAST_ACT_SECONDS + patience)
         self._listener = ListenerThread(
             config.using, config.doorbell, self._hear, self._membership.is_drawn
         )
@@ -205,11 +201,16 @@ class Worker:
     def _codes_running(self) -> set[str]:
         return {item[0].biz_code for item, _ in self._executor.running()}
 
+    def _last_delay(self) -> timedelta:
+        """How long after the last act of this worker its process ends, at the latest."""
+        patience = self.config.shutdown_timeout if self._has_neighbours else 0.0
+        return timedelta(seconds=LAST_ACT_SECONDS + patience)
+
     def _forgive(self) -> None:
         take_connection(self.config.using, self.config.heartbeat_bounds)
         stuck = [fence[0] for fence in self._poller.given_up()]
         using, now = self.config.using, self._membership.clock.now()
-        ends = self._poller.last_ends(now, self._last_delay)
+        ends = self._poller.last_ends(now, self._last_delay())
         try:
             try:  # first: the other one waits for rows that runs hold locked
                 finish(ends, now, using=using, careful=True)
@@ -300,7 +301,7 @@ class Worker:
         """Try to write the ends of runs that were given up; True also where that cannot be."""
         try:
             keep_connection(self.config.using)  # who was told of them may have taken long
-            return self._poller.write_given_up(self._last_delay)
+            return self._poller.write_given_up(self._last_delay())
         except Error as error:
             self._after(error, had_ended=True)
             return self.is_rejected

@@ -536,7 +536,9 @@ def three_together() -> list[Item]:
     return [tuple(map(a_claim_of, range(3)))]
 
 
-def test_a_part_that_has_ended_is_collected_while_the_rest_runs() -> None:
+@contextmanager
+def first_of_three() -> Iterator[tuple[Executor, list[Ended], Event]]:
+    """An executor whose item of three has brought one end; the others wait for the event."""
     gate = Event()
 
     def wait() -> None:
@@ -546,12 +548,17 @@ def test_a_part_that_has_ended_is_collected_while_the_rest_runs() -> None:
         executor.submit(three_together())
         ends: list[Ended] = []
         eventually(lambda: collected(executor, ends) == 1, "the first")
+        yield executor, ends, gate
+
+
+def test_a_part_that_has_ended_is_collected_while_the_rest_runs() -> None:
+    with first_of_three() as (executor, ends, go_on):
         (running,) = executor.running()
         assert [claimed.id for claimed in running.item] == [1, 2]
         assert executor.known() == {claimed[:2] for claimed in running.item}
         assert not executor.is_idle()
         assert not executor.has_ended_all()
-        gate.set()
+        go_on.set()
         eventually(lambda: collected(executor, ends) == 3, "the others")
         assert executor.is_idle()
     assert [end.claimed.id for end in ends] == [0, 1, 2]
@@ -570,18 +577,10 @@ def test_of_an_item_that_breaks_in_the_middle_the_rest_has_crashed() -> None:
 
 
 def test_a_call_that_was_given_up_has_all_that_waits_behind_it() -> None:
-    gate = Event()
-
-    def wait() -> None:
-        assert gate.wait(DEADLINE)
-
-    with working(2, Parts(wait)) as executor:
-        executor.submit(three_together())
-        ends: list[Ended] = []
-        eventually(lambda: collected(executor, ends) == 1, "the first")
+    with first_of_three() as (executor, _, go_on):
         assert not executor.runs_only(set())
         assert executor.runs_only({a_claim_of(1)[:2]})
-        gate.set()
+        go_on.set()
 
 
 @pytest.mark.django_db(transaction=True)

@@ -2,7 +2,8 @@
 
 import logging
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from datetime import timedelta
 from functools import partial
 from pathlib import Path
@@ -263,27 +264,40 @@ def test_a_run_beside_it_may_end_and_what_has_not_started_is_given_back(
     assert (later.status, later.attempts, later.rescues) == (Status.PENDING, 0, 0)
 
 
+@contextmanager
+def beside(
+    register: Register, start: Start, gate: Event, numbers: Iterable[str] = ("1",)
+) -> Iterator[None]:
+    """Have the runs of these given up, and end by themselves while another one still goes on.
+
+    Within it the ends that were told are written. Nothing else is told of them, to the end.
+    """
+    others = Event()
+    register(lambda task: others.wait(DEADLINE) and None, biz_code="beside")
+    for number in numbers:
+        added(number)
+    added(biz_code="beside")
+    with heard(signals.task_lost) as lost, heard(signals.task_succeeded) as succeeded:
+        worker = start()
+        eventually(lambda: worker.is_condemned, "they are given up")
+        gate.set()
+        eventually(lambda: {stored(n).attempts for n in numbers} == {1}, "each is charged")
+        yield
+        others.set()
+        assert worker.join(DEADLINE)
+    assert lost == []
+    assert [str(each["task"]) for each in succeeded] == ["beside/1"]
+
+
 @database
 def test_a_run_that_ends_in_the_meantime_has_the_end_that_was_told(
     register: Register, start: Start, gate: Event
 ) -> None:
-    begun, others = Event(), Event()
-    register(partial(stuck, gate, begun), kill_after=SOON, backoff=3600)
-    register(lambda task: others.wait(DEADLINE) and None, biz_code="beside")
-    added()
-    added(biz_code="beside")
-    with heard(signals.task_lost) as lost, heard(signals.task_succeeded) as succeeded:
-        worker = start()
-        eventually(lambda: worker.is_condemned, "it is given up")
-        gate.set()
-        eventually(lambda: stored().attempts == 1, "the end is written: it runs no more")
+    register(partial(stuck, gate, Event()), kill_after=SOON, backoff=3600)
+    with beside(register, start, gate):
         after = stored()
-        others.set()
-        assert worker.join(DEADLINE)
+        assert (after.status, after.attempts) == (Status.PENDING, 1)
     assert stored().version == after.version
-    assert (after.status, after.attempts) == (Status.PENDING, 1)
-    assert lost == []
-    assert [str(each["task"]) for each in succeeded] == ["beside/1"]
 
 
 @database
@@ -326,7 +340,6 @@ def test_each_task_of_a_batch_is_charged(start: Start, handlers: Any, gate: Even
 def test_a_batch_that_ends_in_the_meantime_is_not_called_again_in_halves(
     register: Register, start: Start, handlers: Any, gate: Event
 ) -> None:
-    others = Event()
     calls: list[int] = []
 
     class Batch(TaskHandler):
@@ -341,17 +354,8 @@ def test_a_batch_that_ends_in_the_meantime_is_not_called_again_in_halves(
             raise ValueError("these")
 
     handlers(Batch)
-    register(lambda task: others.wait(DEADLINE) and None, biz_code="beside")
-    for number in range(4):
-        added(str(number))
-    added(biz_code="beside")
-    with heard(signals.task_retried) as retried:
-        worker = start()
-        eventually(lambda: worker.is_condemned, "it is given up")
-        gate.set()
-        eventually(lambda: {stored(str(n)).attempts for n in range(4)} == {1}, "all are charged")
-        others.set()
-        assert worker.join(DEADLINE)
+    with heard(signals.task_retried) as retried, beside(register, start, gate, "0123"):
+        pass
     assert calls == [4]
     assert len(retried) == 4
 
@@ -385,26 +389,14 @@ def test_what_waits_behind_a_half_that_is_stuck_holds_up_no_end(
 def test_an_atomic_run_that_ends_in_the_meantime_is_rolled_back(
     register: Register, start: Start, gate: Event
 ) -> None:
-    others = Event()
-
     def handle(task: Any) -> None:
         added(biz_code="effect")
         stuck(gate, Event(), task)
 
     register(handle, kill_after=SOON, atomic=True, backoff=3600)
-    register(lambda task: others.wait(DEADLINE) and None, biz_code="beside")
-    added()
-    added(biz_code="beside")
-    with heard(signals.task_lost) as lost, heard(signals.task_succeeded) as succeeded:
-        worker = start()
-        eventually(lambda: worker.is_condemned, "it is given up")
-        gate.set()
-        eventually(lambda: stored().attempts == 1, "the end that was told is written")
-        others.set()
-        assert worker.join(DEADLINE)
+    with beside(register, start, gate):
+        assert row(biz_code="effect") is None
     assert row(biz_code="effect") is None
-    assert lost == []
-    assert [str(each["task"]) for each in succeeded] == ["beside/1"]
 
 
 @database

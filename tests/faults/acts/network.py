@@ -43,7 +43,7 @@ def stall(world: World) -> None:
     world.pause(world.lease * 1.8)
     world.proxy.reset()
     world.proxy.heal()
-    world.fault("stall", since, [worker.pid for worker in world.proxied])
+    _note(world, "stall", since)
 
 
 @scenario("proxy: silence", sites=SERVERS, proxied=0.5)
@@ -55,4 +55,8 @@ def silence(world: World) -> None:
     world.pause(world.lease * 3)
     # Of a handler's own connection nobody else says how long it may wait.
     world.proxy.reset_silent()
-    world.fault("silence", since, [worker.pid for worker in world.proxied])
+    _note(world, "silence", since)
+
+
+def _note(world: World, name: str, since: float) -> None:
+    world.fault(name, since, [worker.pid for worker in world.proxied])
