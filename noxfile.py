@@ -4,6 +4,7 @@ distributions, the admin in a browser, a cluster in simulated time, faults, muta
     nox                        the checks
     nox -s "tests(mariadb)"    the tests on one database; further words after -- go to pytest
     nox -s "long(mariadb)"     those of them that take long
+    nox -s "admin(mysql)"      the admin's pages on one server
     nox -s tools               those of them about pages, tools and deployments, on SQLite
     nox -s matrix-3.12         the tests with another Python, and the Django that goes with it
     nox -s browser             the admin in a browser; PICTURES=docs/pictures keeps what it shows
@@ -15,7 +16,8 @@ distributions, the admin in a browser, a cluster in simulated time, faults, muta
     nox -s mutants             a hundred changes of the core, which the tests must notice
 
 They run in the environment that ``scripts/setup test`` has made; the matrix and the mutants have
-their own. ``make test-all`` runs all but the mutants and, of the older Pythons, one by turns.
+their own. ``make test-all`` runs all but the mutants; of the Pythons, of the newest servers and of
+the admin on servers it runs one each, by turns.
 """
 
 import os
@@ -99,10 +101,10 @@ ABOUT_TOOLS = (
     "tests/test_simulation.py",
 )
 
-# What SQLite shows in "tests" of the admin, "long" shows on these servers. MariaDB is asked the
+# What SQLite shows in "tests" of the admin, "admin" shows on these servers. MariaDB is asked the
 # same statements as MySQL, and its plans of each page are looked at.
 WITH_ADMIN = ("mysql", "postgresql")
-LONG_ON_SERVERS = (
+PAGES_OF_ADMIN = (
     "tests/doors/test_admin.py",
     "tests/doors/test_admin_bulk.py",
     "tests/doors/test_admin_lists.py",
@@ -120,6 +122,7 @@ ABOUT_PROCESSES = (
     "tests/integration/test_json_logs.py",
     "tests/integration/test_metrics_port.py",
     "tests/integration/test_mutex.py",
+    "tests/integration/test_probes.py",
     "tests/integration/test_stopping.py",
 )
 WITH_PROCESSES = ("sqlite", "mysql")
@@ -220,7 +223,7 @@ def tests(session: nox.Session, database: str) -> None:
     """Run the tests on one database, but the long ones; on the newest, those about a server."""
     places = [*ABOUT_SERVERS, *_without(NOT_ON_NEWEST)]
     if database not in NEWEST:
-        places = _without([*_long(database), *_elsewhere(database)])
+        places = _without([*LONG, *_elsewhere(database)])
     _tests(session, database, database, places)
 
 
@@ -230,8 +233,15 @@ def long(session: nox.Session, database: str) -> None:
     """Run the long tests on one database."""
     elsewhere = _elsewhere(database)
     # A place that is named runs, whatever is to be ignored.
-    places = [place for place in _long(database) if not place.startswith(elsewhere)]
+    places = [place for place in LONG if not place.startswith(elsewhere)]
     _tests(session, database, f"{database}_long", [*places, *_without(elsewhere)])
+
+
+@nox.session(venv_backend="none", allow_parallel=True)
+@nox.parametrize("database", list(WITH_ADMIN), ids=list(WITH_ADMIN))
+def admin(session: nox.Session, database: str) -> None:
+    """Show the pages of the admin on one server."""
+    _tests(session, database, f"{database}_admin", [*PAGES_OF_ADMIN])
 
 
 @nox.session(venv_backend="none", allow_parallel=True)
@@ -251,9 +261,9 @@ def matrix(session: nox.Session) -> None:
     suffix = version.replace(".", "_")
     whole = there("MATRIX_DATABASES")
     for database in whole:
-        left_out = [*_long(database), *ABOUT_NO_DATABASE, *ABOUT_NO_PYTHON]
-        if MATRIX[version] != NEWEST_DJANGO:
-            left_out += LONG_ON_SERVERS  # this one, and the main line's, show the admin
+        left_out = [*LONG, *ABOUT_NO_DATABASE, *ABOUT_NO_PYTHON]
+        if database != "sqlite" or MATRIX[version] != NEWEST_DJANGO:
+            left_out += PAGES_OF_ADMIN  # this one, and the main line's, show the admin
         places = session.posargs or _without(left_out)
         _pytest(session, database, f"{database}_{suffix}", places)
     if MATRIX[version] == NEWEST_DJANGO and not session.posargs:
@@ -332,15 +342,11 @@ def _tests(session: nox.Session, database: str, name: str, places: list[str]) ->
     _pytest(session, database, name, session.posargs or ["--durations=20", *places], FAULTS="1")
 
 
-def _long(database: str) -> tuple[str, ...]:
-    return (*LONG, *LONG_ON_SERVERS) if database in WITH_ADMIN else LONG
-
-
 def _elsewhere(database: str) -> tuple[str, ...]:
     return (
         *(ABOUT_TOOLS if database == "sqlite" else ABOUT_NO_DATABASE),
         *(() if database in WITH_PROCESSES else ABOUT_PROCESSES),
-        *(LONG_ON_SERVERS if database == "mariadb" else ()),
+        *(() if database == "sqlite" else PAGES_OF_ADMIN),
     )
 
 

@@ -3,10 +3,11 @@
     make test [ARGS="PYTEST ARGUMENT..."]
     make test-all
 
-The rest: the long tests, the tests with the newest Python and Django and, by turns, with one of the
-others, the admin in a browser, the site of the documentation, the distributions, a cluster in
-simulated time, and a seventh of the faults. Private servers are started where none run, and stopped
-again. The last lines say what ran, what failed and what was left out.
+The rest: the long tests, the admin in a browser, the site of the documentation, the distributions,
+a cluster in simulated time, and a seventh of the faults; by turns, one commit after the other,
+another Python and Django (each second time the newest), one of the newest servers, and the admin on
+one of two servers. Private servers are started where none run, and stopped again. The last lines
+say what ran, what failed and what was left out.
 
 Environment:
     DATABASES="sqlite mariadb"  only these
@@ -35,13 +36,17 @@ from devtools.servers.places import RUNTIME
 SIDE_BY_SIDE = "6"
 
 SHORT = ("checks", *(f"tests({name})" for name in TITLES))
-# The longest first, so that none is left alone at the end; before them the one that waits for a
-# turn at each server, which the long tests keep to themselves.
-FIRST = ("matrix-3.13", "long", "tools", "faults", "browser", "docs")
-LAST = ("matrix-3.14", *(f"tests({name})" for name in NEWEST), "explore", "package")
-# A commit is tried with one of these, the next one with the other: what only an older one lacks is
-# seldom, and "make test-matrix" and the workflow run both.
-BY_TURNS = ("matrix-3.10", "matrix-3.12")
+# A commit is tried with one of each of these, the next one with the one after it. What only one of
+# them lacks is seldom, all are tried in four commits, and the workflow and "make test-matrix" run
+# them all. The newest Python and Django are where changes come from, and have each second turn.
+PYTHONS = ("matrix-3.13", "matrix-3.12", "matrix-3.13", "matrix-3.10")
+BY_TURNS = (
+    ("tests(postgresql-newest)", "tests(mariadb-newest)"),
+    ("admin(mysql)", "admin(postgresql)"),
+)
+# The longest first, so that none is left alone at the end.
+FIRST = ("long", "tools", "faults", "browser", "docs")
+LAST = ("matrix-3.14", "explore", "package")
 END_SECONDS = 60.0
 
 
@@ -49,9 +54,13 @@ def main() -> int:
     leave_by_cleaning_up()
     try:
         with _alone(), ExitStack() as servers:
-            for database in there("DATABASES", [*TITLES, *NEWEST] if _is_whole() else TITLES):
-                servers.enter_context(private(database))
-            return _tests(sys.argv[1:])
+            arguments = sys.argv[1:]
+            # With arguments for pytest, the short ones.
+            sessions = SHORT if arguments or not _is_whole() else whole()
+            for database in there("DATABASES", [*TITLES, *NEWEST]):
+                if f"tests({database})" in sessions:
+                    servers.enter_context(private(database))
+            return _tests(sessions, arguments)
     except (Problem, RuntimeError) as problem:  # the latter: a server that did not start
         say(str(problem))
         return 1
@@ -75,23 +84,33 @@ def _alone() -> Iterator[None]:
         yield
 
 
-def _tests(arguments: list[str]) -> int:
+def _tests(sessions: Sequence[str], arguments: list[str]) -> int:
     results.forget()
-    code = _nox(arguments)
+    code = _nox(sessions, arguments)
     results.tell_failures()
     return code
 
 
 def whole() -> Sequence[str]:
     """The sessions of all that is run of one commit."""
-    number, reason = turns.of_commit(len(BY_TURNS))
-    say(f"Of {' and '.join(BY_TURNS)} it is the turn of {BY_TURNS[number]}, by {reason}.")
-    return (*SHORT, *FIRST, BY_TURNS[number], *LAST)
+    number, reason = turns.of_commit(len(PYTHONS))
+    python, others = _turn(number)
+    say(f"It is the turn of {python}, {' and '.join(others)}, by {reason}.")
+    return of_turn(number)
 
 
-def _nox(arguments: list[str]) -> int:
-    """Run the sessions; with arguments for pytest, the short ones."""
-    sessions = SHORT if arguments or not _is_whole() else whole()
+def of_turn(number: int) -> Sequence[str]:
+    """All sessions of one of ``len(PYTHONS)`` turns."""
+    python, others = _turn(number)
+    # First the one that waits for its time at each server, which the long tests keep to themselves.
+    return (*SHORT, python, *FIRST, *others, *LAST)
+
+
+def _turn(number: int) -> tuple[str, list[str]]:
+    return PYTHONS[number], [group[number % len(group)] for group in BY_TURNS]
+
+
+def _nox(sessions: Sequence[str], arguments: list[str]) -> int:
     command = [sys.executable, "-m", "nox", "--sessions", *sessions, "--", *arguments]
     process = subprocess.Popen(
         command,

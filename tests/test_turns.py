@@ -1,6 +1,7 @@
 """The number of commits says what is run: as many in a row have run it all."""
 
 import subprocess
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -62,8 +63,19 @@ def test_without_a_repository_it_is_the_first(tmp_path, monkeypatch):
     assert turns.of_commit(5, tmp_path) == (0, "no git repository")
 
 
-def test_one_of_the_other_pythons_has_its_turn(monkeypatch):
-    for number, python in enumerate(("3.10", "3.12")):
-        monkeypatch.setattr(turns, "of_commit", lambda parts, number=number: (number, "x commits"))
-        matrix = [name for name in command.whole() if name.startswith("matrix")]
-        assert matrix == ["matrix-3.13", f"matrix-{python}", "matrix-3.14"]
+def test_four_commits_in_a_row_have_each_python_each_newest_server_and_each_admin():
+    seen = []
+    for number in range(len(command.PYTHONS)):
+        sessions = command.of_turn(number)
+        assert len({*sessions}) == len(sessions)
+        seen += [s for s in sessions if s.startswith(("matrix", "admin")) or "newest" in s]
+    assert Counter(seen) == {
+        "matrix-3.10": 1,
+        "matrix-3.12": 1,
+        "matrix-3.13": 2,
+        "matrix-3.14": 4,
+        "tests(mariadb-newest)": 2,
+        "tests(postgresql-newest)": 2,
+        "admin(mysql)": 2,
+        "admin(postgresql)": 2,
+    }

@@ -19,6 +19,7 @@ Environment: PYTHON (python3) makes the environment VENV (.venv).
 """
 
 import sys
+from concurrent.futures import ThreadPoolExecutor
 
 from devtools.interruption import leave_by_cleaning_up
 from devtools.messages import Problem, say
@@ -61,8 +62,10 @@ def set_up(name: str, profile: Profile) -> None:
     if "venv" in missing:
         raise Problem(f"Without {' '.join(missing['venv'])} there can be no environment.")
     venv.make(python)
-    missing = _install(name, profile, python, missing)
-    unfetched = _fetch(profile)
+    with ThreadPoolExecutor(1) as beside:  # pip keeps one core busy for a minute
+        fetching = beside.submit(_fetch, profile)
+        missing = _install(name, profile, python, missing)
+    unfetched = fetching.result()
     if name == "test":
         venv.keep_left_out(unfetched | _reasons(missing))
 
