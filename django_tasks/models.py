@@ -62,7 +62,7 @@ class Task(GuardedModel):
         _("exception"), max_length=200, default="", db_default="", editable=False
     )
     schedule = models.TextField(_("schedule"), null=True, blank=True)
-    # With a schedule: for which time the row waits, if ``when`` is another (jitter, a retry).
+    # For which time the row waits, if ``when`` is another (jitter, a retry, a pause).
     scheduled_time = models.DateTimeField(_("scheduled time"), null=True, editable=False)
     # Debounced: until when it waits at the latest, however often it is added.
     latest_time = models.DateTimeField(_("latest time"), null=True, editable=False)
@@ -257,6 +257,27 @@ class Pause(models.Model):
         verbose_name_plural = _("pauses")
         constraints: ClassVar[Any] = [
             models.UniqueConstraint(fields=["queue", "biz_code"], name="t_task_pause_scope"),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.queue or '*'}/{self.biz_code or '*'}"
+
+
+class EndedPause(models.Model):
+    """A pause that has ended: a run that waited for it is late from then on."""
+
+    id = models.BigAutoField(primary_key=True)
+    queue = KeyField(_("queue"), max_length=QUEUE_LENGTH, default="")
+    biz_code = KeyField(_("code"), max_length=BIZ_CODE_LENGTH, default="")
+    ended = models.DateTimeField(_("ended"))
+
+    class Meta:
+        db_table = "t_task_ended_pause"
+        default_permissions = ()  # nobody edits it
+        verbose_name = _("ended pause")
+        verbose_name_plural = _("ended pauses")
+        indexes: ClassVar[Any] = [
+            models.Index(fields=["queue", "biz_code", "ended"], name="t_task_ended_pause_scope"),
         ]
 
     def __str__(self) -> str:

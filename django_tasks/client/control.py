@@ -190,7 +190,10 @@ def pause_task(biz_code: str, biz_num: Number, *, using: str | None = None) -> b
 
 
 def resume_task(biz_code: str, biz_num: Number, *, using: str | None = None) -> bool:
-    """Undo ``pause_task``; False if that changed nothing."""
+    """Undo ``pause_task``; False if that changed nothing.
+
+    One whose time has passed is due now, and keeps its ``scheduled_time``.
+    """
     alias, key = write_alias(using), checked_key(biz_code, biz_num)
     done = control.resume(key.matching, clock.now(alias), using=alias)
     return _changed(done, "resumed", key, alias, LONG_AGO)

@@ -37,12 +37,13 @@ def pause_tasks(
 def resume_tasks(*, biz_code: str = "", queue: str = "", using: str | None = None) -> bool:
     """Undo the ``pause_tasks`` of the same arguments; False if that changed nothing.
 
-    A task that another pause covers as well goes on waiting. Atomic, part of the caller's
-    transaction, and the errors are those of ``pause_tasks``. Workers hear of it and look.
+    A task that another pause covers as well goes on waiting. What has become due meanwhile is late
+    from now on: see ``misfire_grace_time``. Atomic, part of the caller's transaction, and the
+    errors are those of ``pause_tasks``. Workers hear of it and look.
     """
     alias = write_alias(using)
     scope = _scope(queue, biz_code)
-    changed = pauses.unset_pause(scope, using=alias)
+    changed = pauses.unset_pause(scope, clock.now(alias), using=alias)
     if changed:
         signals.tasks_resumed.send_robust(Pause, biz_code=biz_code, queue=queue, using=alias)
         # Many may be due, and nobody has counted them.

@@ -98,6 +98,22 @@ class Migration(migrations.Migration):
             },
         ),
         migrations.CreateModel(
+            name='EndedPause',
+            fields=[
+                ('id', models.BigAutoField(primary_key=True, serialize=False)),
+                ('queue', django_tasks.fields.KeyField(default='', max_length=50, verbose_name='queue')),
+                ('biz_code', django_tasks.fields.KeyField(default='', max_length=50, verbose_name='code')),
+                ('ended', models.DateTimeField(verbose_name='ended')),
+            ],
+            options={
+                'verbose_name': 'ended pause',
+                'verbose_name_plural': 'ended pauses',
+                'db_table': 't_task_ended_pause',
+                'default_permissions': (),
+                'indexes': [models.Index(fields=['queue', 'biz_code', 'ended'], name='t_task_ended_pause_scope')],
+            },
+        ),
+        migrations.CreateModel(
             name='Task',
             fields=[
                 ('id', models.BigAutoField(primary_key=True, serialize=False)),

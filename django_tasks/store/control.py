@@ -14,7 +14,7 @@ from enum import Enum
 from typing import Any, NamedTuple
 
 from django.db.models import Case, F, Q, QuerySet, SmallIntegerField, TextField, Value, When
-from django.db.models.functions import Cast
+from django.db.models.functions import Cast, Coalesce
 
 from django_tasks.models import Task
 from django_tasks.store import runs
@@ -138,8 +138,20 @@ def pause(matching: Q, now: datetime, *, using: str) -> int:
 
 
 def resume(matching: Q, now: datetime, *, using: str) -> int:
-    """PAUSED → PENDING, PAUSING → RUNNING; returns how many."""
-    return _switch(matching, now, _UNPAUSED, using=using)
+    """PAUSED → PENDING, PAUSING → RUNNING; returns how many.
+
+    One whose time has passed waits since now: it is not late by its pause. The time that it was
+    meant for stays its ``scheduled_time``.
+    """
+    overdue = Q(status=Status.PAUSED, when__lt=for_django(now))
+    moment = Value(for_django(dialect_of(using).storable(now)))
+    times = {
+        "scheduled_time": Case(
+            When(overdue, then=Coalesce("scheduled_time", "when")), default=F("scheduled_time")
+        ),
+        "when": _when(overdue, moment, F("when")),
+    }
+    return _switch(matching, now, _UNPAUSED, using=using, **times)
 
 
 def reschedule(matching: Q, when: datetime, now: datetime, *, using: str) -> int:
@@ -218,7 +230,9 @@ _PAUSED = {Status.PENDING: Status.PAUSED, Status.RUNNING: Status.PAUSING}
 _UNPAUSED = {Status.PAUSED: Status.PENDING, Status.PAUSING: Status.RUNNING}
 
 
-def _switch(matching: Q, now: datetime, change: dict[Status, Status], *, using: str) -> int:
+def _switch(
+    matching: Q, now: datetime, change: dict[Status, Status], *, using: str, **others: Any
+) -> int:
     unowned = Q(status__in=[status for status in change if status in UNOWNED])
     return _update(
         matching & Q(status__in=list(change)),
@@ -226,6 +240,7 @@ def _switch(matching: Q, now: datetime, change: dict[Status, Status], *, using: 
         version=F("version") + _when(unowned, Value(1), Value(0)),
         # That of an owned row tells of its payload: see ``alter``.
         update_time=_when(unowned, Value(for_django(now)), F("update_time")),
+        **others,
         status=_mapped(change),
     )
 

@@ -1,7 +1,8 @@
 """Pauses of a whole: a code, a queue, a code in a queue, or everything.
 
 A pause is a row. The statement that claims sees it, and so does the one that looks for lanes: none
-costs a statement more. Tasks that were claimed before go on.
+costs a statement more. Tasks that were claimed before go on. Its end leaves a row in a table of
+its own, which is read where a run is late beyond its grace.
 """
 
 from datetime import datetime
@@ -9,7 +10,7 @@ from typing import NamedTuple
 
 from django_tasks.models import Pause
 from django_tasks.store.dialects import dialect_of
-from django_tasks.store.transactions import retried
+from django_tasks.store.transactions import retried, write_transaction
 
 
 class Scope(NamedTuple):
@@ -34,10 +35,31 @@ def set_pause(scope: Scope, now: datetime, by: str = "", *, using: str) -> bool:
 
 
 @retried
-def unset_pause(scope: Scope, *, using: str) -> bool:
+def unset_pause(scope: Scope, now: datetime, *, using: str) -> bool:
     """End the pause of exactly this ``scope``; False if there was none."""
-    template = "DELETE FROM {pause} WHERE queue = %s AND biz_code = %s"
-    return dialect_of(using).execute(template, scope) == 1
+    dialect = dialect_of(using)
+    with write_transaction(using):
+        if not dialect.execute("DELETE FROM {pause} WHERE queue = %s AND biz_code = %s", scope):
+            return False
+        template = "INSERT INTO {ended_pause} (queue, biz_code, ended) VALUES (%s, %s, %s)"
+        dialect.execute(template, [*scope, dialect.to_column(now)])
+        return True
+
+
+def last_end(queue: str, biz_code: str, *, using: str) -> datetime | None:
+    """The time at which the last pause of a task of this queue and code ended; None: none did."""
+    dialect = dialect_of(using)
+    template = (
+        "SELECT MAX(ended) FROM {ended_pause} WHERE queue IN ('', %s) AND biz_code IN ('', %s)"
+    )
+    ((ended,),) = dialect.fetch(template, [queue, biz_code])
+    return None if ended is None else dialect.from_column(ended)
+
+
+def forget_ends(before: datetime, *, using: str) -> None:
+    """Forget pauses that ended before a time. Race: others forget them too; then they are gone."""
+    dialect = dialect_of(using)
+    dialect.execute("DELETE FROM {ended_pause} WHERE ended < %s", [dialect.to_column(before)])
 
 
 def pauses(*, using: str) -> list[Pause]:

@@ -18,10 +18,11 @@ _GOOD = ("done", "rescheduled")
 class Line(NamedTuple):
     """One run that has ended; times are aware UTC, and the names are the columns'.
 
-    ``when`` is the time at which it was due, ``scheduled_time`` the one of its schedule that it
-    was meant for. ``missed`` is what was done about times that had passed, as in ``task_missed``;
-    ``worker`` is the worker's name, for its row goes when it stops. ``exception`` is the path of
-    the class that was raised, and ``detail`` JSON text that the run has left behind.
+    ``when`` is the time at which it was due, ``scheduled_time`` the one that it was meant for: of
+    its schedule, or before it was paused. ``missed`` is what was done about times that had passed,
+    as in ``task_missed``; ``worker`` is the worker's name, for its row goes when it stops.
+    ``exception`` is the path of the class that was raised, and ``detail`` JSON text that the run
+    has left behind.
     """
 
     biz_code: str
@@ -65,7 +66,7 @@ def line_of(
         claimed.biz_code,
         claimed.biz_num,
         claimed.when,
-        claimed.intended_time if claimed.schedule else None,
+        claimed.intended_time if claimed.schedule else claimed.scheduled_time,
         started,
         ended,
         outcome.counts_as,

@@ -158,6 +158,9 @@ class Runner:
         except UnknownTrigger:
             logs.unknown_trigger(run.task)
             return run, Again(self._standing.clock.now() + AFTER_DEFECT)
+        except Error:
+            drop_connections()
+            return run, Again(self._standing.clock.now() + FIRST_DELAY)
         except Exception as error:  # noqa: BLE001 - one task's defect is not the batch's
             return self._defect(run, error)
 

@@ -18,6 +18,7 @@ from django_tasks.handlers.recurrence import (
     schedule_of,
 )
 from django_tasks.sentences import said
+from django_tasks.store.pauses import last_end
 from django_tasks.values.options import options_of_text
 from django_tasks.values.outcomes import Done, Fail
 from django_tasks.worker.error_text import class_path, error_text
@@ -55,7 +56,10 @@ def _for_latest(run: Run, recurrence: Recurrence) -> Run:
 
 
 def in_time(run: Run, clock: Clock) -> Run | RunEnd:
-    """The run if it is to start; its end if it would start too late."""
+    """The run if it is to start; its end if it would start too late.
+
+    Database errors pass.
+    """
     if run.own is None and run.handler.misfire_grace_time is None:
         return run
     now, policy = run.started.utc, run.policy
@@ -64,6 +68,10 @@ def in_time(run: Run, clock: Clock) -> Run | RunEnd:
     grace, late = policy.grace, run.lateness(now)
     if grace is None or late <= grace or run.claimed.attempts or run.claimed.rescues:
         return run  # in time, or not the first time that it is to run
+    if (ended := last_end(run.claimed.queue, run.claimed.biz_code, using=run.using)) is not None:
+        late = min(late, (now - ended).total_seconds())
+        if late <= grace:
+            return run  # it has waited for the end of a pause
     action = policy.on_misfire or _usual(run)
     run = run.having_missed(action, now)
     if action == "run":

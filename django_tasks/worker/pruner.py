@@ -8,7 +8,7 @@ from datetime import timedelta
 from django.db import Error
 
 from django_tasks.conf import options
-from django_tasks.store import failed, minutes, runs
+from django_tasks.store import failed, minutes, pauses, runs
 from django_tasks.store.errors import Kind, kind_of
 from django_tasks.store.minutes import HOUR, minute_of
 from django_tasks.worker.membership import Membership
@@ -26,6 +26,9 @@ BY_THE_WORKER = 3
 # Minutes for which they are there at all, however short the history of runs is: the dashboard tells
 # of a week.
 SHORTEST_AGE = 8 * 24 * HOUR
+# A run that has waited for a pause and still not begun so long after it counts as late by all of
+# its waiting.
+ENDED_PAUSE_AGE = timedelta(days=31)
 
 
 class Pruner:
@@ -40,6 +43,7 @@ class Pruner:
             self._chore(self._merge_hours, INTERVAL),
             self._chore(self._merge_old, INTERVAL),
             self._chore(self._prune_failed, INTERVAL),
+            self._chore(self._forget_pauses, INTERVAL),
         )
 
     def prune_if_due(self) -> None:
@@ -101,3 +105,7 @@ class Pruner:
         before = self._membership.clock.now() - timedelta(seconds=age)
         # More follow where many were found; a few have grown old just now.
         return failed.delete_old_failed(before, using=self._using) * 10 >= failed.AT_ONCE
+
+    def _forget_pauses(self) -> bool:
+        pauses.forget_ends(self._membership.clock.now() - ENDED_PAUSE_AGE, using=self._using)
+        return False

@@ -150,11 +150,13 @@ class Reference:
             row.status = PAUSING
         return True
 
-    def resume(self, key) -> bool:
+    def resume(self, key, now: float) -> bool:
         row = self.rows.get(key)
         if row is None or row.status not in UNPAUSED:
             return False
         row.version += row.status == PAUSED
+        if row.status == PAUSED and row.when < now:
+            row.when, row.scheduled = now, row.intended
         row.status = UNPAUSED[row.status]
         return True
 

@@ -198,7 +198,7 @@ class Protocol(RuleBasedStateMachine):
         elif name == "reschedule":
             done = operation(search.key(*key), self.moment(when), self.now, using=USING)
             assert done == self.reference.reschedule(key, when)
-        elif name in ("run_now", "requeue"):
+        elif name in ("resume", "run_now", "requeue"):
             done = operation(search.key(*key), self.now, using=USING)
             assert done == getattr(self.reference, name)(key, self.second)
         else:

@@ -15,7 +15,7 @@ from django.db import connection
 
 from django_tasks import api, store
 from django_tasks.locks import rows as lock_rows
-from django_tasks.models import Gate, Lock, Pause, Task, TaskMinute, TaskRun, WorkerRow
+from django_tasks.models import EndedPause, Gate, Lock, Pause, Task, TaskMinute, TaskRun, WorkerRow
 from django_tasks.store import (
     backlog,
     claim,
@@ -332,7 +332,11 @@ def pausing(do: Caller, texts: Texts) -> None:
     assert do(lanes.look) == ([], {scope})
     (pause,) = do(pauses.pauses)
     assert (Scope(pause.queue, pause.biz_code), pause.by) == (scope, texts.name)
-    assert do(pauses.unset_pause, scope)
+    assert do(pauses.last_end, *scope) is None
+    assert do(pauses.unset_pause, scope, later(1))
+    assert do(pauses.last_end, *scope) == later(1)
+    do(pauses.forget_ends, later(2))
+    assert do(pauses.last_end, *scope) is None
 
 
 def limiting(do: Caller, texts: Texts) -> None:
@@ -486,7 +490,7 @@ def test_each_mark_of_a_statement_has_its_value() -> None:
 
 
 def test_the_names_in_statements_are_those_of_the_models() -> None:
-    models = (Task, TaskRun, TaskMinute, WorkerRow, Pause, Gate, Lock)
+    models = (Task, TaskRun, TaskMinute, WorkerRow, Pause, EndedPause, Gate, Lock)
     names = {model._meta.db_table for model in models} | {"savepoint"}
     names |= {str(field.column) for model in models for field in model._meta.concrete_fields}
     with recorded() as statements:

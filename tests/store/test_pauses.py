@@ -4,7 +4,14 @@ import pytest
 
 from django_tasks.store.claim import Claimer, claim, claim_alone
 from django_tasks.store.lanes import Look, look
-from django_tasks.store.pauses import Scope, pauses, set_pause, unset_pause
+from django_tasks.store.pauses import (
+    Scope,
+    forget_ends,
+    last_end,
+    pauses,
+    set_pause,
+    unset_pause,
+)
 from django_tasks.values.status import Status
 from tests.factories import CODE, NOW, WORKER, a_lane, a_row, in_utc, later, rows, state
 from tests.store.test_plans import rows_read
@@ -27,20 +34,43 @@ def test_a_pause_is_set_once_and_ended_once():
     (row,) = pauses(using="default")
     assert (row.queue, row.biz_code, in_utc(row.since)) == ("mail", CODE, NOW)
 
-    assert unset_pause(scope, using="default")
-    assert not unset_pause(scope, using="default")
+    assert unset_pause(scope, NOW, using="default")
+    assert not unset_pause(scope, NOW, using="default")
     assert pauses(using="default") == []
 
 
 def test_an_end_ends_exactly_its_own_pause():
     pause(*SCOPES)
 
-    assert unset_pause(SCOPES[1], using="default")
+    assert unset_pause(SCOPES[1], NOW, using="default")
 
     assert {Scope(row.queue, row.biz_code) for row in pauses(using="default")} == {
         *SCOPES[:1],
         *SCOPES[2:],
     }
+
+
+@pytest.mark.parametrize("scope", SCOPES)
+def test_the_last_end_is_of_all_pauses_that_hold_a_task(scope):
+    for other in OTHERS:
+        pause(other)
+        assert unset_pause(other, later(9), using="default")
+    assert last_end("default", CODE, using="default") is None
+    for seconds in (1, 3):
+        pause(scope)
+        assert unset_pause(scope, later(seconds), using="default")
+    assert last_end("default", CODE, using="default") == later(3)
+
+    forget_ends(later(3), using="default")
+    assert last_end("default", CODE, using="default") == later(3)
+    forget_ends(later(4), using="default")
+    assert last_end("default", CODE, using="default") is None
+    assert last_end("mail", CODE, using="default") == later(9)
+
+
+def test_who_resumes_what_is_not_paused_leaves_no_end():
+    assert not unset_pause(SCOPES[0], NOW, using="default")
+    assert last_end("default", CODE, using="default") is None
 
 
 @pytest.mark.parametrize("scope", SCOPES)
@@ -107,6 +137,6 @@ def test_a_look_with_pauses_is_one_statement_and_reads_one_row_each(queries):
 def test_many_who_pause_the_same_at_once_change_it_once(elsewhere):
     scope = Scope("", CODE)
     for operation in (lambda: set_pause(scope, NOW, using="default"),
-                      lambda: unset_pause(scope, using="default")):  # fmt: skip
+                      lambda: unset_pause(scope, NOW, using="default")):  # fmt: skip
         answers = [elsewhere(operation) for _ in range(8)]
         assert sorted(answer.result() for answer in answers) == [False] * 7 + [True]

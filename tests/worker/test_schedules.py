@@ -10,15 +10,18 @@ from apscheduler.triggers.calendarinterval import CalendarIntervalTrigger
 from apscheduler.triggers.combining import OrTrigger
 from apscheduler.triggers.cron import CronTrigger
 from apscheduler.triggers.interval import IntervalTrigger
+from django.db import OperationalError
+from django.db.models import F
 from django.test import override_settings
 
 from django_tasks import signals
 from django_tasks.client.adding import add_task
-from django_tasks.client.control import cancel_task, pause_task, reschedule_task
+from django_tasks.client.control import cancel_task, pause_task, reschedule_task, resume_task
+from django_tasks.client.pauses import pause_tasks, resume_tasks
 from django_tasks.exceptions import RetryLater, TaskValueError
 from django_tasks.handlers import registry
 from django_tasks.handlers.base import Stop, task_handler
-from django_tasks.models import Task
+from django_tasks.models import EndedPause, Task
 from django_tasks.schedules import At, Every
 from django_tasks.store.control import CancelResult
 from django_tasks.store.finish import Ended, finish
@@ -26,7 +29,7 @@ from django_tasks.timezones import aware
 from django_tasks.values.keys import SCHEDULE_NUM
 from django_tasks.values.outcomes import Again, Done, Fail, GiveBack, Outcome, Reschedule, Retry
 from django_tasks.values.status import Status
-from django_tasks.worker import schedule_rows
+from django_tasks.worker import misfires, schedule_rows
 from django_tasks.worker.membership import Membership
 from tests.factories import table
 from tests.worker.conftest import Register
@@ -408,6 +411,76 @@ def test_a_task_that_was_rescued_is_no_misfire_for_it_may_have_begun_in_time(
         runs.run()
     assert missed == []
     assert len(runs.times) == 1
+
+
+def paused_one_by_one() -> None:
+    assert pause_task(CODE, "1")
+    assert resume_task(CODE, "1")
+
+
+def paused_as_a_whole() -> None:
+    assert pause_tasks(queue="default")
+    assert resume_tasks(queue="default")
+
+
+RESUMED = pytest.mark.parametrize("stop_and_go", [paused_one_by_one, paused_as_a_whole])
+
+
+@RESUMED
+@pytest.mark.parametrize("schedule", [None, hourly()])
+def test_the_time_for_which_a_task_was_paused_does_not_make_it_late(
+    register: Register, stop_and_go: Callable[[], None], schedule: str | None
+) -> None:
+    runs = Runs(register, nothing, misfire_grace_time=10)
+    due = on_the_hour(1) + (MINUTE if schedule is None else timedelta())
+    added(when=due, schedule=schedule)
+    stop_and_go()
+    with heard(signals.task_missed) as missed:
+        runs.run()
+    assert [message["action"] for message in missed] == ["coalesce"] * (schedule is not None)
+    assert runs.times == [due if schedule is None else on_the_hour()]
+
+
+@RESUMED
+def test_it_is_late_since_it_was_resumed(
+    register: Register, stop_and_go: Callable[[], None]
+) -> None:
+    runs = Runs(register, nothing, misfire_grace_time=10)
+    added(when=ago(3600))
+    stop_and_go()
+    # A minute ago.
+    table().update(when=F("when") - MINUTE)
+    EndedPause.objects.update(ended=F("ended") - MINUTE)
+    assert isinstance(runs.run(), Fail)
+    assert "It would have started 60 s late; its misfire_" in stored().last_error
+
+
+@RESUMED
+def test_a_task_that_becomes_due_after_it_was_resumed_is_late_by_its_own_time(
+    register: Register, stop_and_go: Callable[[], None]
+) -> None:
+    runs = Runs(register, nothing, misfire_grace_time=10)
+    added(when=ahead(30))
+    stop_and_go()
+    assert stored().scheduled_time is None
+    table().update(when=ago(20))
+    EndedPause.objects.update(ended=F("ended") - MINUTE)
+    assert isinstance(runs.run(), Fail)
+    assert "It would have started 20 s late; its misfire_" in stored().last_error
+
+
+def test_a_database_that_does_not_say_when_a_pause_ended_is_asked_again(
+    register: Register, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*args: Any, **wishes: Any) -> None:
+        raise OperationalError("gone")
+
+    runs = Runs(register, nothing, misfire_grace_time=10)
+    added(when=ago(3600))
+    monkeypatch.setattr(misfires, "last_end", refuse)
+    assert isinstance(runs.run(), Again)
+    assert not runs.times
+    assert (stored().attempts, stored().status) == (0, Status.PENDING)
 
 
 def test_times_that_pass_during_a_run_are_told(register: Register) -> None:

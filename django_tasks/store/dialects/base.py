@@ -11,7 +11,7 @@ from django.utils import timezone as django_timezone
 
 from django_tasks.clock import ClockReading
 from django_tasks.host.clocks import EPOCH, ticks
-from django_tasks.models import Gate, Lock, Pause, Task, TaskMinute, TaskRun, WorkerRow
+from django_tasks.models import EndedPause, Gate, Lock, Pause, Task, TaskMinute, TaskRun, WorkerRow
 from django_tasks.timezones import for_django, storable
 
 Params = Sequence[Any]
@@ -267,6 +267,7 @@ def _quoted(template: str, quoted_x: str) -> str:
         task=f"{quote}{Task._meta.db_table}{quote}",
         worker=f"{quote}{WorkerRow._meta.db_table}{quote}",
         pause=f"{quote}{Pause._meta.db_table}{quote}",
+        ended_pause=f"{quote}{EndedPause._meta.db_table}{quote}",
         lock=f"{quote}{Lock._meta.db_table}{quote}",
         gate=f"{quote}{Gate._meta.db_table}{quote}",
         minute=f"{quote}{TaskMinute._meta.db_table}{quote}",
