@@ -1,12 +1,10 @@
 """Finding tasks, and steering all that are found."""
 
 from collections.abc import Callable
-from datetime import datetime
 from typing import Any
 
 import pytest
 from django.db import transaction
-from django.db.models import Q
 
 from django_tasks import signals
 from django_tasks.api import (
@@ -202,13 +200,13 @@ def test_a_task_that_is_changed_since_it_was_found_is_left_alone(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     rows(range(4))
-    intact = control.cancel
+    intact = control.among
 
-    def somebody_was_faster(matching: Q, now: datetime, *, using: str, **rest: Any) -> Any:
+    def somebody_was_faster(*args: Any, using: str) -> Any:
         Task._base_manager.filter(biz_num="3").update(queue="other")
-        return intact(matching, now, using=using, **rest)
+        return intact(*args, using=using)
 
-    monkeypatch.setattr(control, "cancel", somebody_was_faster)
+    monkeypatch.setattr(control, "among", somebody_was_faster)
     assert cancel_tasks(biz_code=CODE, queue="default") == 3
     assert numbers(Task.objects.all()) == ["3"]
 

@@ -203,10 +203,11 @@ class _Many:
         found. In the order of ids, so that no task is met twice and two callers do not cross.
         """
         count, last = 0, 0
+        rows = Task._base_manager.using(self.using).filter(self._matching)
         try:
-            while ids := self._next(last):
+            while ids := list(self._after(last, rows)):
                 last = ids[-1]
-                changed = change(self._matching & Q(id__in=ids))
+                changed = control.among(rows, ids, change, using=self.using)
                 count += changed
                 if changed and due is not None:
                     wake_workers(due, self.using, changed)
@@ -223,9 +224,9 @@ class _Many:
                 Task, change=self._change, which=self._which, count=count, using=self.using
             )
 
-    def _next(self, last: int) -> list[int]:
-        rows = Task._base_manager.using(self.using).filter(self._matching, id__gt=last)
-        return list(rows.order_by("id").values_list("id", flat=True)[: self._size])
+    def _after(self, last: int, rows: "QuerySet[Task]") -> "QuerySet[Task, int]":
+        found = rows.filter(id__gt=last).order_by("id")
+        return found.values_list("id", flat=True)[: self._size]
 
 
 def _matching(which: Filter, using: str) -> Q:

@@ -18,8 +18,6 @@ from django_tasks.monitoring.filters import TaskFilter
 from django_tasks.sentences import sentence as _
 from django_tasks.store import clock, control
 from django_tasks.store.aliases import write_alias
-from django_tasks.store.dialects import dialect_of
-from django_tasks.store.transactions import retried, write_transaction
 from django_tasks.values.amounts import whole_number
 from django_tasks.values.status import Status
 from django_tasks.wakeup.wake import LONG_AGO, wake_workers
@@ -139,7 +137,6 @@ def _in_batches(
         after = ids[-1]
 
 
-@retried
 def _change(
     found: QuerySet[Task],
     ids: list[int],
@@ -149,21 +146,18 @@ def _change(
     *,
     using: str,
 ) -> _Changed:
-    """Change those of ``ids`` that still match.
-
-    Race: somebody changes one between our look and our write, so that it is not meant any more.
-    The rows are locked first, by what was asked for; nobody changes them until our commit.
-    """
+    """Change those of ``ids`` that still match."""
     now = clock.now(using)
-    with write_transaction(using), dialect_of(using).bounded():
-        locked = found.filter(id__in=ids).order_by("id").select_for_update()
-        still = Q(id__in=list(locked.values_list("id", flat=True)))
+
+    def change(still: Q) -> _Changed:
         if step is Step.CANCEL:
             done = control.cancel(still, now, using=using, line_of=lines_at(now, code))
             return _Changed(sum(done), done.going)
         if to is not None:
             return _Changed(control.reschedule(still, to, now, using=using))
         return _Changed(_CHANGES[step](still, now, using=using))
+
+    return control.among(found, ids, change, using=using)
 
 
 def _due(step: Step, to: datetime | None) -> datetime | None:

@@ -8,10 +8,10 @@ The order of the arguments of ``update()`` matters: MySQL evaluates assignments 
 so ``status`` comes last wherever another column asks for its old value.
 """
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
 from enum import Enum
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 from django.db.models import Case, F, Q, QuerySet, SmallIntegerField, TextField, Value, When
 from django.db.models.functions import Cast, Coalesce
@@ -29,6 +29,8 @@ from django_tasks.values.status import OWNED, UNOWNED, Status
 
 # How many rows one statement reads, of those that leave a line.
 SLICE = 1000
+
+Result = TypeVar("Result")
 
 
 class Cancelled(NamedTuple):
@@ -74,6 +76,22 @@ class CancelResult(str, Enum):
 
     def __str__(self) -> str:
         return self.value
+
+
+@retried
+def among(
+    rows: QuerySet[Task], ids: Sequence[int], change: Callable[[Q], Result], *, using: str
+) -> Result:
+    """Make a change, one of those below, of all ``ids`` that are among ``rows``.
+
+    Race: somebody changes one between the look that has found it and the write, so that it is not
+    meant any more. The rows are locked first, by what was asked for; nobody changes them until our
+    commit. In the order of ids, as workers do: on PostgreSQL two callers that cross wait for a
+    second until they are told.
+    """
+    with write_transaction(using), dialect_of(using).bounded():
+        locked = rows.filter(id__in=ids).order_by("id").select_for_update()
+        return change(Q(id__in=list(locked.values_list("id", flat=True))))
 
 
 @retried

@@ -2,6 +2,7 @@
 
 import random
 from contextlib import contextmanager
+from functools import partial
 from itertools import chain
 from threading import Barrier, Event
 from time import monotonic
@@ -13,6 +14,8 @@ from django.db import DatabaseError, connection, transaction
 from django_tasks import api
 from django_tasks.api import add_task, add_tasks, cancel_task
 from django_tasks.models import Task
+from django_tasks.monitoring import many
+from django_tasks.monitoring.filters import TaskFilter
 from django_tasks.store.claim import Claimer, claim, claim_alone, owned_ids
 from django_tasks.store.dialects import Bounds, dialect_of
 from django_tasks.store.dialects.mysql import MySQL
@@ -38,7 +41,8 @@ from tests.factories import (
     the_row,
     there_is,
 )
-from tests.vendor import SERVERS, only_on
+from tests.vendor import POSTGRESQL, SERVERS, only_on
+from tests.waiting import eventually
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -521,3 +525,43 @@ def test_a_locked_row_does_not_keep_a_client_from_another_one(held, impatient):
         assert api.pause_task(CODE, "free")
         assert cancel_task(CODE, "free") == api.CancelResult.CANCELLED
         add_task(a_task("new"))
+
+
+def nobody_holds(biz_num: str) -> bool:
+    """Tell if nobody has locked a row; asked by a session of its own."""
+    with transaction.atomic():
+        free = Task._base_manager.select_for_update(skip_locked=True).filter(biz_num=biz_num)
+        return bool(list(free))
+
+
+def somebody_waits_for_a_row() -> bool:
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT COUNT(*) FROM pg_stat_activity WHERE wait_event = 'transactionid'")
+        return bool(cursor.fetchall()[0][0])
+
+
+@only_on(POSTGRESQL, because="the others lock in the order of an index")
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda: api.cancel_tasks(biz_code=CODE),
+        lambda: api.move_tasks(later(9), biz_code=CODE),
+        lambda: api.pause(biz_code=CODE),
+        lambda: api.resume(biz_code=CODE),
+        lambda: api.requeue_tasks(),
+        lambda: list(many.steps(TaskFilter(code=CODE), many.Step.CANCEL)),
+    ],
+    ids=["cancel", "move", "pause", "resume", "requeue", "steps"],
+)
+def test_a_call_for_many_locks_rows_in_the_order_of_their_ids(call, elsewhere, request):
+    status = {"resume": Status.PAUSED, "requeue": Status.FAILED}.get(request.node.callspec.id)
+    rows(("1", "2"), status=status or Status.PENDING)
+    table().filter(biz_num="1").update(last_error="x")  # from now on it lies behind the other one
+    with transaction.atomic():
+        the_first = Task._base_manager.select_for_update().get(biz_num="1")
+        waiting = elsewhere(call)
+        look = partial(elsewhere, somebody_waits_for_a_row)  # a transaction would keep the answer
+        eventually(lambda: look().result(DEADLINE), "the call waits for the first")
+        assert the_first.pk < the_row("2").pk
+        assert elsewhere(nobody_holds, "2").result(DEADLINE)
+    waiting.result(DEADLINE)
