@@ -12,17 +12,22 @@ from tests.waiting import eventually
 CONTEXT = get_context("fork")
 # A child that nobody can terminate ends by itself after so long.
 SECONDS = 1.5
-POOLS = 0.2
+POOLS = 0.05
 
 _never = Event()
 
 
-def compute(who: str) -> None:
-    """Have children compute; a child that was terminated must be dead."""
+def compute_in_a_pool() -> None:
+    """Have a pool compute, now and then. For handlers without a timeout: an interrupt in the middle
+    of a pool leaves it waiting for its threads for ever.
+    """
     if random() < POOLS:
         with CONTEXT.Pool(1) as pool:
             pool.apply_async(abs, (-1,)).get(SECONDS)
-        return
+
+
+def compute(who: str) -> None:
+    """Have a child compute; once it was terminated it must be dead."""
     child = CONTEXT.Process(target=_never.wait, args=(SECONDS,), daemon=True)
     started = monotonic()
     child.start()

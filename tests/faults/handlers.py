@@ -78,11 +78,18 @@ class Single(Journalling):
 
 
 class Plain(Single):
+    """May need a pool of processes."""
+
     biz_code = "plain"
+
+    def work(self, task: RunningTask) -> Any:
+        self.take_time(task)
+        if on("forks"):
+            forks.compute_in_a_pool()
 
 
 class Slow(Single):
-    """Takes longer than it should, now and then, and may need other processes."""
+    """Takes longer than it should, now and then, and may need another process."""
 
     biz_code = "slow"
     seconds = 0.3

@@ -142,17 +142,16 @@ def test_a_slow_log_still_writes(journalled, capsys):
 # Forks
 
 
-@pytest.mark.parametrize("pools", [0.0, 1.0])
 @pytest.mark.filterwarnings("ignore:.*multi-threaded:DeprecationWarning")
-def test_children_that_can_be_terminated_give_no_reason_to_complain(journalled, monkeypatch, pools):
-    monkeypatch.setattr(forks, "POOLS", pools)
+def test_children_that_can_be_terminated_give_no_reason_to_complain(journalled, monkeypatch):
+    monkeypatch.setattr(forks, "POOLS", 1.0)
     forks.compute("slow/1")
+    forks.compute_in_a_pool()
     assert journalled() == []
 
 
 @pytest.mark.filterwarnings("ignore:.*multi-threaded:DeprecationWarning")
 def test_a_child_that_cannot_be_terminated_is_a_complaint(journalled, monkeypatch):
-    monkeypatch.setattr(forks, "POOLS", 0.0)
     monkeypatch.setattr(forks, "SECONDS", 0.05)
     monkeypatch.setattr(forks, "monotonic", lambda: 0.0)  # a slow fork is no excuse here
     monkeypatch.setattr(forks.CONTEXT.Process, "terminate", lambda self: None)
