@@ -8,6 +8,7 @@ import re
 from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 from datetime import timedelta
+from functools import partial
 from typing import Any, NamedTuple
 
 import pytest
@@ -307,6 +308,10 @@ def steering(do: Caller, texts: Texts) -> None:
         search.key(texts.code, texts.number),
         search.containing(texts.code, texts.number, at_start=False),
     ):
+        ids = list(table().filter(match).values_list("id", flat=True))
+        pause = partial(control.pause, now=NOW, using="default")
+        assert do(control.among, table().filter(match), ids, pause) == 1
+        assert do(control.resume, match, NOW) == 1
         assert do(control.pause, match, NOW) == 1
         assert do(control.resume, match, NOW) == 1
         assert do(control.reschedule, match, later(60), NOW) == 1

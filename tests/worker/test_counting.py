@@ -307,7 +307,10 @@ def busy(register: Register, gate: Event) -> None:
         add_task(CODE, str(number))
     api.start(threads=2, poll_interval=0.05, shutdown_timeout=0.1)
     assert entered.wait(DEADLINE)
-    eventually(lambda: codes() == {"long"}, "all others are done")
+    (worker,) = embedded._workers
+    # Not before they are counted: their rows are gone a moment earlier.
+    eventually(lambda: worker.runs() == 50, "all others are done")
+    assert codes() == {"long"}
 
 
 def codes() -> set[str]:

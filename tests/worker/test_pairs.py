@@ -1,0 +1,307 @@
+"""Pairs of features: what a client does during a run, how its handler is called, how it ends.
+
+All cells of one ending at once: each has a code of its own, whose handler steps on command, on real
+workers. What is left in the table, and how often each task was called, is what the model says.
+"""
+
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Sequence
+from datetime import timedelta
+from threading import Event, Lock
+from typing import Any, NamedTuple
+
+import pytest
+from django.db import OperationalError
+
+from django_tasks import api
+from django_tasks.api import Task, TaskHandler
+from django_tasks.handlers import registry
+from django_tasks.handlers.base import task_handler
+from django_tasks.timezones import aware
+from django_tasks.values.status import Status
+from django_tasks.worker.condition import Condition
+from django_tasks.worker.worker import Worker
+from tests.vendor import ON_SQLITE
+from tests.waiting import DEADLINE, eventually
+from tests.worker.parts import ago, config
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+HOUR = timedelta(hours=1)
+SOON = timedelta(milliseconds=1)
+TIMEOUT = 2.0
+LEASE = 2.0
+# The task that a client touches, and the other one of its batch.
+TOUCHED, OTHER = "2", "1"
+
+STEPS: dict[str, Callable[[str], Any]] = {
+    "nothing": lambda code: None,
+    "added": lambda code: api.add_task(
+        Task(biz_code=code, biz_num=TOUCHED, when=ago(-3600), biz_ext="new")
+    ),
+    "cancelled": lambda code: api.cancel_task(code, TOUCHED),
+    "paused": lambda code: api.pause_task(code, TOUCHED),
+    "moved": lambda code: api.reschedule_task(code, TOUCHED, HOUR),
+    "updated": lambda code: api.update_task(code, TOUCHED, biz_ext="new"),
+    "requeued": lambda code: api.requeue_task(code, TOUCHED),
+    "run-now": lambda code: api.run_task_now(code, TOUCHED),
+    "expired": lambda code: api.update_task(code, TOUCHED, expires=SOON),
+    "limited": lambda code: api.set_limits(code, max_running=1),
+}
+# A batch that goes on in parts leaves these out.
+CHANGED = {"added", "cancelled", "paused", "moved", "updated", "run-now"}
+BATCHES = {"batch", "atomic-batch", "halves"}
+MODES = ["single", "function", "sticky", "scheduled", "atomic", *sorted(BATCHES)]
+# Of these, the run comes to no end of its own.
+LOST = {"killed", "stopped", "frozen"}
+ENDINGS = ["succeeds", "fails", "times out", *sorted(LOST)]
+# A transaction that is open on SQLite keeps clients from writing, and that is no race.
+PLAYED = [mode for mode in MODES if not (ON_SQLITE and mode.startswith("atomic"))]
+
+
+class Trouble(Exception):
+    """What handlers raise."""
+
+
+class Cell(NamedTuple):
+    """A step during a run, the mode of the handler, and the end of the run."""
+
+    step: str
+    mode: str
+    end: str
+
+    @property
+    def code(self) -> str:
+        return f"{self.mode}.{self.step}"
+
+
+# The model
+
+
+class Left(NamedTuple):
+    """A row at the end: its status, failed attempts and payload; it is due in an hour."""
+
+    status: str
+    attempts: int
+    payload: str
+
+
+Found = tuple[Left | None, int]
+
+
+def expected(cell: Cell, biz_num: str) -> Found:
+    """The row that is left, and the number of calls with it."""
+    step = cell.step if biz_num == TOUCHED else "nothing"
+    in_parts = cell.mode == "halves" or (cell.mode in BATCHES and cell.end == "fails")
+    calls = 2 if in_parts and not (cell.mode == "halves" and cell.end in LOST) else 1
+    if cell.mode == "halves" and cell.end in LOST and biz_num == OTHER:
+        calls = 2  # with both, and then by itself, which does not end
+    if in_parts and cell.end not in LOST and step in CHANGED:
+        left, later = _by_itself(cell, step, "comes back")
+        return left, 1 + later
+    # What has taken too long together is tried one by one.
+    together = cell.mode in BATCHES and cell.mode != "halves" and cell.end == "times out"
+    comes_back = together or cell.end in LOST
+    left, later = _by_itself(cell, step, "comes back" if comes_back else cell.end)
+    return left, calls + later
+
+
+def _by_itself(cell: Cell, step: str, end: str) -> tuple[Left | None, int]:
+    """The row that is left of a run that ends so, and the number of further runs.
+
+    "comes back": the row is as before the run, and due. Each further run ends well.
+    """
+    payload = "new" if step in ("added", "updated") else "old"
+    is_scheduled = cell.mode == "scheduled"
+    # What a run leaves that ends well, and what one that is to be tried again.
+    good = Left("PENDING", 0, payload) if is_scheduled else None
+    bad = Left("PENDING", 1, payload)
+    runs_again = end == "comes back"
+    if step == "cancelled":
+        return None, 0
+    if step in ("added", "moved"):
+        return Left("PENDING", 0, payload), 0
+    if step == "run-now":
+        return good, 1
+    if step == "paused":
+        if runs_again:
+            return Left("PAUSED", 0, payload), 0
+        left = good if end == "succeeds" else bad
+        return left and left._replace(status="PAUSED"), 0
+    if step == "expired" and runs_again:
+        return None if is_scheduled else Left("FAILED", 1, payload), 0
+    if runs_again:
+        return good, 1
+    return (good if end == "succeeds" else bad), 0
+
+
+# The stage
+
+
+class Play:
+    """The handlers of all cells of one ending, and the calls that they get."""
+
+    def __init__(self, end: str) -> None:
+        self.cells = [Cell(step, mode, end) for mode in PLAYED for step in STEPS]
+        self.end = end
+        self.go = Event()
+        self._lock = Lock()
+        self._calls: dict[tuple[str, str], int] = defaultdict(int)
+        self._waiting: set[str] = set()
+
+    def set_the_table(self) -> None:
+        """Register the handlers, and add their tasks, due now."""
+        for cell in self.cells:
+            registry.register_task_handler(self._handler(cell))
+            for biz_num in (OTHER, TOUCHED) if cell.mode in BATCHES else (TOUCHED,):
+                schedule = "every 1h" if cell.mode == "scheduled" else None
+                api.add_task(
+                    Task(
+                        biz_code=cell.code,
+                        biz_num=biz_num,
+                        when=ago(1),
+                        biz_ext="old",
+                        schedule=schedule,
+                    )
+                )
+
+    def _handler(self, cell: Cell) -> Any:
+        attributes: dict[str, Any] = {"biz_code": cell.code, "max_attempts": 3, "backoff": 3600}
+        if self.end == "times out":
+            attributes["timeout"] = TIMEOUT
+        if cell.mode == "function":
+            del attributes["biz_code"]
+            return task_handler(cell.code, **attributes)(lambda task: self._call(cell, [task]))
+        attributes["atomic"] = cell.mode.startswith("atomic")
+        if cell.mode in BATCHES:
+            attributes["batch"] = 2
+            attributes["handle_batch"] = lambda self_, tasks: self._call(cell, tasks)
+        else:
+            if cell.mode == "sticky":  # which goes with a schedule, of a row of its own
+                attributes |= {"sticky": True, "schedule": "every 5000h"}
+            attributes["handle"] = lambda self_, task: self._call(cell, [task])
+        return type("Stepping", (TaskHandler,), attributes)
+
+    def _call(self, cell: Cell, tasks: Sequence[Any]) -> None:
+        with self._lock:
+            for task in tasks:
+                self._calls[cell.code, task.biz_num] += 1
+            if all(task.version > 1 for task in tasks):
+                return  # a further run
+            if cell.mode == "halves" and len(tasks) > 1:
+                raise Trouble("both of them")
+            self._waiting.add(cell.code)
+        # In short steps: an interrupt comes between two of them.
+        eventually(self.go.is_set, "the run may end")
+        if self.end == "times out":
+            eventually(lambda: False, "the time is over")
+        if self.end == "fails":
+            raise Trouble("as told")
+
+    def all_wait(self) -> bool:
+        return len(self._waiting) == len(self.cells)
+
+    def let_go(self) -> None:
+        self.go.set()
+
+    def found(self) -> dict[tuple[str, str], Found]:
+        rows = {(row.biz_code, row.biz_num): row for row in Task.objects.all()}
+        known = [
+            (cell.code, biz_num)
+            for cell in self.cells
+            for biz_num in ((OTHER, TOUCHED) if cell.mode in BATCHES else (TOUCHED,))
+        ]
+        return {key: (_left(rows.get(key)), self._calls[key]) for key in known}
+
+    def differences(self) -> list[str]:
+        """The cells in which the table, or the number of calls, is not as the model has it."""
+        wanted = {
+            (cell.code, biz_num): expected(cell, biz_num)
+            for cell in self.cells
+            for biz_num in (OTHER, TOUCHED)
+        }
+        return [
+            f"{key}: {found}, and not {wanted[key]}"
+            for key, found in self.found().items()
+            if found != wanted[key]
+        ]
+
+
+def _left(row: Task | None) -> Left | None:
+    if row is None:
+        return None
+    status = Status(row.status).name
+    if status == "PENDING" and aware("when", row.when) < ago(-1800):
+        status = "PENDING soon"
+    return Left(status, row.attempts, row.biz_ext)
+
+
+@pytest.fixture
+def start(transactional_db: None, handlers: Any) -> Iterator[Callable[[], Worker]]:
+    workers: list[Worker] = []
+
+    def start() -> Worker:
+        threads = len(PLAYED) * len(STEPS) + 5
+        wishes = {"lease": LEASE, "poll_interval": 0.1, "shutdown_timeout": 0.1}
+        workers.append(Worker(config(threads=threads, **wishes)))
+        workers[-1].start()
+        return workers[-1]
+
+    yield start
+    for worker in workers:
+        worker.stop()
+    for worker in workers:
+        assert worker.join(DEADLINE)
+        worker._executor.join()
+
+
+def freeze(worker: Worker, patch: pytest.MonkeyPatch) -> None:
+    """Have a worker send nothing, as one whose process has stopped."""
+
+    def gone(*args: Any) -> None:
+        raise OperationalError("it does not get that far")
+
+    patch.setattr(worker._membership, "beat", gone)
+    patch.setattr(worker._poller, "run_once", gone)
+    patch.setattr(worker._active, "_guardedly", lambda: LEASE)
+
+
+def stop(worker: Worker) -> None:
+    """Stop a worker whose process ends while its runs go on."""
+    worker.stop()
+    eventually(lambda: worker.condition() is Condition.STOPPING, "it stops")
+    worker.abandon()
+
+
+@pytest.mark.parametrize("end", ENDINGS)
+def test_the_row_and_the_calls_are_those_of_the_model(
+    end: str, start: Callable[[], Worker], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    play = Play(end)
+    play.set_the_table()
+    first = start()
+    try:
+        eventually(play.all_wait, "all runs are under way")
+        for cell in play.cells:
+            STEPS[cell.step](cell.code)
+        with monkeypatch.context() as patch:
+            if end == "stopped":
+                stop(first)
+            if end in LOST:
+                freeze(first, patch)
+                start()
+            else:
+                play.let_go()
+            eventually(
+                lambda: not play.differences(),
+                "all is as in the model",
+                log=lambda: "\n".join(play.differences()),
+            )
+            if end == "killed":
+                first.stop()
+        play.let_go()
+        if end == "frozen":
+            eventually(lambda: not first.running(), "its runs have ended as well")
+    finally:
+        play.let_go()
+    assert not play.differences()
