@@ -89,6 +89,7 @@ PLAN = (
     Item("claim", 10_000_000, rounds=1, least=10_000),
     Item("long", 1_000_000, besides=("ours:2",), rounds=1),
     Item("held", 300_000, rounds=1),
+    Item("lanes", 1_000, seconds=10.0, rounds=1, least=100),
     Item("busy", 75_000, seconds=15.0, rounds=3, least=100),
     Item("work", 100_000, rounds=3, judged=("ours-plain", "ours-atomic", "ours-batch")),
     Item("functions", 100_000),

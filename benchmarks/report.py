@@ -128,6 +128,12 @@ TEXTS = {
         "The same while another session has a transaction open from before: a dump, a report, a"
         " forgotten session. Nothing that was deleted since can be cleaned up then.",
     ),
+    "lanes": (
+        "Lateness in many lanes",
+        "A lane is a queue, a priority and a code: a queue for each customer makes many. In 10"
+        " lanes, in 2,000, and in 10 beside 700 that were left, whose rows another session's"
+        " snapshot keeps. In each lane a task waits for tomorrow.",
+    ),
     "busy": (
         "Lateness in a busy hour",
         "Tasks that fall due at a steady 5,000 a second, all of them added meanwhile; one in ten"

@@ -59,6 +59,12 @@ COLUMNS: dict[str, tuple[Column, ...]] = {
         Column("held_p99", "p99 under a snapshot, ms", up=False),
         Column("held_to_free", "p99 under it / without", up=False),
     ),
+    "lanes": (
+        *_LATE,
+        Column("many_p50", "p50 in 2,000 lanes, ms", up=False),
+        Column("many_p99", "p99 in 2,000 lanes, ms", up=False),
+        Column("left_p99", "p99 beside 700 that were left, ms", up=False),
+    ),
     "long": (
         _RATE,
         Column("end_to_start", "rate at the end / at the start"),

@@ -176,6 +176,8 @@ TARGETS = (
         _plain("busy", "held_to_free"),
         _all(2),
     ),
+    Target("2,000 lanes, lateness p99 more than in 10, ms", _plain("lanes", "many_more"), _all(50)),
+    Target("700 lanes that were left, the same", _plain("lanes", "left_more"), _all(50)),
     Target(
         "exactly-once batches, share of the floor in batches",
         _of_floor("ours-batch", "floor-batch"),

@@ -5,7 +5,18 @@ from typing import NamedTuple
 SERVED = ("sqlite", "mariadb", "postgresql")
 PLACES = (*SERVED, "redis")
 ANYBODY = ("drain", "enqueue", "lateness", "pickup", "idle")
-OWN = ("history", "claim", "processes", "waste", "handlers", "blocking", "long", "held", "busy")
+OWN = (
+    "history",
+    "claim",
+    "processes",
+    "waste",
+    "handlers",
+    "blocking",
+    "long",
+    "held",
+    "busy",
+    "lanes",
+)
 # Of backends of Django 6's tasks framework: see ``contenders.framework``.
 DJANGO_6 = "neighbours-django-6"
 FUNCTIONS = ("functions", "function-calls")

@@ -6,6 +6,7 @@ from typing import Any
 from benchmarks.measures.busy import busy
 from benchmarks.measures.claiming import claim_time
 from benchmarks.measures.cost import held, idle, long
+from benchmarks.measures.lanes import many_lanes
 from benchmarks.measures.latency import blocking, lateness, pickup
 from benchmarks.measures.sharing import handlers, waste
 from benchmarks.measures.stage import Stage
@@ -31,4 +32,5 @@ MEASURES: dict[str, Callable[[Stage], dict[str, Any]]] = {
     "long": long,
     "held": held,
     "busy": busy,
+    "lanes": many_lanes,
 }

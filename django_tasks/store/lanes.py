@@ -5,7 +5,6 @@ A lane is one queue, one priority and one code.
 
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
-from itertools import product
 from typing import Any, NamedTuple
 
 from django_tasks.store.dialects import Dialect, dialect_of
@@ -39,12 +38,20 @@ class Look(NamedTuple):
     pauses: frozenset[Scope]
 
     def is_paused(self, queue: str, biz_code: str) -> bool:
-        # Not each pause in turn: two thousand of as many lanes took half a second.
-        wider = product((queue, ""), (biz_code, ""))
-        return not self.pauses.isdisjoint(map(Scope._make, wider))
+        # Not each pause in turn: two thousand of as many lanes took half a second. A plain tuple
+        # equals its Scope.
+        pauses = self.pauses
+        return bool(pauses) and (
+            (queue, biz_code) in pauses
+            or (queue, "") in pauses
+            or ("", biz_code) in pauses
+            or ("", "") in pauses
+        )
 
     def free(self) -> list[Lane]:
         """The lanes that are not paused as a whole."""
+        if not self.pauses:
+            return self.lanes
         return [lane for lane in self.lanes if not self.is_paused(lane.queue, lane.biz_code)]
 
 
@@ -60,7 +67,7 @@ class Look(NamedTuple):
 _AND_PAUSES = """
 UNION ALL SELECT queue, NULL, biz_code, NULL FROM {pause}"""
 _GROUPED_LANES = f"""
-SELECT queue, priority, biz_code, MIN({{when}}) FROM {{task}}
+SELECT queue, priority, biz_code, {{first}} FROM {{task}}
 WHERE status = 0 GROUP BY status, queue, priority, biz_code{_AND_PAUSES}"""
 _SOUGHT_LANES = f"""
 WITH RECURSIVE head(queue, priority, biz_code, moment) AS (
@@ -72,7 +79,7 @@ WITH RECURSIVE head(queue, priority, biz_code, moment) AS (
            AND (t.queue, t.priority, t.biz_code) > (head.queue, head.priority, head.biz_code)
         ORDER BY t.queue, t.priority, t.biz_code, t.{{when}} LIMIT 1) AS later
 )
-SELECT queue, priority, biz_code, moment FROM head{_AND_PAUSES}"""
+SELECT queue, priority, biz_code, {{first}} FROM head{_AND_PAUSES}"""
 _HOPPED_LANES = f"""
 WITH RECURSIVE head(id) AS (
     SELECT (SELECT id FROM {{task}} WHERE status = 0
@@ -89,11 +96,8 @@ WITH RECURSIVE head(id) AS (
          ORDER BY t.queue, t.priority, t.biz_code, t.{{when}} LIMIT 1))
     FROM head CROSS JOIN {{task}} AS here WHERE here.id = head.id
 )
-SELECT (SELECT queue FROM {{task}} AS t WHERE t.id = head.id),
-       (SELECT priority FROM {{task}} AS t WHERE t.id = head.id),
-       (SELECT biz_code FROM {{task}} AS t WHERE t.id = head.id),
-       (SELECT {{when}} FROM {{task}} AS t WHERE t.id = head.id)
-FROM head WHERE id IS NOT NULL{_AND_PAUSES}"""
+SELECT queue, priority, biz_code, {{first}}
+FROM head CROSS JOIN {{task}} AS t WHERE t.id = head.id{_AND_PAUSES}"""
 
 _OF_LANE = "status = 0 AND queue = %s AND priority = %s AND biz_code = %s"
 DUE = f"{_OF_LANE} AND {{when}} <= %s"
@@ -116,16 +120,20 @@ def look_everywhere(status: Status = Status.PENDING, *, using: str) -> Look:
     """The same with the pauses, by the same statement."""
     dialect = dialect_of(using)
     if dialect.groups_along_index:
-        template = _GROUPED_LANES
+        template, first = _GROUPED_LANES, "MIN({when})"
+    elif dialect.has_lateral:
+        template, first = _SOUGHT_LANES, "moment"
     else:
-        template = _SOUGHT_LANES if dialect.has_lateral else _HOPPED_LANES
+        template, first = _HOPPED_LANES, "{when}"
+    template = template.replace("{first}", dialect.readable(first))
     return _look_of(dialect, dialect.fetch(template.replace("status = 0", f"status = {status:d}")))
 
 
 def _look_of(dialect: Dialect, found: Sequence[tuple[Any, ...]]) -> Look:
     """The look of rows: queue, priority, code, first. The row of a pause has no priority."""
+    moment = dialect.from_column
     lanes = [
-        Lane(queue, priority, code, dialect.from_column(first))
+        Lane(queue, priority, code, moment(first))
         for queue, priority, code, first in found
         if priority is not None
     ]

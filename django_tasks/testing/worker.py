@@ -38,7 +38,7 @@ from django_tasks.worker.finisher import Finisher
 from django_tasks.worker.gates import Gates
 from django_tasks.worker.lane_claims import LaneClaims
 from django_tasks.worker.lanes import is_served
-from django_tasks.worker.marks import Marks, key_of
+from django_tasks.worker.marks import Marks
 from django_tasks.worker.suspects import Suspects
 
 MICROSECOND = timedelta(microseconds=1)
@@ -70,7 +70,7 @@ class Look:
         self.lanes = [
             lane
             for lane in lanes.look(using=config.using).lanes
-            if is_served(key_of(lane), config) and is_known(lane.biz_code)
+            if is_served(lane.queue, lane.biz_code, config) and is_known(lane.biz_code)
         ]
 
     @property

@@ -10,7 +10,7 @@ from django_tasks.store.lanes import Lane, Place
 from django_tasks.store.pauses import Scope
 from django_tasks.values.hosts import is_of_a_host, queue_of
 from django_tasks.worker.config import WorkerConfig
-from django_tasks.worker.marks import Key, Marks, key_of
+from django_tasks.worker.marks import Key, Marks
 from django_tasks.worker.unknown import UnknownCodes
 
 # As long as claims come back full, a more urgent task can wait for a moment: this long between two
@@ -30,7 +30,7 @@ LONGEST_FULL_SECONDS = 60.0
 # So many lanes are asked for by one statement of a look from the marks. It is given up, and a full
 # one follows, when it would take more than this share of the time of that: where there are many
 # lanes, or a long way to the server, full looks are dear and yet the cheaper ones. Looks in vain
-# keep to the share of full ones that were announced.
+# keep to the share of full ones, until these take twice as long as when the last one was in vain.
 LANES_AT_ONCE = 20
 ALONG_SHARE = 0.5
 
@@ -43,9 +43,10 @@ class Lanes:
         self._clock = clock
         self._marks = marks
         self._host_queue = queue_of(config.host)
-        # The seconds that the last full look took, and the lesser of the last two; the time of the
-        # next one where that is dear, and of the next one from the marks.
-        self._full_cost = self._cost = 0.0
+        # The seconds that the last full look took, and the lesser of the last two, now and when a
+        # look from the marks was in vain; the time of the next one where that is dear, and of the
+        # next one from the marks.
+        self._full_cost = self._cost = self._vain_cost = 0.0
         self._next_full = self._next_hinted = self._next_along = float("-inf")
         # Found by the last look and not used up, the time of the next look, and whether the last
         # claim has left due tasks behind.
@@ -106,13 +107,15 @@ class Lanes:
     def _look(self, now: datetime) -> list[Lane]:
         """The lanes that have pending tasks, are not paused, and are for this worker."""
         begun = self._clock.monotonic()
-        if self._next_along <= begun < self._next_full:
+        is_worth_a_try = self._next_along <= begun or self._cost > 2 * self._vain_cost
+        if is_worth_a_try and begun < self._next_full:
             lanes = self._look_along(begun)
             if lanes is not None:
                 return lanes
             ended = self._clock.monotonic()
-            vain = (ended - begun) / HINTED_SHARE
+            vain = (ended - begun) / FULL_SHARE
             self._next_along = ended + min(LONGEST_FULL_SECONDS, vain)
+            self._vain_cost = self._cost
         return self._full_look(now)
 
     def _look_along(self, begun: float) -> list[Lane] | None:
@@ -137,7 +140,8 @@ class Lanes:
         handlers = get_task_handlers()
         own = [key for code in handlers for key in self._lanes_of(code)]
         keys = {key for key in [*own, *self._marks.keys()] if key[2] in handlers}
-        return [(key, self._marks.since(key)) for key in keys if is_served(key, self._config)]
+        served = [key for key in keys if is_served(key[0], key[2], self._config)]
+        return [(key, self._marks.since(key)) for key in served]
 
     def _full_look(self, now: datetime) -> list[Lane]:
         begun = self._clock.monotonic()
@@ -146,14 +150,12 @@ class Lanes:
         self._marks.note_look(found, now)
         lanes, pauses = found
         self._tell_pauses(pauses)
-        handlers = get_task_handlers()
-        for lane in lanes:
-            if lane.biz_code not in handlers and lane.first <= now and self._is_served(lane):
+        handlers, config = get_task_handlers(), self._config
+        served = [lane for lane in lanes if is_served(lane.queue, lane.biz_code, config)]
+        for lane in served:
+            if lane.biz_code not in handlers and lane.first <= now:
                 self._unknown.meet(lane, now)
-        return [lane for lane in lanes if lane.biz_code in handlers and self._is_served(lane)]
-
-    def _is_served(self, lane: Lane) -> bool:
-        return is_served(key_of(lane), self._config)
+        return [lane for lane in served if lane.biz_code in handlers]
 
     def _note_cost(self, begun: float, ended: float) -> None:
         """One look that took long may have waited for something else: two in a row are dear."""
@@ -182,11 +184,11 @@ class Lanes:
             self._pauses = pauses
 
 
-def is_served(key: Key, config: WorkerConfig) -> bool:
-    """Tell if a worker is for the tasks of a lane."""
-    queue, _, code = key
+def is_served(queue: str, biz_code: str, config: WorkerConfig) -> bool:
+    """Tell if a worker is for the tasks of a code in a queue."""
     if not is_of_a_host(queue):
-        return config.serves(queue, code)
+        return config.serves(queue, biz_code)
     # A worker of some queues serves, on its host, the handlers of these.
-    is_ours = queue == queue_of(config.host)
-    return is_ours and (config.serves(queue, code) or config.serves(terms_for(code).queue, code))
+    return queue == queue_of(config.host) and (
+        config.serves(queue, biz_code) or config.serves(terms_for(biz_code).queue, biz_code)
+    )

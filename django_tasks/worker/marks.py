@@ -91,7 +91,10 @@ class Marks:
         latest = _latest(now)
         known = self._marks if len(self._marks) <= MOST_LANES else ()
         heads = {key: latest for key in known if not found.is_paused(key[0], key[2])}
-        heads |= {key_of(lane): min(Place(lane.first, 0), latest) for lane in found.lanes}
+        for lane in found.lanes:
+            # A place later than the last one there may be is not worth making: there may be 2,000.
+            is_before = lane.first < latest.when
+            heads[key_of(lane)] = Place(lane.first, 0) if is_before else latest
         self._heads = heads
         self._marks = {key: {WHOLE: place} for key, place in heads.items()}
 
