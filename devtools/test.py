@@ -38,7 +38,7 @@ SIDE_BY_SIDE = "6"
 SHORT = ("checks", *(f"tests({name})" for name in TITLES))
 # A commit is tried with one of each of these, the next one with the one after it. What only one of
 # them lacks is seldom, all are tried in four commits, and the workflow and "make test-matrix" run
-# them all. The newest Python and Django are where changes come from, and have each second turn.
+# them all. The newest of the main Pythons has each second turn: with its Django come the changes.
 PYTHONS = ("matrix-3.13", "matrix-3.12", "matrix-3.13", "matrix-3.10")
 BY_TURNS = (
     ("tests(postgresql-newest)", "tests(mariadb-newest)"),

@@ -264,11 +264,12 @@ class Pause(models.Model):
 
 
 class EndedPause(models.Model):
-    """A pause that has ended: a run that waited for it is late from then on."""
+    """A pause that has ended: a run that waited for it is late since then."""
 
     id = models.BigAutoField(primary_key=True)
     queue = KeyField(_("queue"), max_length=QUEUE_LENGTH, default="")
     biz_code = KeyField(_("code"), max_length=BIZ_CODE_LENGTH, default="")
+    since = models.DateTimeField(_("since"))
     ended = models.DateTimeField(_("ended"))
 
     class Meta:

@@ -69,7 +69,7 @@ def _wait_for_tomorrow(stage: Stage, lanes: int) -> None:
 
 
 def _clear(stage: Stage) -> None:
-    """By DELETE: a snapshot keeps the rows."""
+    """Empty the table by DELETE: a snapshot keeps the rows."""
     connection = connect(stage.contender.url)
     connection.cursor().execute("DELETE FROM t_task")
     connection.close()

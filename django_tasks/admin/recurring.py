@@ -1,6 +1,6 @@
 """The pages of what repeats: every schedule, and one schedule with its next times."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from functools import partial
@@ -35,13 +35,13 @@ from django_tasks.admin.task_steps import (
 from django_tasks.admin.task_views import no_task
 from django_tasks.client.arguments import check_code
 from django_tasks.exceptions import TaskException, TaskValueError
-from django_tasks.models import Pause, Task, TaskRun
+from django_tasks.models import Task, TaskRun
 from django_tasks.monitoring import recurring
 from django_tasks.monitoring.words import as_sentence, listed
 from django_tasks.schedules.base import LONGEST
 from django_tasks.schedules.policies import Plan, clauses
 from django_tasks.store import clock
-from django_tasks.store.pauses import Scope
+from django_tasks.store.pauses import PauseIndex
 from django_tasks.timezones import aware
 from django_tasks.values.hosts import is_schedule_num
 from django_tasks.values.keys import check_number
@@ -142,18 +142,16 @@ class RecurringPages(TaskModelAdmin):
     def _recurring_rows(self, request: HttpRequest, tasks: Sequence[Task]) -> list[Row]:
         using = alias()
         now = clock.now(using)
-        pauses = api.paused(using=using)
+        held = PauseIndex(api.paused(using=using))
         runs = _last_runs(tasks, using)
         pausing = may(request, PAUSE.permission)
-        return [
-            self._recurring_row(task, runs.get(task.pk), pauses, pausing, now) for task in tasks
-        ]
+        return [self._recurring_row(task, runs.get(task.pk), held, pausing, now) for task in tasks]
 
     def _recurring_row(
         self,
         task: Task,
         last: TaskRun | None,
-        pauses: Iterable[Pause],
+        held: PauseIndex,
         pausing: bool,
         now: datetime,
     ) -> Row:
@@ -168,7 +166,7 @@ class RecurringPages(TaskModelAdmin):
             status=status,
             options=listed(clauses(task.options)),
             is_own=is_schedule_num(task.biz_num),
-            hint=_hint(task, pauses),
+            hint=_hint(task, held),
             last=last,
             ended=told(ended) if ended else "",
             next=told(due),
@@ -304,7 +302,7 @@ def _last_runs(tasks: Sequence[Task], using: str) -> dict[int, TaskRun]:
     return {task: there[run] for task, run in found.items() if run in there}
 
 
-def _hint(task: Task, pauses: Iterable[Pause]) -> str:
+def _hint(task: Task, held: PauseIndex) -> str:
     """The reason why a schedule stands still, if it does."""
     if task.status == Status.FAILED:
         return gettext("stands still until it is requeued")
@@ -312,7 +310,7 @@ def _hint(task: Task, pauses: Iterable[Pause]) -> str:
         return gettext("stands still until it is resumed")
     if task.status == Status.CANCELLING:
         return gettext("ends with this run")
-    if any(Scope(each.queue, each.biz_code).covers(task.queue, task.biz_code) for each in pauses):
+    if held.widest(task.queue, task.biz_code):
         return gettext("its code or queue is paused")
     if not _is_readable(task):
         return gettext("its schedule cannot be read here")

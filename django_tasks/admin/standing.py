@@ -16,10 +16,10 @@ from django_tasks.conf import options
 from django_tasks.exceptions import TaskException
 from django_tasks.handlers.registry import get_task_handlers, handler_for
 from django_tasks.host.clocks import EPOCH
-from django_tasks.models import Gate, Pause, Task, WorkerRow
+from django_tasks.models import Gate, Task, WorkerRow
 from django_tasks.monitoring.filters import LATE_SECONDS
 from django_tasks.store import clock
-from django_tasks.store.pauses import Scope
+from django_tasks.store.pauses import PauseIndex
 from django_tasks.timezones import aware
 from django_tasks.values.limits import as_limit
 from django_tasks.values.status import OWNED, Status
@@ -45,7 +45,7 @@ class Surroundings:
     """The facts that a page of tasks is judged by."""
 
     now: datetime
-    pauses: list[Pause]
+    held: PauseIndex
     workers: dict[int, str]
     served: frozenset[str]
     limited: dict[str, str]
@@ -64,12 +64,12 @@ class Surroundings:
         )
 
     def _pause(self, task: Task) -> str:
-        for pause in self.pauses:
-            if Scope(pause.queue, pause.biz_code).covers(task.queue, task.biz_code):
-                if pause.biz_code:
-                    return gettext("code paused")
-                return gettext("queue paused") if pause.queue else gettext("everything paused")
-        return ""
+        pause = self.held.widest(task.queue, task.biz_code)
+        if pause is None:
+            return ""
+        if pause.biz_code:
+            return gettext("code paused")
+        return gettext("queue paused") if pause.queue else gettext("everything paused")
 
     def _worker(self, task: Task) -> str:
         if task.claimed_by is None:
@@ -94,7 +94,7 @@ def surroundings(tasks: Iterable[Task], *, using: str) -> Surroundings:
     ]
     return Surroundings(
         now=now,
-        pauses=api.paused(using=using),
+        held=PauseIndex(api.paused(using=using)),
         workers={worker.pk: worker.name for worker in workers},
         served=frozenset(code for worker in alive for code in _codes(worker)),
         limited=_limited({task.biz_code for task in tasks}, now, using),

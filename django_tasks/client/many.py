@@ -199,8 +199,7 @@ class _Many:
     def each(self, change: Callable[[Q], int], due: datetime | None = None) -> int:
         """Change what is found; ``due`` is when workers may have to look.
 
-        Each batch asks again for what was named: somebody may have changed a task since it was
-        found. In the order of ids, so that no task is met twice and two callers do not cross.
+        In the order of ids, so that no task is met twice.
         """
         count, last = 0, 0
         rows = Task._base_manager.using(self.using).filter(self._matching)

@@ -163,6 +163,9 @@ def next_run(claimed: Claimed, recurrence: Recurrence, now: datetime) -> Followi
     if first is None:
         return None
     if first > now or (not policy.coalesce and policy.catch_up is None):
+        if first < claimed.when and not claimed.attempts:
+            # It was paused meanwhile: each missed time is due since the row was resumed.
+            return Following(Reschedule(claimed.when, scheduled_time=first))
         return Following(_run_for(first, schedule))
     # The run that ends was one of those to catch up.
     most = 0 if policy.coalesce else (policy.catch_up or 1) - 1

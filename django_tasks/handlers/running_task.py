@@ -163,7 +163,7 @@ class RunningTask:
 
     @property
     def scheduled_time(self) -> datetime:
-        """The time that this run is meant for: ``when`` without jitter, and before any retry."""
+        """The time that this run is meant for: ``when`` without jitter, retries and pauses."""
         return for_django(self._claimed.intended_time)
 
     @property

@@ -103,6 +103,7 @@ class Migration(migrations.Migration):
                 ('id', models.BigAutoField(primary_key=True, serialize=False)),
                 ('queue', django_tasks.fields.KeyField(default='', max_length=50, verbose_name='queue')),
                 ('biz_code', django_tasks.fields.KeyField(default='', max_length=50, verbose_name='code')),
+                ('since', models.DateTimeField(verbose_name='since')),
                 ('ended', models.DateTimeField(verbose_name='ended')),
             ],
             options={

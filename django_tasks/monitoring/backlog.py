@@ -14,7 +14,7 @@ from django_tasks.models import Pause
 from django_tasks.monitoring.words import Amount, counted, together
 from django_tasks.store import backlog
 from django_tasks.store.lanes import COUNTED, Lane, every_lane
-from django_tasks.store.pauses import Scope
+from django_tasks.store.pauses import PauseIndex
 from django_tasks.timezones import aware
 from django_tasks.values.status import Status
 
@@ -89,7 +89,8 @@ def waiting(pauses: Sequence[Pause], now: datetime, *, using: str) -> list[Waiti
     """Each lane that has pending tasks, those first whose first task is due first."""
     lanes = every_lane(using=using)
     found = count_waiting(lanes, now, using=using, most_counted=MOST_COUNTED)
-    return [Waiting(*each, pause_of(each.lane, pauses)) for each in found]
+    held = PauseIndex(pauses)
+    return [Waiting(*each, held.widest(each.lane.queue, each.lane.biz_code)) for each in found]
 
 
 def count_waiting(
@@ -118,14 +119,6 @@ def _share(lanes: Sequence[Lane], most_counted: int) -> int:
 def _uncounted(lane: Lane, now: datetime) -> tuple[Amount, Amount]:
     """The amounts of a lane in which nothing was counted: none are due, or at least the first."""
     return Amount(0, lane.first <= now), Amount(0, lane.first <= now - LATE)
-
-
-def pause_of(lane: Lane, pauses: Iterable[Pause]) -> Pause | None:
-    """The widest pause that a lane is under, or None."""
-    for pause in pauses:
-        if Scope(pause.queue, pause.biz_code).covers(lane.queue, lane.biz_code):
-            return pause
-    return None
 
 
 def coming(lanes: Sequence[Lane], now: datetime, hours: float, *, using: str) -> Coming:

@@ -1,5 +1,6 @@
 """Sentences about what is wrong, each with the page that has its cure, the worst first."""
 
+from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
@@ -23,6 +24,7 @@ from django_tasks.monitoring.words import (
     together,
 )
 from django_tasks.monitoring.workers import Worker
+from django_tasks.store.pauses import Scope, scope_of, scopes_over
 from django_tasks.values.figures import Figures
 
 ERROR, WARNING, INFO = "error", "warning", "info"
@@ -325,9 +327,12 @@ def _rising(facts: Facts) -> Iterator[Problem]:
 
 
 def _paused(facts: Facts) -> Iterator[Problem]:
+    under: dict[Scope, list[Amount]] = defaultdict(list)
+    for each in facts.seen.waiting:
+        for scope in scopes_over(each.lane.queue, each.lane.biz_code):
+            under[scope].append(each.due)
     for pause in facts.seen.pauses:
-        is_under = [each for each in facts.seen.waiting if _covers(pause, each)]
-        due = together(*(each.due for each in is_under))
+        due = together(*under[scope_of(pause)])
         text = gettext("%(scope)s has been paused since %(time)s.")
         if pause.by:
             text = gettext("%(scope)s has been paused since %(time)s by %(by)s.")
@@ -338,10 +343,6 @@ def _paused(facts: Facts) -> Iterator[Problem]:
             sentence = in_a_row((sentence, waiting % {"count": due}))
         level = WARNING if due else INFO
         yield Problem("paused", level, sentence, gettext("See the pauses"), PAUSES)
-
-
-def _covers(pause: Pause, waiting: Waiting) -> bool:
-    return backlog.pause_of(waiting.lane, [pause]) is not None
 
 
 def _scope(pause: Pause) -> str:

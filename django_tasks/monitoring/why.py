@@ -23,7 +23,7 @@ from django_tasks.monitoring.filters import LATE_SECONDS
 from django_tasks.monitoring.phrases import attempts_text, scope_words
 from django_tasks.monitoring.words import class_name, listed, span, stamp
 from django_tasks.store import clock
-from django_tasks.store.pauses import Scope
+from django_tasks.store.pauses import PauseIndex
 from django_tasks.timezones import aware, for_django
 from django_tasks.values.hosts import is_of_a_host, queue_of
 from django_tasks.values.limits import NO_LIMIT, Limit, as_limit, in_force
@@ -171,18 +171,18 @@ def _future(case: _Case) -> Reason | None:
 
 def _paused_as_part(case: _Case) -> Reason | None:
     task = case.task
-    for pause in paused(using=case.using):
-        if Scope(pause.queue, pause.biz_code).covers(task.queue, task.biz_code):
-            facts = {
-                "scope": scope_words(pause),
-                "since": stamp(aware("since", pause.since)),
-                "by": pause.by,
-            }
-            sentence = gettext("%(scope)s has been paused since %(since)s.")
-            if pause.by:
-                sentence = gettext("%(scope)s has been paused since %(since)s, by %(by)s.")
-            return Reason("paused code", sentence % facts)
-    return None
+    pause = PauseIndex(paused(using=case.using)).widest(task.queue, task.biz_code)
+    if pause is None:
+        return None
+    facts = {
+        "scope": scope_words(pause),
+        "since": stamp(aware("since", pause.since)),
+        "by": pause.by,
+    }
+    sentence = gettext("%(scope)s has been paused since %(since)s.")
+    if pause.by:
+        sentence = gettext("%(scope)s has been paused since %(since)s, by %(by)s.")
+    return Reason("paused code", sentence % facts)
 
 
 def _nobody(case: _Case) -> Reason | None:

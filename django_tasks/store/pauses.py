@@ -5,11 +5,12 @@ costs a statement more. Tasks that were claimed before go on. Its end leaves a r
 its own, which is read where a run is late beyond its grace.
 """
 
+from collections.abc import Iterable
 from datetime import datetime
 from typing import NamedTuple
 
 from django_tasks.models import Pause
-from django_tasks.store.dialects import dialect_of
+from django_tasks.store.dialects import dialect_of, flatten, placeholders
 from django_tasks.store.transactions import retried, write_transaction
 
 
@@ -19,8 +20,26 @@ class Scope(NamedTuple):
     queue: str
     biz_code: str
 
-    def covers(self, queue: str, biz_code: str) -> bool:
-        return self.queue in ("", queue) and self.biz_code in ("", biz_code)
+
+def scope_of(pause: Pause) -> Scope:
+    return Scope(pause.queue, pause.biz_code)
+
+
+def scopes_over(queue: str, biz_code: str) -> tuple[Scope, ...]:
+    """The scopes of all pauses that may hold a task, the widest first."""
+    return Scope("", ""), Scope("", biz_code), Scope(queue, ""), Scope(queue, biz_code)
+
+
+class PauseIndex:
+    """Finds the pause that holds a task. Of 2,000 pauses each takes as long as of one."""
+
+    def __init__(self, pauses: Iterable[Pause]) -> None:
+        self._by_scope = {scope_of(pause): pause for pause in pauses}
+
+    def widest(self, queue: str, biz_code: str) -> Pause | None:
+        """The widest pause over the tasks of a queue and a code; None: they are not paused."""
+        found = map(self._by_scope.get, scopes_over(queue, biz_code))
+        return next(filter(None, found), None)
 
 
 @retried
@@ -36,30 +55,60 @@ def set_pause(scope: Scope, now: datetime, by: str = "", *, using: str) -> bool:
 
 @retried
 def unset_pause(scope: Scope, now: datetime, *, using: str) -> bool:
-    """End the pause of exactly this ``scope``; False if there was none."""
+    """End the pause of exactly this ``scope``; False if there was none.
+
+    Race: two clients end it. The row is locked from the look to the delete.
+    """
     dialect = dialect_of(using)
+    which = "queue = %s AND biz_code = %s"
     with write_transaction(using):
-        if not dialect.execute("DELETE FROM {pause} WHERE queue = %s AND biz_code = %s", scope):
+        found = dialect.fetch(f"SELECT since FROM {{pause}} WHERE {which}{dialect.lock}", scope)
+        if not found or not dialect.execute(f"DELETE FROM {{pause}} WHERE {which}", scope):
             return False
-        template = "INSERT INTO {ended_pause} (queue, biz_code, ended) VALUES (%s, %s, %s)"
-        dialect.execute(template, [*scope, dialect.to_column(now)])
+        since = dialect.to_column(dialect.from_column(found[0][0]))
+        template = "INSERT INTO {ended_pause} (queue, biz_code, since, ended)"
+        params = [*scope, since, dialect.to_due(now)]
+        dialect.execute(f"{template} VALUES (%s, %s, %s, %s)", params)
         return True
 
 
-def last_end(queue: str, biz_code: str, *, using: str) -> datetime | None:
-    """The time at which the last pause of a task of this queue and code ended; None: none did."""
+class Span(NamedTuple):
+    """The time of a pause, aware UTC; ``ended`` is None if it is still there."""
+
+    since: datetime
+    ended: datetime | None
+
+
+def spans(queue: str, biz_code: str, after: datetime, *, using: str) -> list[Span]:
+    """The pauses that have held tasks of this queue and code since ``after``, the first first."""
     dialect = dialect_of(using)
+    which = "queue IN ('', %s) AND biz_code IN ('', %s)"
     template = (
-        "SELECT MAX(ended) FROM {ended_pause} WHERE queue IN ('', %s) AND biz_code IN ('', %s)"
+        f"SELECT since, ended FROM {{ended_pause}} WHERE {which} AND ended > %s"
+        f" UNION ALL SELECT since, NULL FROM {{pause}} WHERE {which}"
     )
-    ((ended,),) = dialect.fetch(template, [queue, biz_code])
-    return None if ended is None else dialect.from_column(ended)
+    names = [queue, biz_code]
+    found = dialect.fetch(template, [*names, dialect.to_column(after), *names])
+    moment = dialect.from_column
+    held = [Span(moment(since), ended and moment(ended)) for since, ended in found]
+    return sorted(held, key=lambda span: span.since)
+
+
+# Ends that one call forgets, at most.
+AT_ONCE = 1000
 
 
 def forget_ends(before: datetime, *, using: str) -> None:
-    """Forget pauses that ended before a time. Race: others forget them too; then they are gone."""
+    """Forget pauses that ended before a time, a thousand of them at most.
+
+    Race: somebody has just ended one, in a transaction that is still open. Rows are deleted by
+    their ids, so nobody waits for his.
+    """
     dialect = dialect_of(using)
-    dialect.execute("DELETE FROM {ended_pause} WHERE ended < %s", [dialect.to_column(before)])
+    template = "SELECT id FROM {ended_pause} WHERE ended < %s LIMIT %s"
+    ids = flatten(dialect.fetch(template, [dialect.to_column(before), AT_ONCE]))
+    if ids:
+        dialect.execute(f"DELETE FROM {{ended_pause}} WHERE id IN ({placeholders(len(ids))})", ids)
 
 
 def pauses(*, using: str) -> list[Pause]:

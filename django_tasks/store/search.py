@@ -13,7 +13,7 @@ from django.db.models.lookups import Exact, GreaterThan
 
 from django_tasks.models import Task
 from django_tasks.store.dialects import dialect_of
-from django_tasks.store.pauses import Scope, pauses
+from django_tasks.store.pauses import PauseIndex, pauses
 from django_tasks.timezones import aware, for_django
 from django_tasks.values.hosts import number_of
 from django_tasks.values.keys import SCHEDULE_NUM
@@ -73,9 +73,7 @@ def at_work(code: str, *, using: str) -> tuple[datetime, Any] | None:
     """
     rows = Task._base_manager.using(using).filter(key(code, SCHEDULE_NUM))
     task = rows.filter(status__in=(Status.PENDING, Status.RUNNING)).first()
-    if task is None or any(
-        Scope(pause.queue, pause.biz_code).covers(task.queue, code) for pause in pauses(using=using)
-    ):
+    if task is None or PauseIndex(pauses(using=using)).widest(task.queue, code):
         return None
     return aware("when", task.scheduled_time or task.when), task.biz_ext
 

@@ -43,7 +43,7 @@ class Claimed(NamedTuple):
 
     @property
     def intended_time(self) -> datetime:
-        """For which time this run is: of a schedule's task, without its jitter and retries."""
+        """For which time this run is: without jitter, retries and pauses."""
         return self.scheduled_time or self.when
 
     def __str__(self) -> str:

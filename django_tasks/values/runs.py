@@ -19,8 +19,8 @@ class Line(NamedTuple):
     """One run that has ended; times are aware UTC, and the names are the columns'.
 
     ``when`` is the time at which it was due, ``scheduled_time`` the one that it was meant for: of
-    its schedule, or before it was paused. ``missed`` is what was done about times that had passed,
-    as in ``task_missed``; ``worker`` is the worker's name, for its row goes when it stops.
+    its schedule, or before a pause or a retry. ``missed`` is what was done about times that had
+    passed, as in ``task_missed``; ``worker`` is the worker's name, for its row goes when it stops.
     ``exception`` is the path of the class that was raised, and ``detail`` JSON text that the run
     has left behind.
     """

@@ -158,9 +158,8 @@ class Runner:
         except UnknownTrigger:
             logs.unknown_trigger(run.task)
             return run, Again(self._standing.clock.now() + AFTER_DEFECT)
-        except Error:
-            drop_connections()
-            return run, Again(self._standing.clock.now() + FIRST_DELAY)
+        except Error as error:
+            return self._unsettled(run, error, 0.0)
         except Exception as error:  # noqa: BLE001 - one task's defect is not the batch's
             return self._defect(run, error)
 

@@ -18,7 +18,7 @@ from django_tasks.handlers.recurrence import (
     schedule_of,
 )
 from django_tasks.sentences import said
-from django_tasks.store.pauses import last_end
+from django_tasks.store.pauses import spans
 from django_tasks.values.options import options_of_text
 from django_tasks.values.outcomes import Done, Fail
 from django_tasks.worker.error_text import class_path, error_text
@@ -51,7 +51,8 @@ def _for_latest(run: Run, recurrence: Recurrence) -> Run:
     if claimed is not run.claimed:
         task = run.task.made_again(claimed)
         CURRENT.set(task)  # until the end of the run: its start has set the other one
-        run = run._replace(claimed=claimed, task=task).having_missed("coalesce", now)
+        run = run._replace(claimed=claimed, task=task)
+        run = run.having_missed("coalesce", run.lateness(now))
     return run._replace(recurrence=recurrence)
 
 
@@ -68,18 +69,29 @@ def in_time(run: Run, clock: Clock) -> Run | RunEnd:
     grace, late = policy.grace, run.lateness(now)
     if grace is None or late <= grace or run.claimed.attempts or run.claimed.rescues:
         return run  # in time, or not the first time that it is to run
-    if (ended := last_end(run.claimed.queue, run.claimed.biz_code, using=run.using)) is not None:
-        late = min(late, (now - ended).total_seconds())
-        if late <= grace:
-            return run  # it has waited for the end of a pause
+    late = (now - _waited_until(run, grace, now)).total_seconds()
+    if late <= grace:
+        return run  # it was paused
     action = policy.on_misfire or _usual(run)
-    run = run.having_missed(action, now)
+    run = run.having_missed(action, late)
     if action == "run":
         return run
     if action == "skip":
         return following(run, clock, counts_as="skipped") or (run, Done(counts_as="skipped"))
     reason = f"It would have started {late:.0f} s late; its misfire_grace_time is {grace:g} s."
     return parked(run, Misfired(reason))
+
+
+def _waited_until(run: Run, grace: float, now: datetime) -> datetime:
+    """The time since which a run is late: when it was due, or the end of the pause that held it.
+
+    A pause that began when it was late already is no excuse.
+    """
+    waited = max(run.claimed.when, run.claimed.intended_time)
+    for since, ended in spans(run.claimed.queue, run.claimed.biz_code, waited, using=run.using):
+        if (since - waited).total_seconds() <= grace:
+            waited = max(waited, ended or now)
+    return waited
 
 
 def _usual(run: Run) -> Literal["skip", "fail"]:
@@ -90,7 +102,7 @@ def _usual(run: Run) -> Literal["skip", "fail"]:
 def _expired(run: Run, policy: Policy, now: datetime) -> RunEnd:
     """The end of a task that is not to start any more, a retry or a later time neither."""
     action = policy.on_misfire if policy.on_misfire in ("skip", "fail") else _usual(run)
-    run = run.having_missed(action, now)
+    run = run.having_missed(action, run.lateness(now))
     if action == "skip":
         return run, Done(counts_as="skipped")
     before = f" Before that: {run.claimed.last_error}" if run.claimed.last_error else ""
@@ -117,5 +129,5 @@ def following(run: Run, clock: Clock, **facts: Any) -> RunEnd | None:
     if found is None:
         return None
     if found.left_out:
-        run = run.having_missed(found.left_out, now)
+        run = run.having_missed(found.left_out, run.lateness(now))
     return run, replace(found.run, **facts)

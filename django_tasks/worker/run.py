@@ -62,9 +62,8 @@ class Run(NamedTuple):
             finally:
                 CURRENT.reset(token)
 
-    def having_missed(self, action: str, now: datetime) -> "Run":
-        """This run, once ``action`` was taken about times that have passed by ``now``."""
-        late = self.lateness(now)
+    def having_missed(self, action: str, late: float) -> "Run":
+        """This run, once ``action`` was taken because it is ``late`` seconds late."""
         logs.missed(self.task, late, action)
         self.tell(signals.task_missed, lateness=late, action=action)
         return self._replace(missed=(*self.missed, action))

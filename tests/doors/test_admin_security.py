@@ -19,7 +19,7 @@ from django_tasks.admin import display
 from django_tasks.admin.cells import ERROR_TAIL
 from django_tasks.admin.task_steps import STEPS
 from django_tasks.exceptions import TaskExists
-from django_tasks.models import Gate, Lock, Pause, Task, TaskRun, WorkerRow
+from django_tasks.models import EndedPause, Gate, Lock, Pause, Task, TaskRun, WorkerRow
 from django_tasks.values.status import Status
 from tests.doors.conftest import Staff, logged_in
 from tests.doors.test_admin import (
@@ -387,7 +387,7 @@ def rows_of_all(db: None) -> dict[str, int]:
 
 
 def stored() -> list[Any]:
-    models = (Task, TaskRun, WorkerRow, Pause, Lock, Gate)
+    models = (Task, TaskRun, WorkerRow, Pause, EndedPause, Lock, Gate)
     return [list(model.objects.order_by("pk").values()) for model in models]
 
 

@@ -14,7 +14,7 @@ from django.db import Error, transaction
 
 from django_tasks import api
 from django_tasks.client.arguments import Conflict, ConflictOfMany
-from django_tasks.models import Gate, Pause, Task, TaskRun, WorkerRow
+from django_tasks.models import EndedPause, Gate, Pause, Task, TaskRun, WorkerRow
 from django_tasks.store import clock, workers
 from django_tasks.store.claim import Claimer, claim, claim_alone
 from django_tasks.store.finish import Ended, finish, finish_inside
@@ -238,7 +238,7 @@ def stopped_clock(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture
 def clean() -> Iterator[Callable[[], None]]:
     def wipe() -> None:
-        for model in (Task, TaskRun, WorkerRow, Pause, Gate, Group):
+        for model in (Task, TaskRun, WorkerRow, Pause, EndedPause, Gate, Group):
             model._base_manager.all().delete()
 
     yield wipe
@@ -329,7 +329,10 @@ def state() -> State:
         ],
         list(tasks.values_list("version", flat=True)),
         list(WorkerRow.objects.values_list("name", "state", "heartbeat")),
-        list(Pause.objects.values_list("queue", "biz_code", "since")),
+        [
+            *Pause.objects.values_list("queue", "biz_code", "since"),
+            *EndedPause.objects.values_list("queue", "biz_code", "ended"),
+        ],
         list(Gate.objects.values_list("biz_code", "passes", "full_until")),
         list(TaskRun.objects.values_list("biz_num", "started", "outcome", "attempt", "error")),
         Group.objects.count(),

@@ -11,7 +11,7 @@ import pytest
 from django.db import Error, transaction
 from django.test import Client
 
-from django_tasks.models import Gate, Pause, TaskMinute, TaskRun, WorkerRow
+from django_tasks.models import EndedPause, Gate, Pause, TaskMinute, TaskRun, WorkerRow
 from django_tasks.store import clock
 from django_tasks.store.dialects import dialect_of
 from tests.coming.old import Old
@@ -58,7 +58,7 @@ def walk_on_all_floors(
 
 def forget_all() -> None:
     table().delete()
-    for model in (WorkerRow, TaskRun, TaskMinute, Pause, Gate):
+    for model in (WorkerRow, TaskRun, TaskMinute, Pause, EndedPause, Gate):
         model._base_manager.all().delete()
 
 

@@ -536,7 +536,10 @@ def nobody_holds(biz_num: str) -> bool:
 
 def somebody_waits_for_a_row() -> bool:
     with connection.cursor() as cursor:
-        cursor.execute("SELECT COUNT(*) FROM pg_stat_activity WHERE wait_event = 'transactionid'")
+        cursor.execute(
+            "SELECT COUNT(*) FROM pg_stat_activity"
+            " WHERE wait_event = 'transactionid' AND datname = current_database()"
+        )
         return bool(cursor.fetchall()[0][0])
 
 

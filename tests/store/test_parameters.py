@@ -337,11 +337,11 @@ def pausing(do: Caller, texts: Texts) -> None:
     assert do(lanes.look) == ([], {scope})
     (pause,) = do(pauses.pauses)
     assert (Scope(pause.queue, pause.biz_code), pause.by) == (scope, texts.name)
-    assert do(pauses.last_end, *scope) is None
+    assert do(pauses.spans, *scope, NOW) == [(NOW, None)]
     assert do(pauses.unset_pause, scope, later(1))
-    assert do(pauses.last_end, *scope) == later(1)
+    assert do(pauses.spans, *scope, NOW) == [(NOW, later(1))]
     do(pauses.forget_ends, later(2))
-    assert do(pauses.last_end, *scope) is None
+    assert do(pauses.spans, *scope, NOW) == []
 
 
 def limiting(do: Caller, texts: Texts) -> None:

@@ -7,9 +7,9 @@ from django_tasks.store.lanes import Look, look
 from django_tasks.store.pauses import (
     Scope,
     forget_ends,
-    last_end,
     pauses,
     set_pause,
+    spans,
     unset_pause,
 )
 from django_tasks.values.status import Status
@@ -50,27 +50,38 @@ def test_an_end_ends_exactly_its_own_pause():
     }
 
 
+def held(after=NOW, queue="default"):
+    return spans(queue, CODE, after, using="default")
+
+
 @pytest.mark.parametrize("scope", SCOPES)
-def test_the_last_end_is_of_all_pauses_that_hold_a_task(scope):
+def test_the_spans_are_of_all_pauses_that_have_held_a_task(scope):
     for other in OTHERS:
         pause(other)
         assert unset_pause(other, later(9), using="default")
-    assert last_end("default", CODE, using="default") is None
+    assert held() == []
     for seconds in (1, 3):
-        pause(scope)
+        assert set_pause(scope, later(seconds - 1), using="default")
         assert unset_pause(scope, later(seconds), using="default")
-    assert last_end("default", CODE, using="default") == later(3)
+    assert set_pause(scope, later(5), using="default")
+    assert held() == [(NOW, later(1)), (later(2), later(3)), (later(5), None)]
+    assert held(later(1)) == [(later(2), later(3)), (later(5), None)]
+    assert held(later(9)) == [(later(5), None)]
 
+
+def test_ends_are_forgotten_once_they_are_old():
+    for seconds in (1, 3):
+        pause(SCOPES[0])
+        assert unset_pause(SCOPES[0], later(seconds), using="default")
+    forget_ends(later(1), using="default")
+    assert [span.ended for span in held()] == [later(1), later(3)]
     forget_ends(later(3), using="default")
-    assert last_end("default", CODE, using="default") == later(3)
-    forget_ends(later(4), using="default")
-    assert last_end("default", CODE, using="default") is None
-    assert last_end("mail", CODE, using="default") == later(9)
+    assert [span.ended for span in held()] == [later(3)]
 
 
 def test_who_resumes_what_is_not_paused_leaves_no_end():
     assert not unset_pause(SCOPES[0], NOW, using="default")
-    assert last_end("default", CODE, using="default") is None
+    assert held() == []
 
 
 @pytest.mark.parametrize("scope", SCOPES)

@@ -56,10 +56,10 @@ def embedded_workers() -> Iterator[None]:
     """
     yield
     assert embedded.stop_workers(timeout=DEADLINE)
-    eventually(lambda: not _at_schedules(), "nobody looks after schedules")
+    eventually(lambda: not at_schedules(), "nobody looks after schedules")
 
 
-def _at_schedules() -> list[str]:
+def at_schedules() -> list[str]:
     names = [each.name for each in enumerate_threads()]
     return [name for name in names if name.startswith("django_tasks-schedules")]
 

@@ -10,7 +10,7 @@ from django.test import override_settings
 
 from django_tasks import signals
 from django_tasks.client.queries import get_runs
-from django_tasks.models import Task, TaskMinute, TaskRun
+from django_tasks.models import EndedPause, Task, TaskMinute, TaskRun
 from django_tasks.store import minutes, runs
 from django_tasks.store.finish import finish
 from django_tasks.store.minutes import Counted, minute_of
@@ -293,6 +293,17 @@ def test_its_time_has_come_at_the_very_moment(monkeypatch: pytest.MonkeyPatch) -
         for _ in range(4):  # one chore a cycle
             pruner.prune_if_due()
         assert len(looks) == expected
+
+
+def test_ends_of_pauses_are_forgotten_after_a_month(world: Ticks) -> None:
+    oldest = joined(world)
+    for days in (30, 32):
+        ended = ago(days * 24 * 3600)
+        EndedPause.objects.create(biz_code=str(days), since=ended, ended=ended)
+    pruner = Pruner(USING, oldest)
+    for _ in range(6):  # one chore a cycle
+        pruner.prune_if_due()
+    assert list(EndedPause.objects.values_list("biz_code", flat=True)) == ["30"]
 
 
 @pytest.mark.parametrize(

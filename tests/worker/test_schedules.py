@@ -21,13 +21,23 @@ from django_tasks.client.pauses import pause_tasks, resume_tasks
 from django_tasks.exceptions import RetryLater, TaskValueError
 from django_tasks.handlers import registry
 from django_tasks.handlers.base import Stop, task_handler
-from django_tasks.models import EndedPause, Task
+from django_tasks.models import EndedPause, Pause, Task
 from django_tasks.schedules import At, Every
+from django_tasks.store.claim import Claimer, claim_row
 from django_tasks.store.control import CancelResult
 from django_tasks.store.finish import Ended, finish
 from django_tasks.timezones import aware
 from django_tasks.values.keys import SCHEDULE_NUM
-from django_tasks.values.outcomes import Again, Done, Fail, GiveBack, Outcome, Reschedule, Retry
+from django_tasks.values.outcomes import (
+    Again,
+    Done,
+    Fail,
+    GiveBack,
+    Outcome,
+    Reschedule,
+    Retry,
+    Unsettled,
+)
 from django_tasks.values.status import Status
 from django_tasks.worker import misfires, schedule_rows
 from django_tasks.worker.membership import Membership
@@ -435,6 +445,7 @@ def test_the_time_for_which_a_task_was_paused_does_not_make_it_late(
     due = on_the_hour(1) + (MINUTE if schedule is None else timedelta())
     added(when=due, schedule=schedule)
     stop_and_go()
+    EndedPause.objects.update(since=F("since") - 2 * HOUR)
     with heard(signals.task_missed) as missed:
         runs.run()
     assert [message["action"] for message in missed] == ["coalesce"] * (schedule is not None)
@@ -448,10 +459,12 @@ def test_it_is_late_since_it_was_resumed(
     runs = Runs(register, nothing, misfire_grace_time=10)
     added(when=ago(3600))
     stop_and_go()
-    # A minute ago.
+    # A minute ago, for two hours.
     table().update(when=F("when") - MINUTE)
-    EndedPause.objects.update(ended=F("ended") - MINUTE)
-    assert isinstance(runs.run(), Fail)
+    EndedPause.objects.update(ended=F("ended") - MINUTE, since=F("since") - 2 * HOUR)
+    with heard(signals.task_missed) as missed:
+        assert isinstance(runs.run(), Fail)
+    assert 60 <= missed[0]["lateness"] < 90
     assert "It would have started 60 s late; its misfire_" in stored().last_error
 
 
@@ -477,10 +490,52 @@ def test_a_database_that_does_not_say_when_a_pause_ended_is_asked_again(
 
     runs = Runs(register, nothing, misfire_grace_time=10)
     added(when=ago(3600))
-    monkeypatch.setattr(misfires, "last_end", refuse)
-    assert isinstance(runs.run(), Again)
+    monkeypatch.setattr(misfires, "spans", refuse)
+    assert isinstance(runs.run(), Unsettled)
     assert not runs.times
     assert (stored().attempts, stored().status) == (0, Status.PENDING)
+
+
+@RESUMED
+def test_each_missed_time_of_a_task_that_was_paused_runs(
+    register: Register, stop_and_go: Callable[[], None]
+) -> None:
+    runs = Runs(register, nothing, misfire_grace_time=60, coalesce=False)
+    added(when=on_the_hour(3), schedule=hourly())
+    stop_and_go()
+    EndedPause.objects.update(since=F("since") - 4 * HOUR)
+    for _ in range(4):
+        runs.run()
+    assert runs.times == [on_the_hour(hours) for hours in (3, 2, 1, 0)]
+    assert stored().when == on_the_hour() + HOUR
+
+
+@pytest.mark.parametrize("is_over", [True, False])
+def test_a_pause_that_began_when_a_task_was_late_already_is_no_excuse(
+    register: Register, is_over: bool
+) -> None:
+    runs = Runs(register, nothing, misfire_grace_time=10)
+    added(when=ago(3600))
+    assert pause_tasks(biz_code=CODE)
+    if is_over:
+        assert resume_tasks(biz_code=CODE)
+        assert isinstance(runs.run(), Fail)
+    else:
+        Pause.objects.update(since=F("since") - HOUR)
+        by = Claimer(runs.membership.worker_id)
+        claim = claim_row(by, CODE, "1", now(), using=USING, failed=False)
+        assert claim is not None
+        assert isinstance(runner(runs.membership)(claim).outcome, Done)
+
+
+def test_pauses_in_a_row_are_one(register: Register) -> None:
+    runs = Runs(register, nothing, misfire_grace_time=10)
+    added(when=ago(600))
+    for begun, ended in ((620, 400), (405, 200), (195, 1)):
+        spans = {"since": ago(begun), "ended": ago(ended)}
+        EndedPause.objects.create(queue="default", biz_code="", **spans)
+    runs.run()
+    assert len(runs.times) == 1
 
 
 def test_times_that_pass_during_a_run_are_told(register: Register) -> None:
