@@ -184,7 +184,7 @@ def test_without_time_zones_everything_is_on_time_all_the_same(
             assert "Traceback" not in worker.log()
             late = {line["key"]: line["lateness"] for line in journal.lines("end")}
             assert 60 <= late["run/past"] < 120
-            assert 0 <= late["run/soon"] < 5
+            assert 0 <= late["run/soon"] < 60  # a zone is an hour, a slow start some seconds
             assert sorted(rows()) == ["run/aware", "run/later"]
         finally:
             connections["default"].close()

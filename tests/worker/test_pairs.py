@@ -8,6 +8,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from datetime import timedelta
 from threading import Event, Lock
+from time import monotonic
 from typing import Any, NamedTuple
 
 import pytest
@@ -197,10 +198,9 @@ class Play:
             if cell.mode == "halves" and len(tasks) > 1:
                 raise Trouble("both of them")
             self._waiting.add(cell.code)
-        # In short steps: an interrupt comes between two of them.
-        eventually(self.go.is_set, "the run may end")
+        _wait_for(self.go)
         if self.end == "times out":
-            eventually(lambda: False, "the time is over")
+            _wait_for(Event())
         if self.end == "fails":
             raise Trouble("as told")
 
@@ -231,6 +231,15 @@ class Play:
             for key, found in self.found().items()
             if found != wanted[key]
         ]
+
+
+def _wait_for(event: Event) -> None:
+    """Wait in steps, between two of which an interrupt comes; eighty threads do, so not short ones.
+    Each at an Event of its own, whose lock an interrupt may leave locked.
+    """
+    end = monotonic() + DEADLINE
+    while not event.is_set() and monotonic() < end:
+        Event().wait(0.1)
 
 
 def _left(row: Task | None) -> Left | None:
