@@ -202,7 +202,7 @@ class Worker:
         return {item[0].biz_code for item, _ in self._executor.running()}
 
     def _last_delay(self) -> timedelta:
-        """How long after the last act of this worker its process ends, at the latest."""
+        """The longest time from the last act of this worker to the end of its process."""
         patience = self.config.shutdown_timeout if self._has_neighbours else 0.0
         return timedelta(seconds=LAST_ACT_SECONDS + patience)
 

@@ -64,7 +64,7 @@ PLAYED = [mode for mode in MODES if not (ON_SQLITE and mode.startswith("atomic")
 
 
 class Trouble(Exception):
-    """What handlers raise."""
+    """The failure of a run, as told."""
 
 
 class Cell(NamedTuple):
