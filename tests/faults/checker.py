@@ -216,7 +216,8 @@ def told(history: History) -> Iterator[Accusation]:
     """The product's own history has a line for each end that counted, and none for more runs than
     there were.
 
-    Between the two are ends whose answer nobody has: the worker was killed, or the line broke.
+    Between the two are ends whose answer nobody has: the worker was killed, or the line broke. And
+    an ``atomic`` run whose transaction could not begin has an end, and no start in the journals.
     """
     if history.lines is None:
         return
@@ -229,6 +230,9 @@ def told(history: History) -> Iterator[Accusation]:
     least = Counter(keys[claim] for claim in ends if claim in keys)
     least.update(effect[0] for effect in history.effects if effect[0][0] in ATOMIC)
     most = Counter(keys.values())
+    rows = {run.id: run.key for run in history.runs}
+    unbegun = {end.claim for end in history.ends} - keys.keys()
+    most.update(rows[row] for row, *_ in unbegun if row in rows)
     for key in most.keys() | history.lines.keys():
         count = history.lines.get(key, 0)
         if not least[key] <= count <= most[key]:

@@ -282,6 +282,14 @@ def test_a_committed_atomic_run_has_its_line():
     assert accused(add, run, effects=effects, lines={}) == ["history"]
 
 
+@pytest.mark.parametrize(("lines", "is_fine"), [(1, True), (2, True), (3, False)])
+def test_an_end_of_a_run_that_could_not_begin_may_have_a_line(lines, is_fine):
+    unbegun = replace(a_run(), version=3)
+    facts = an_add(), a_run(), an_end(a_run()), an_end(unbegun)
+    found = accused(*facts, lines={KEY: lines})
+    assert found == ([] if is_fine else ["history"])
+
+
 # 5. Stuck, hasty
 
 
