@@ -5,6 +5,7 @@ distributions, the admin in a browser, a cluster in simulated time, faults, muta
     nox -s "tests(mariadb)"    the tests on one database; further words after -- go to pytest
     nox -s "long(mariadb)"     those of them that take long
     nox -s "admin(mysql)"      the admin's pages on one server
+    nox -s "processes(mysql)"  signals, forks and ports of processes, on one database
     nox -s tools               those of them about pages, tools and deployments, on SQLite
     nox -s matrix-3.12         the tests with another Python, and the Django that goes with it
     nox -s browser             the admin in a browser; PICTURES=docs/pictures keeps what it shows
@@ -12,12 +13,12 @@ distributions, the admin in a browser, a cluster in simulated time, faults, muta
                                nothing is an error
     nox -s package             the distributions: their contents, metadata, and an installation
     nox -s explore             half a minute of a cluster in simulated time
-    nox -s faults              a seventh of the faults
+    nox -s faults              a twelfth of the faults
     nox -s mutants             a hundred changes of the core, which the tests must notice
 
 They run in the environment that ``scripts/setup test`` has made; the matrix and the mutants have
-their own. ``make test-all`` runs all but the mutants; of the Pythons, of the newest servers and of
-the admin on servers it runs one each, by turns.
+their own. ``make test-all`` runs all but the mutants; of the pairs of a Python and a database, of
+the newest servers, of the admin on servers and of the processes it runs one each, by turns.
 """
 
 import os
@@ -62,8 +63,8 @@ ABOUT_NO_DATABASE = (
     "tests/site/test_judges.py",
 )
 
-# Minutes of real processes, of waiting for them, and of tools: "long" runs them. With these and
-# those above, no other Python than the main line's is of interest.
+# Minutes of real processes, of waiting for them, and of tools: "long" runs them, with the main
+# line's Python.
 LONG = (
     "tests/coming/test_adoption.py",
     "tests/coming/test_importing.py",  # not every Django has the packages that it needs
@@ -114,8 +115,8 @@ PAGES_OF_ADMIN = (
 )
 
 # Signals, forks, ports and logs of processes: what they leave in a table "tests" asks of each
-# server, and the faults stop and kill workers on each. SQLite and the server that the project
-# begins with show the processes themselves.
+# server, and the faults stop and kill workers on each. "processes" shows them on SQLite and on the
+# server that the project begins with.
 ABOUT_PROCESSES = (
     "tests/habits/test_apart.py",
     "tests/integration/test_forks.py",
@@ -126,18 +127,6 @@ ABOUT_PROCESSES = (
     "tests/integration/test_stopping.py",
 )
 WITH_PROCESSES = ("sqlite", "mysql")
-
-# These ask about something else than Python or Django: plans, statements and their races, the
-# arithmetic of schedules. The main line runs them; workers, commands and pages send the same ones.
-ABOUT_NO_PYTHON = (
-    "tests/monitoring/test_plans.py",
-    "tests/schedules",
-    "tests/statements",
-    "tests/store",
-    "tests/test_asking.py",
-    "tests/test_redaction.py",
-    "tests/worker/test_payloads.py",
-)
 
 # The newest servers run what says how a server takes statements; each other test of theirs asks
 # the same ones, through a worker, a page or a command.
@@ -155,11 +144,6 @@ ABOUT_SERVERS = (
 # Of those, what asks the same statements as others do, by chance and in any order: the tested
 # versions show that the order changes nothing.
 NOT_ON_NEWEST = ("tests/store/test_model.py", "tests/store/test_parameters.py")
-
-# The main line's Django has no tasks framework: these, and in tests/calls the pages about it, run
-# with the newest one on all databases.
-NEWEST_DJANGO = "6.1"
-NEWEST_ONLY = ("tests/calls", "tests/handing")
 
 # "docs" makes the site, and looks at it there.
 ABOUT_THE_SITE = "tests/browser/test_site.py"
@@ -221,10 +205,8 @@ def checks(session: nox.Session) -> None:
 @nox.parametrize("database", [*TITLES, *NEWEST], ids=[*TITLES, *NEWEST])
 def tests(session: nox.Session, database: str) -> None:
     """Run the tests on one database, but the long ones; on the newest, those about a server."""
-    places = [*ABOUT_SERVERS, *_without(NOT_ON_NEWEST)]
-    if database not in NEWEST:
-        places = _without([*LONG, *_elsewhere(database)])
-    _tests(session, database, database, places)
+    newest = [*ABOUT_SERVERS, *_without(NOT_ON_NEWEST)]
+    _tests(session, database, database, newest if database in NEWEST else _short(database))
 
 
 @nox.session(venv_backend="none", allow_parallel=True)
@@ -245,6 +227,13 @@ def admin(session: nox.Session, database: str) -> None:
 
 
 @nox.session(venv_backend="none", allow_parallel=True)
+@nox.parametrize("database", list(WITH_PROCESSES), ids=list(WITH_PROCESSES))
+def processes(session: nox.Session, database: str) -> None:
+    """Show signals, forks and ports of processes on one database."""
+    _tests(session, database, f"{database}_processes", [*ABOUT_PROCESSES])
+
+
+@nox.session(venv_backend="none", allow_parallel=True)
 def tools(session: nox.Session) -> None:
     """Run the long tests about pages, tools and deployments, on SQLite."""
     _tests(session, "sqlite", "sqlite_tools", [*ABOUT_TOOLS])
@@ -252,24 +241,17 @@ def tools(session: nox.Session) -> None:
 
 @nox.session(python=list(MATRIX), allow_parallel=True)
 def matrix(session: nox.Session) -> None:
-    """Run the tests with another Python and Django."""
+    """Run the tests, but the long ones, with another Python and Django."""
     version = str(session.python)
     of_mysql = {"mariadb", "mysql"} & {*there("DATABASES")}
     drivers = "mysql,postgres" if of_mysql else "postgres"
     django = f"Django~={MATRIX[version]}.0"
     session.install("--editable", f".[{drivers}]", "--group", "test", django)
-    suffix = version.replace(".", "_")
-    whole = there("MATRIX_DATABASES")
-    for database in whole:
-        left_out = [*LONG, *ABOUT_NO_DATABASE, *ABOUT_NO_PYTHON]
-        if database != "sqlite" or MATRIX[version] != NEWEST_DJANGO:
-            left_out += PAGES_OF_ADMIN  # this one, and the main line's, show the admin
-        places = session.posargs or _without(left_out)
-        _pytest(session, database, f"{database}_{suffix}", places)
-    if MATRIX[version] == NEWEST_DJANGO and not session.posargs:
-        for database in there("DATABASES"):
-            if database not in whole:
-                _pytest(session, database, f"{database}_{suffix}", list(NEWEST_ONLY))
+    if not (databases := there("MATRIX_DATABASES")):
+        (session.error if all_are_required() else session.skip)("its databases are not there")
+    for database in databases:
+        name = f"{database}_{version.replace('.', '_')}"
+        _pytest(session, database, name, session.posargs or _short(database))
 
 
 @nox.session(venv_backend="none", allow_parallel=True)
@@ -317,12 +299,13 @@ def explore(session: nox.Session) -> None:
 
 @nox.session(venv_backend="none", allow_parallel=True)
 def faults(session: nox.Session) -> None:
-    """Kill workers, connections and servers: a seventh of ``make faults``.
+    """Kill workers, connections and servers: a twelfth of ``make faults``.
 
-    The number of commits chooses it: seven in a row have played them all.
+    The number of commits chooses it: twelve in a row have played them all.
     """
     _run(session, "scripts/setup", "part")
     command = ["python", "-m", "tests.faults.run", "--part", "commit"]
+    command += ["--broken", str(results.lines("faults"))]
     if all_are_required():
         command.append("--demand")
     sites = [site for database in there("DATABASES") for site in SITES[database]]
@@ -342,10 +325,14 @@ def _tests(session: nox.Session, database: str, name: str, places: list[str]) ->
     _pytest(session, database, name, session.posargs or ["--durations=20", *places], FAULTS="1")
 
 
+def _short(database: str) -> list[str]:
+    return _without([*LONG, *_elsewhere(database)])
+
+
 def _elsewhere(database: str) -> tuple[str, ...]:
     return (
         *(ABOUT_TOOLS if database == "sqlite" else ABOUT_NO_DATABASE),
-        *(() if database in WITH_PROCESSES else ABOUT_PROCESSES),
+        *ABOUT_PROCESSES,
         *(() if database == "sqlite" else PAGES_OF_ADMIN),
     )
 

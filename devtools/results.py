@@ -27,8 +27,16 @@ def option(name: str) -> str:
     return f"--junitxml={DIRECTORY / name}.xml"
 
 
+def lines(name: str) -> Path:
+    """The file in which that session leaves its failures, a line each, if it is not pytest's."""
+    return DIRECTORY / f"{name}.txt"
+
+
 def tell_failures() -> None:
     """Tell each test that has failed, with its session and the first line of the reason."""
+    for path in sorted(DIRECTORY.glob("*.txt")):
+        for line in path.read_text(encoding="utf-8").splitlines():
+            say(f"failed in {path.stem}: {line[:REASON_CHARACTERS]}")
     for path in sorted(DIRECTORY.glob("*.xml")):
         for test, reason in _failures(path):
             say(f"failed on {path.stem}: {test}: {reason[:REASON_CHARACTERS]}")

@@ -4,17 +4,18 @@
     make test-all
 
 The rest: the long tests, the admin in a browser, the site of the documentation, the distributions,
-a cluster in simulated time, and a seventh of the faults; by turns, one commit after the other,
-another Python and Django (each second time the newest), one of the newest servers, and the admin on
-one of two servers. Private servers are started where none run, and stopped again. The last lines
-say what ran, what failed and what was left out.
+a cluster in simulated time, and a twelfth of the faults. By turns, one commit after the other: the
+tests on one of the databases are run with another Python and Django (each second time the newest),
+and there is one of the newest servers, the admin on one of two servers, and processes on one of two
+databases. Private servers are started where none run, and stopped again. The last lines say what
+ran, what failed and what was left out.
 
 Environment:
     DATABASES="sqlite mariadb"  only these
     NOX_PARALLEL=2              so many sessions at once, in place of 6; their output is shown when
                                 they are done
     REQUIRE_ALL_DATABASES=1     a database that was left out is a failure
-    MATRIX_DATABASES="sqlite"   the databases of the other versions, in place of SQLite
+    MATRIX_DATABASES="sqlite"   the databases of the other versions, in place of the one by turns
 """
 
 import fcntl
@@ -24,6 +25,7 @@ import subprocess
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import dataclass
 
 from devtools import CHECKOUT, results, turns
 from devtools.databases import NEWEST, TITLES, private, there
@@ -36,16 +38,23 @@ from devtools.servers.places import RUNTIME
 SIDE_BY_SIDE = "6"
 
 SHORT = ("checks", *(f"tests({name})" for name in TITLES))
-# A commit is tried with one of each of these, the next one with the one after it. What only one of
-# them lacks is seldom, all are tried in four commits, and the workflow and "make test-matrix" run
-# them all. The newest of the main Pythons has each second turn: with its Django come the changes.
+# With each commit one of the databases is asked by one of these in place of the main line. What
+# only one pair of them lacks is seldom, all have had their turn in sixteen commits, and the
+# workflow and "make test-matrix" run them all. The newest of the main Pythons has each second turn:
+# with its Django come the changes.
 PYTHONS = ("matrix-3.13", "matrix-3.12", "matrix-3.13", "matrix-3.10")
+TURNS = len(PYTHONS) * len(TITLES)
 BY_TURNS = (
     ("tests(postgresql-newest)", "tests(mariadb-newest)"),
+    ("processes(sqlite)", "processes(mysql)"),
     ("admin(mysql)", "admin(postgresql)"),
 )
-# The longest first, so that none is left alone at the end.
-FIRST = ("long", "tools", "faults", "browser", "docs")
+# The longest first, so that none is left alone at the end. Two sessions do not share a server: what
+# needs none comes first, while the short ones have them.
+FIRST = (
+    *("long(sqlite)", "tools", "faults"),
+    *("long(mysql)", "long(postgresql)", "long(mariadb)", "browser", "docs"),
+)
 LAST = ("matrix-3.14", "explore", "package")
 END_SECONDS = 60.0
 
@@ -56,11 +65,10 @@ def main() -> int:
         with _alone(), ExitStack() as servers:
             arguments = sys.argv[1:]
             # With arguments for pytest, the short ones.
-            sessions = SHORT if arguments or not _is_whole() else whole()
-            for database in there("DATABASES", [*TITLES, *NEWEST]):
-                if f"tests({database})" in sessions:
-                    servers.enter_context(private(database))
-            return _tests(sessions, arguments)
+            turn = None if arguments or not _is_whole() else turn_of_this_commit()
+            for database in there("DATABASES", turn.databases if turn else TITLES):
+                servers.enter_context(private(database))
+            return _tests(turn, arguments)
     except (Problem, RuntimeError) as problem:  # the latter: a server that did not start
         say(str(problem))
         return 1
@@ -84,38 +92,55 @@ def _alone() -> Iterator[None]:
         yield
 
 
-def _tests(sessions: Sequence[str], arguments: list[str]) -> int:
+@dataclass(frozen=True)
+class Turn:
+    """What is run of one commit, and what of it is this commit's alone."""
+
+    python: str
+    database: str  # which is asked by that Python
+    others: tuple[str, ...]
+
+    @property
+    def sessions(self) -> Sequence[str]:
+        short = [session for session in SHORT if session != f"tests({self.database})"]
+        return (*short, self.python, *FIRST, *self.others, *LAST)
+
+    @property
+    def databases(self) -> Sequence[str]:
+        return [*TITLES, *(name for name in NEWEST if f"tests({name})" in self.others)]
+
+
+def turn(number: int) -> Turn:
+    """One of ``TURNS`` turns."""
+    lap, column = divmod(number, len(PYTHONS))
+    database = [*TITLES][(lap + column) % len(TITLES)]
+    others = tuple(group[number % len(group)] for group in BY_TURNS)
+    return Turn(PYTHONS[column], database, others)
+
+
+def turn_of_this_commit() -> Turn:
+    number, reason = turns.of_commit(TURNS)
+    mine = turn(number)
+    say(
+        f"It is the turn of {mine.python} on {mine.database}, {' and '.join(mine.others)}, "
+        f"by {reason}."
+    )
+    return mine
+
+
+def _tests(mine: Turn | None, arguments: list[str]) -> int:
     results.forget()
-    code = _nox(sessions, arguments)
+    code = _nox(mine.sessions if mine else SHORT, arguments, mine.database if mine else "")
     results.tell_failures()
     return code
 
 
-def whole() -> Sequence[str]:
-    """The sessions of all that is run of one commit."""
-    number, reason = turns.of_commit(len(PYTHONS))
-    python, others = _turn(number)
-    say(f"It is the turn of {python}, {' and '.join(others)}, by {reason}.")
-    return of_turn(number)
-
-
-def of_turn(number: int) -> Sequence[str]:
-    """All sessions of one of ``len(PYTHONS)`` turns."""
-    python, others = _turn(number)
-    # First the one that waits for its time at each server, which the long tests keep to themselves.
-    return (*SHORT, python, *FIRST, *others, *LAST)
-
-
-def _turn(number: int) -> tuple[str, list[str]]:
-    return PYTHONS[number], [group[number % len(group)] for group in BY_TURNS]
-
-
-def _nox(sessions: Sequence[str], arguments: list[str]) -> int:
+def _nox(sessions: Sequence[str], arguments: list[str], database: str) -> int:
     command = [sys.executable, "-m", "nox", "--sessions", *sessions, "--", *arguments]
     process = subprocess.Popen(
         command,
         cwd=CHECKOUT,
-        env={"NOX_PARALLEL": SIDE_BY_SIDE, "MATRIX_DATABASES": "sqlite", **os.environ},
+        env={"NOX_PARALLEL": SIDE_BY_SIDE, "MATRIX_DATABASES": database, **os.environ},
         stdout=None if sys.stdout.isatty() else subprocess.PIPE,
         text=True,
         start_new_session=True,

@@ -1,5 +1,6 @@
 """The number of commits says what is run: as many in a row have run it all."""
 
+import itertools
 import subprocess
 from collections import Counter
 from pathlib import Path
@@ -8,6 +9,7 @@ import pytest
 
 from devtools import test as command
 from devtools import turns
+from devtools.databases import TITLES
 
 
 def git(directory: Path, *arguments: str) -> str:
@@ -63,19 +65,27 @@ def test_without_a_repository_it_is_the_first(tmp_path, monkeypatch):
     assert turns.of_commit(5, tmp_path) == (0, "no git repository")
 
 
-def test_four_commits_in_a_row_have_each_python_each_newest_server_and_each_admin():
-    seen = []
-    for number in range(len(command.PYTHONS)):
-        sessions = command.of_turn(number)
-        assert len({*sessions}) == len(sessions)
-        seen += [s for s in sessions if s.startswith(("matrix", "admin")) or "newest" in s]
-    assert Counter(seen) == {
-        "matrix-3.10": 1,
-        "matrix-3.12": 1,
-        "matrix-3.13": 2,
-        "matrix-3.14": 4,
-        "tests(mariadb-newest)": 2,
-        "tests(postgresql-newest)": 2,
-        "admin(mysql)": 2,
-        "admin(postgresql)": 2,
+def test_sixteen_commits_in_a_row_have_each_pair_of_a_python_and_a_database_and_all_by_turns():
+    pairs: Counter[tuple[str, str]] = Counter()
+    others: Counter[str] = Counter()
+    for number in range(command.TURNS):
+        turn = command.turn(number)
+        assert len({*turn.sessions}) == len(turn.sessions)
+        assert f"tests({turn.database})" not in turn.sessions
+        pairs[turn.python, turn.database] += 1
+        others.update(turn.others)
+
+    assert pairs == {
+        (python, database): {"matrix-3.13": 2}.get(python, 1)
+        for python in command.PYTHONS
+        for database in TITLES
     }
+    assert others == dict.fromkeys(itertools.chain(*command.BY_TURNS), command.TURNS // 2)
+
+
+def test_each_commit_has_the_short_tests_on_each_database():
+    for number in range(command.TURNS):
+        turn = command.turn(number)
+        short = {name for name in TITLES if f"tests({name})" in turn.sessions}
+        assert short | {turn.database} == {*TITLES}
+        assert turn.python in turn.sessions

@@ -38,7 +38,7 @@ def _add_choices(parser: argparse.ArgumentParser) -> None:
     sites, known = [*databases.SITES, BROKER], list(habits.KNOWN)
     faults = list({**SCENARIOS, **FAULTS})
     about = ", ".join(f"{name} ({habit.about})" for name, habit in habits.KNOWN.items())
-    part = f"a seventh of them all: 0 to {parts.PARTS - 1}, or {COMMIT!r}: by the number of commits"
+    part = f"a twelfth of them all: 0 to {parts.PARTS - 1}, or {COMMIT!r}: by the number of commits"
     add("--site", nargs="+", choices=sites, default=sites, metavar="SITE", help=", ".join(sites))
     add(
         "--fault", nargs="+", choices=faults, default=faults, metavar="NAME", help=", ".join(faults)
@@ -72,6 +72,7 @@ def _add_rest(parser: argparse.ArgumentParser) -> None:
     for form, changed in FORMS.items():
         add(f"--{form}", dest="form", action="store_const", const=form, help=f"{changed}")
     add("--rst", type=Path, help="write the table there")
+    add("--broken", type=Path, metavar="FILE", help="write what is broken there, too")
     add("--keep", action="store_true", help="keep the journals")
     add("--show", type=int, default=5, help="so many accusations of each")
 

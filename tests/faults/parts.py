@@ -5,7 +5,7 @@ from tests.faults.databases import SITES
 
 Play = tuple[str, str]
 
-PARTS = 7
+PARTS = 12
 
 
 def plays() -> list[Play]:
@@ -19,5 +19,5 @@ def plays() -> list[Play]:
 
 
 def part(number: int) -> set[Play]:
-    """One of the parts, with faults at each database."""
+    """One of the parts, with faults at each server."""
     return set(plays()[number::PARTS])

@@ -40,6 +40,25 @@ MEMORY_BYTES = 6 << 30
 
 def main() -> int:
     options = parsed(__doc__)
+    try:
+        broken = _played(options)
+    except Exception as error:
+        _keep([repr(error)], options.broken)
+        raise
+    # A continuous integration shows the last lines of a log first.
+    say("\n".join(broken))
+    _keep(broken, options.broken)
+    return int(bool(broken))
+
+
+def _keep(broken: list[str], path: Path | None) -> None:
+    if path:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text("\n".join(broken), encoding="utf-8")
+
+
+def _played(options: argparse.Namespace) -> list[str]:
+    """Play what was chosen and print the tables; returns what is broken, a line each."""
     seed = options.seed if options.seed is not None else random.randrange(1 << 30)
     say(f"Seed {seed}")
     if options.part == COMMIT:
@@ -56,13 +75,15 @@ def main() -> int:
                 break
     say(f"\nSeed {seed}, {monotonic() - started:.0f} s, {table.versions()}\n")
     say("\n\n".join(filter(None, (table.text(), handed.text()))))
-    # A continuous integration shows the last lines of a log first.
-    for line in [*table.broken(options.show), *handed.broken(options.show)]:
-        say(line)
     if options.rst:
         page = table.page(seed, _size(options)) + handed.section()
         options.rst.write_text(page, encoding="utf-8")
-    return int(table.is_broken or handed.is_broken or (options.demand and options.site != wanted))
+    missed = [site for site in wanted if options.demand and site not in options.site]
+    return [
+        *(f"{site} is left out" for site in missed),
+        *table.broken(options.show),
+        *handed.broken(options.show),
+    ]
 
 
 def say(text: str) -> None:

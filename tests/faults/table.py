@@ -204,11 +204,6 @@ class Table:
             self._rows[row.place] = row._replace(verdict=together)
             self._versions[TITLES[row.site].split(",")[0]] = version
 
-    @property
-    def is_broken(self) -> bool:
-        """Tell if a zero that was promised is not one."""
-        return any(row.is_broken for row in self._rows.values())
-
     def broken(self, number: int) -> list[str]:
         """Each row that is broken, with its first accusations."""
         return [

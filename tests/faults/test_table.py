@@ -19,7 +19,6 @@ def test_the_last_lines_name_each_row_that_broke_a_promise():
 def test_a_row_without_promises_is_not_broken():
     table = Table()
     table.add("15", [Row("asynchronous standby", "primary lost", STUCK, promised=False)])
-    assert not table.is_broken
     assert table.broken(5) == []
 
 

@@ -14,12 +14,12 @@ from devtools import CHECKOUT
 from devtools.databases import NEWEST, TITLES
 from devtools.release import tree
 from devtools.release.addresses import Addresses
-from devtools.test import PYTHONS, of_turn
+from devtools.test import SHORT, TURNS, turn
 from tests.package.test_description import KNOWN
 
 USERS = {"mysql", "postgres", "cron", "json", "progress", "prometheus", "sentry"}
 # The sessions of "make test-all", whoever's turn it is.
-ALL = {name for number in range(len(PYTHONS)) for name in of_turn(number)}
+ALL = {*SHORT, *(name for number in range(TURNS) for name in turn(number).sessions)}
 
 
 def versions(metadata: Message, prefix: str) -> set[str]:
@@ -62,8 +62,8 @@ def test_the_workflow_runs_the_sessions_of_make_test_all() -> None:
 
 
 def test_the_places_that_sessions_name_are_there() -> None:
-    about = (noxfile.ABOUT_NO_DATABASE, noxfile.ABOUT_NO_PYTHON, noxfile.ABOUT_PROCESSES)
-    on_some = (noxfile.ABOUT_SERVERS, noxfile.NOT_ON_NEWEST, noxfile.NEWEST_ONLY)
+    about = (noxfile.ABOUT_NO_DATABASE, noxfile.ABOUT_PROCESSES)
+    on_some = (noxfile.ABOUT_SERVERS, noxfile.NOT_ON_NEWEST)
     long = (noxfile.LONG, noxfile.ABOUT_TOOLS, noxfile.PAGES_OF_ADMIN)
     for place in chain(*long, *on_some, *about, [noxfile.ABOUT_THE_SITE]):
         assert (CHECKOUT / place).exists(), place
@@ -81,3 +81,4 @@ def test_the_workflow_runs_the_versions_of_the_matrix() -> None:
     assert jobs["tests"]["strategy"]["matrix"]["database"] == [*TITLES, *NEWEST]
     assert jobs["long"]["strategy"]["matrix"]["database"] == list(TITLES)
     assert jobs["admin"]["strategy"]["matrix"]["database"] == list(noxfile.WITH_ADMIN)
+    assert jobs["processes"]["strategy"]["matrix"]["database"] == list(noxfile.WITH_PROCESSES)

@@ -82,11 +82,6 @@ class Rows:
             known = self._rows.get(row.fault)
             self._rows[row.fault] = known + row if known else row
 
-    @property
-    def is_broken(self) -> bool:
-        """Tell if a zero that was promised is not one."""
-        return any(row.accusations for row in self._rows.values())
-
     def broken(self, number: int) -> list[str]:
         """Each row that is broken, with its first accusations."""
         return [
