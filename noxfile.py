@@ -18,7 +18,8 @@ distributions, the admin in a browser, a cluster in simulated time, faults, muta
 
 They run in the environment that ``scripts/setup test`` has made; the matrix and the mutants have
 their own. ``make test-all`` runs all but the mutants; of the pairs of a Python and a database, of
-the newest servers, of the admin on servers and of the processes it runs one each, by turns.
+long tests on MySQL and MariaDB, of the newest servers, of the admin on servers and of the processes
+it runs one each, by turns.
 """
 
 import os

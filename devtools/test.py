@@ -6,9 +6,9 @@
 The rest: the long tests, the admin in a browser, the site of the documentation, the distributions,
 a cluster in simulated time, and a twelfth of the faults. By turns, one commit after the other: the
 tests on one of the databases are run with another Python and Django (each second time the newest),
-and there is one of the newest servers, the admin on one of two servers, and processes on one of two
-databases. Private servers are started where none run, and stopped again. The last lines say what
-ran, what failed and what was left out.
+and there are the long tests on MySQL or MariaDB, one of the newest servers, the admin on one of two
+servers, and processes on one of two databases. Private servers are started where none run, and
+stopped again. The last lines say what ran, what failed and what was left out.
 
 Environment:
     DATABASES="sqlite mariadb"  only these
@@ -45,16 +45,15 @@ SHORT = ("checks", *(f"tests({name})" for name in TITLES))
 PYTHONS = ("matrix-3.13", "matrix-3.12", "matrix-3.13", "matrix-3.10")
 TURNS = len(PYTHONS) * len(TITLES)
 BY_TURNS = (
+    ("long(mysql)", "long(mariadb)"),
     ("tests(postgresql-newest)", "tests(mariadb-newest)"),
+    ("admin(postgresql)", "admin(mysql)"),
     ("processes(sqlite)", "processes(mysql)"),
-    ("admin(mysql)", "admin(postgresql)"),
 )
 # The longest first, so that none is left alone at the end. Two sessions do not share a server: what
 # needs none comes first, while the short ones have them.
-FIRST = (
-    *("long(sqlite)", "tools", "faults"),
-    *("long(mysql)", "long(postgresql)", "long(mariadb)", "browser", "docs"),
-)
+FIRST = ("long(sqlite)", "tools", "faults")
+NEXT = ("long(postgresql)", "browser", "docs")
 LAST = ("matrix-3.14", "explore", "package")
 END_SECONDS = 60.0
 
@@ -103,7 +102,8 @@ class Turn:
     @property
     def sessions(self) -> Sequence[str]:
         short = [session for session in SHORT if session != f"tests({self.database})"]
-        return (*short, self.python, *FIRST, *self.others, *LAST)
+        long, *others = self.others
+        return (*short, self.python, *FIRST, long, *NEXT, *others, *LAST)
 
     @property
     def databases(self) -> Sequence[str]:
