@@ -12,13 +12,12 @@ from django_tasks.conf import Options
 from django_tasks.store.claim import MOST_PLACES, MOST_SHARES
 from django_tasks.wakeup.doorbell import FEWEST_WOKEN, PAUSE_SECONDS
 from django_tasks.worker.executor import BUFFER_SECONDS
-from django_tasks.worker.idling import ASIDE_SECONDS, CONTESTED_SECONDS
+from django_tasks.worker.idling import ASIDE_SECONDS, CONTESTED_SECONDS, LONGEST_SLEEP
 from django_tasks.worker.lanes import (
     LANES_SECONDS,
     LANES_SHARE,
     LONGEST_LANES_SECONDS,
 )
-from django_tasks.worker.poller import LONGEST_SLEEP
 
 __all__ = [
     "ASIDE_SECONDS",

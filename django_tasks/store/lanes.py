@@ -151,14 +151,22 @@ def in_order(lanes: Iterable[Lane]) -> list[Lane]:
     return sorted(lanes, key=lambda lane: (-lane.priority, lane.first))
 
 
-def look_along(places: Mapping[tuple[str, int, str], Place | None], *, using: str) -> Look:
+# So many lanes one statement asks for: to plan it takes PostgreSQL the square of their number, and
+# SQLite takes 500 at most.
+LANES_AT_ONCE = 20
+
+
+def look_along(
+    places: Mapping[tuple[str, int, str], Place | None], *, using: str, with_pauses: bool = True
+) -> Look:
     """The same for these lanes alone, of each from its place on; None: from its start.
 
-    Each costs a seek, and nothing that lies before its place; and to plan the statement, which
-    takes PostgreSQL the square of their number. SQLite takes 500 at most.
+    Each costs a seek, and nothing that lies before its place. There are ``LANES_AT_ONCE`` at most.
+    Without pauses there is one at least, and those that are paused are among what is found.
     """
     dialect = dialect_of(using)
-    selects, params = ["SELECT queue, NULL, biz_code, NULL FROM {pause}"], []
+    selects = ["SELECT queue, NULL, biz_code, NULL FROM {pause}"] if with_pauses else []
+    params: list[Any] = []
     for number, (key, place) in enumerate(places.items()):
         since, behind = dialect.since(*place) if place else ("1 = 1", [])
         selects.append(

@@ -80,8 +80,13 @@ class Span(NamedTuple):
 
 
 def spans(queue: str, biz_code: str, after: datetime, *, using: str) -> list[Span]:
-    """The pauses that have held tasks of this queue and code since ``after``, the first first."""
+    """The pauses that have held tasks of this queue and code since ``after``, the first first.
+
+    Call outside a transaction: this connection may lead to another Galera node than that of the
+    claim, which has seen the end of a pause. That one may be a moment behind.
+    """
     dialect = dialect_of(using)
+    dialect.catch_up()
     which = "queue IN ('', %s) AND biz_code IN ('', %s)"
     template = (
         f"SELECT since, ended FROM {{ended_pause}} WHERE {which} AND ended > %s"

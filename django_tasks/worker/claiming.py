@@ -56,6 +56,10 @@ class Claiming:
         """At the next claim, look if a lane's head holds rows that were rescued twice."""
         self._suspects.look_soon()
 
+    def heed_hint(self) -> None:
+        """Tasks were added: look for them before long."""
+        self._lanes.heed_hint()
+
     def look_far_back(self) -> None:
         """Tasks that were due for a while already wait now: look for them before long."""
         self._lanes.look_far_back()
@@ -90,14 +94,15 @@ class Claiming:
         if not due:
             # Lanes that we have known for a while are no reason to sleep.
             again = self._lanes.doubt() and not self.nothing_due
-            return 0.0 if again else self._idling.until_first(lanes)
+            until_first = self._idling.until_first(lanes)
+            return 0.0 if again else min(until_first, self._lanes.until_poll())
         taken = self._claim_due(due, now, room, careful)
         due = self._open(due)
         self._idling.note_round(taken, is_contested=bool(due))
         self._suspects.look(due, now, self._idling.in_vain)
         if taken or foreseen or not due:
             return 0.0
-        return self._idling.until_contested(lanes, due, now)
+        return min(self._idling.until_contested(lanes, due, now), self._lanes.until_poll())
 
     def _read_limits(self, is_due: bool) -> None:
         """Read the limits of operators if it is time, and this worker claims, or is about to.
@@ -138,7 +143,7 @@ class Claiming:
             self._idling.note_claim(self._membership.clock.monotonic() - begun)
             taken += self._start(claims, batch, first=self._gates.has_limit(lane))
             if len(claims) < portion and self._gates.is_open(lane):
-                self._lanes.use_up()
+                self._lanes.use_up(lane if claims else None)
         return taken
 
     def _start(self, claims: list[Claimed], batch: int, *, first: bool) -> int:

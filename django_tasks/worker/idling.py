@@ -9,6 +9,8 @@ from django_tasks.store.lanes import Lane, next_due
 from django_tasks.worker.config import WorkerConfig
 from django_tasks.worker.membership import Membership
 
+# Idle workers sleep up to a fifth longer than asked for, so that they do not look all at once.
+LONGEST_SLEEP = 1.2
 # When due tasks are there and none could be had: somebody else is at them right now. Doubled each
 # time up to the poll interval: a transaction may hold a due row locked for an hour.
 CONTESTED_SECONDS = 0.05
@@ -52,12 +54,12 @@ class Idling:
 
     def until_first(self, lanes: list[Lane]) -> float:
         """Seconds until a task of ``lanes`` is due, or the poll interval without any."""
-        now = self._membership.clock.now()
-        seconds = (
-            max((lane.first - now).total_seconds() - self.lead, self._closed_for(lane))
-            for lane in lanes
-        )
-        return min(seconds, default=self._config.poll_interval) + self._step_aside()
+        now, first = self._membership.clock.now(), inf
+        for lane in lanes:
+            seconds = (lane.first - now).total_seconds() - self.lead
+            if seconds < first:  # else it does not matter if it is closed: there may be 2,000
+                first = min(first, max(seconds, self._closed_for(lane)))
+        return (first if lanes else self._config.poll_interval) + self._step_aside()
 
     def until_contested(self, lanes: list[Lane], due: list[Lane], now: datetime) -> float:
         """Seconds until another look at due tasks that somebody else has, or holds locked."""

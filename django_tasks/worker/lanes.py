@@ -6,10 +6,11 @@ from django_tasks import logs
 from django_tasks.clock import Clock
 from django_tasks.handlers.registry import get_task_handlers, terms_for
 from django_tasks.store import lanes as store
-from django_tasks.store.lanes import Lane, Place
+from django_tasks.store.lanes import LANES_AT_ONCE, Lane, Place
 from django_tasks.store.pauses import Scope
 from django_tasks.values.hosts import is_of_a_host, queue_of
 from django_tasks.worker.config import WorkerConfig
+from django_tasks.worker.last_look import LastLook
 from django_tasks.worker.marks import Key, Marks
 from django_tasks.worker.unknown import UnknownCodes
 
@@ -27,11 +28,10 @@ DEAR_SECONDS = 0.005
 FULL_SHARE = 0.005
 HINTED_SHARE = 0.05
 LONGEST_FULL_SECONDS = 60.0
-# So many lanes are asked for by one statement of a look from the marks. It is given up, and a full
-# one follows, when it would take more than this share of the time of that: where there are many
-# lanes, or a long way to the server, full looks are dear and yet the cheaper ones. Looks in vain
-# keep to the share of full ones, until these take twice as long as when the last one was in vain.
-LANES_AT_ONCE = 20
+# A look from the marks is given up, and a full one follows, when it would take more than this share
+# of the time of that: where there are many lanes, or a long way to the server, full looks are dear
+# and yet the cheaper ones. Looks in vain keep to the share of full ones, until these take twice as
+# long as when the last one was in vain.
 ALONG_SHARE = 0.5
 
 
@@ -52,6 +52,7 @@ class Lanes:
         # claim has left due tasks behind.
         self._known: list[Lane] = []
         self._next_look = float("-inf")
+        self._last = LastLook(config.using, config.poll_interval, clock, marks)
         self._has_more = False
         self._unknown = UnknownCodes(config.using)
         # Paused at the last look.
@@ -66,15 +67,14 @@ class Lanes:
 
     def recent(self, now: datetime) -> list[Lane]:
         """The lanes of the last look, or of a new one if it is time for that."""
-        begun = self._clock.monotonic()
-        if not self._has_more or begun > self._next_look:
-            self._known = self._look(now)
-            if self._config.until_empty and not self._are_due(now):
-                self._known = self._full_look(now)
-            ended = self._clock.monotonic()
-            fair = (ended - begun) / LANES_SHARE
-            self._next_look = ended + min(LONGEST_LANES_SECONDS, max(LANES_SECONDS, fair))
+        if not self._has_more or self._clock.monotonic() > self._next_look:
+            known = self._last.lanes()
+            self._known = self._look_anew(now) if known is None else known
         return self._known
+
+    def until_poll(self) -> float:
+        """Seconds after which to come again for what is added meanwhile."""
+        return self._last.until_poll()
 
     def rely(self) -> None:
         """Take it that claims leave due tasks behind, unless ``use_up`` says otherwise.
@@ -83,13 +83,25 @@ class Lanes:
         """
         self._has_more = bool(self._known)
 
-    def use_up(self) -> None:
-        """A claim has found less than it wanted: look for lanes before the next one."""
+    def use_up(self, lane: Lane | None = None) -> None:
+        """A claim from ``lane`` has found less than it wanted: ask before the next one.
+
+        For this lane at least. None: for all, as the claim has found nothing.
+        """
         self._has_more, self._known = False, []
+        if lane is None:
+            self._last.forget()
+        else:
+            self._last.touch(lane)
+
+    def heed_hint(self) -> None:
+        """Tasks were added: look for them, at once where that is cheap."""
+        self._last.heed_hint()
 
     def look_far_back(self) -> None:
         """Tasks wait that may be before the marks: have a full look soon, where that is dear."""
         self._has_more = False
+        self._last.forget()
         self._next_full = min(self._next_full, self._next_hinted)
 
     def may_find_more(self) -> bool:
@@ -99,10 +111,21 @@ class Lanes:
     def doubt(self) -> bool:
         """Look before the next claim; tell if lanes were relied on until now."""
         relied, self._has_more = self._has_more, False
+        if relied:
+            self._last.forget()
         return relied
 
-    def _are_due(self, now: datetime) -> bool:
-        return any(lane.first <= now for lane in self._known)
+    def _look_anew(self, now: datetime) -> list[Lane]:
+        begun = self._clock.monotonic()
+        lanes = self._look(now)
+        if self._config.until_empty and not any(lane.first <= now for lane in lanes):
+            lanes = self._full_look(now)
+        took = self._clock.monotonic() - begun
+        is_dear = min(took, self._cost) > DEAR_SECONDS and not self._config.until_empty
+        self._last.note(lanes, took, is_dear=is_dear)
+        fair = min(LONGEST_LANES_SECONDS, max(LANES_SECONDS, took / LANES_SHARE))
+        self._next_look = begun + took + fair
+        return lanes
 
     def _look(self, now: datetime) -> list[Lane]:
         """The lanes that have pending tasks, are not paused, and are for this worker."""

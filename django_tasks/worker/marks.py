@@ -69,6 +69,13 @@ class Marks:
         self._marks: dict[Key, dict[Share, Place]] = {}
         # The first of each lane at the last full look: what was waiting then is not before it.
         self._heads: dict[Key, Place] = {}
+        # The lanes in which rows wait again; None: in any of them.
+        self._stirred: set[Key] | None = set()
+
+    def take_stirred(self) -> set[Key] | None:
+        """The lanes in which rows wait again since the last call; None: it may be any of them."""
+        stirred, self._stirred = self._stirred, set()
+        return stirred
 
     def of(self, key: Key, now: datetime) -> LaneMarks:
         """The beginnings of searches of this lane, to be asked and told by a search at ``now``."""
@@ -106,15 +113,22 @@ class Marks:
         for end in ends:
             key = key_of(end.claimed)
             if end.claimed.id in moved:
+                self._stir(key)
                 self._marks.pop(key, None)
                 self._heads.pop(key, None)
             elif type(end.outcome) is not Done and (place := _place_after(end)):  # most are
+                self._stir(key)
                 self._lower(key, place)
 
     def forget(self) -> None:
         """Rows of unknown lanes wait again: begin at the start of each lane, once."""
         self._marks.clear()
         self._heads.clear()
+        self._stirred = None
+
+    def _stir(self, key: Key) -> None:
+        if self._stirred is not None:
+            self._stirred.add(key)
 
     def _lower(self, key: Key, place: Place) -> None:
         marks = self._marks.get(key, {})

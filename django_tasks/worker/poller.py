@@ -22,6 +22,7 @@ from django_tasks.worker.executor import STALE_SECONDS, Executor, Item
 from django_tasks.worker.finisher import Finisher
 from django_tasks.worker.given_up import GivenUp
 from django_tasks.worker.heartbeat import Report
+from django_tasks.worker.idling import LONGEST_SLEEP
 from django_tasks.worker.marks import Marks
 from django_tasks.worker.membership import Membership
 from django_tasks.worker.overdue import Overdue
@@ -35,8 +36,6 @@ from django_tasks.worker.wishes import Wishes
 TIDY_EVERY = 6
 # The number of heartbeats after a lost answer in which there may be strays.
 UNSURE_BEATS = 3
-# Idle workers sleep up to a fifth longer than asked for, so that they do not look all at once.
-LONGEST_SLEEP = 1.2
 TALLY_SECONDS = 60.0
 # How soon to look again whether a row that somebody holds locked is free.
 LOCKED_SECONDS = 0.05
@@ -80,7 +79,7 @@ class Poller:
         # Set before a cycle that is to claim nothing: the server has rejected a statement.
         self.is_held = False
         # Written by any thread. Cleared before the look: a hint that comes meanwhile counts again.
-        self._has_overdue = False
+        self._has_hint = self._has_overdue = False
         self._given_up = GivenUp()
         # The last heartbeat whose news were attended to, under which worker id.
         self._beats = self._worker_id = 0
@@ -124,6 +123,9 @@ class Poller:
         if self._executor.is_stale():
             self._take_back()
             return 0.0
+        if self._has_hint:
+            self._has_hint = False
+            self._claiming.heed_hint()
         if self._has_overdue:
             self._has_overdue = False
             self._claiming.look_far_back()
@@ -169,6 +171,10 @@ class Poller:
         has_had_enough = self._claiming.has_had_enough() and not self._executor.has_waiting()
         is_to_rest = self._wishes.is_to_rest or self.is_held
         return self._quiet or is_to_rest or has_had_enough
+
+    def note_hint(self) -> None:
+        """Tasks were added that are due soon. For any thread."""
+        self._has_hint = True
 
     def note_overdue(self) -> None:
         """Tasks that were due for a while already wait now. For any thread."""

@@ -232,6 +232,7 @@ class Worker:
 
     def _hear(self, overdue: bool) -> None:
         """For any thread: tasks were added, some of them perhaps due for a while already."""
+        self._poller.note_hint()
         if overdue:
             self._poller.note_overdue()
         self._woken.set()

@@ -1,28 +1,32 @@
 """Looks for lanes: from the start of each where that is cheap, and seldom where it is dear."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from datetime import datetime, timedelta, timezone
 from itertools import product
 from typing import Any
 
 import pytest
+from django.db import OperationalError
 
 from django_tasks.client.adding import add_tasks
 from django_tasks.clock import Clock
 from django_tasks.store import lanes as store
 from django_tasks.store.clock import read_clock
-from django_tasks.store.lanes import Lane, Look, Place
+from django_tasks.store.finish import Ended
+from django_tasks.store.lanes import LANES_AT_ONCE, Lane, Look, Place
 from django_tasks.store.pauses import Scope, scopes_over, set_pause
+from django_tasks.values.outcomes import Done, Retry
+from django_tasks.worker.idling import LONGEST_SLEEP
 from django_tasks.worker.lanes import (
     DEAR_SECONDS,
     FULL_SHARE,
     HINTED_SHARE,
-    LANES_AT_ONCE,
     LONGEST_FULL_SECONDS,
     Lanes,
 )
+from django_tasks.worker.last_look import RELIED_SECONDS
 from django_tasks.worker.marks import Marks, key_of
-from tests.factories import a_task
+from tests.factories import a_claim_of, a_task
 from tests.waiting import DEADLINE
 from tests.worker.conftest import Register
 from tests.worker.parts import CODE, USING, config
@@ -41,6 +45,7 @@ class World:
         self.pauses: frozenset[Any] = frozenset()
         self.looks: list[str] = []
         self.asked: list[Mapping[Any, Place | None]] = []
+        self.error: Exception | None = None
         monkeypatch.setattr(store, "look", self._look)
         monkeypatch.setattr(store, "look_along", self._look_along)
         monkeypatch.setattr(store, "count_due", lambda lane, now, using: "1")
@@ -53,11 +58,16 @@ class World:
         self.tick += self.cost
         return Look(self.lanes, self.pauses)
 
-    def _look_along(self, places: Mapping[Any, Place | None], *, using: str) -> Look:
-        self.looks.append("along")
+    def _look_along(
+        self, places: Mapping[Any, Place | None], *, using: str, with_pauses: bool = True
+    ) -> Look:
+        self.looks.append("along" if with_pauses else "again")
         self.tick += self.cost_along
         self.asked.append(places)
-        return Look(self.lanes, self.pauses)
+        if self.error:
+            raise self.error
+        found = [lane for lane in self.lanes if key_of(lane) in places]
+        return Look(found, self.pauses)
 
 
 @pytest.fixture
@@ -256,3 +266,165 @@ def test_after_a_foreseen_lane_there_is_a_look_also_if_a_claim_came_back_full(
     world.looks.clear()
     assert lanes.recent(NOW) == world.lanes
     assert world.looks == ["full"]
+
+
+# Where looks are dear, the last one is relied on for a while
+
+
+def lanes_at(*seconds: float) -> list[Lane]:
+    """Lanes whose first tasks are due so many seconds from now."""
+    return [
+        Lane(f"q{number}", 0, "job", NOW + timedelta(seconds=later))
+        for number, later in enumerate(seconds)
+    ]
+
+
+@pytest.fixture
+def dear(world: World) -> World:
+    """A world in which two looks in a row were dear, also those from the marks."""
+    world.cost = world.cost_along = 2 * DEAR_SECONDS
+    world.lanes = lanes_at(1, 2, 3)
+    return world
+
+
+def a_worker_that_relies(world: World, marks: Marks | None = None, **wishes: Any) -> Lanes:
+    lanes = a_worker(world, marks, **wishes)
+    looked(lanes, world, times=2)
+    world.looks.clear()
+    world.asked.clear()
+    world.cost_along = 0.0
+    return lanes
+
+
+def test_after_a_claim_its_lane_alone_is_asked_again(dear: World) -> None:
+    lanes = a_worker_that_relies(dear)
+    first, *others = dear.lanes
+    later = first._replace(first=NOW + timedelta(seconds=2.5))
+    dear.lanes = [later]
+    lanes.use_up(first)
+    assert lanes.recent(NOW) == [others[0], later, others[1]]
+    assert [set(places) for places in dear.asked] == [{key_of(first)}]
+    dear.lanes = []
+    lanes.use_up(later)
+    assert lanes.recent(NOW) == others
+    assert dear.looks == ["again", "again"]
+
+
+def test_lanes_that_were_foreseen_and_claimed_are_asked_again_and_the_others_are_known(
+    dear: World,
+) -> None:
+    lanes = a_worker_that_relies(dear)
+    lanes.recent(NOW)
+    (first,) = lanes.foreseen(NOW + timedelta(seconds=1))
+    lanes.rely()
+    lanes.use_up(first)
+    others, dear.lanes = dear.lanes[1:], []
+    assert lanes.recent(NOW) == others
+
+
+def test_it_is_relied_on_no_longer_than_a_worker_sleeps(dear: World) -> None:
+    for poll_interval in (5.0, RELIED_SECONDS / 2):
+        lanes = a_worker_that_relies(dear, poll_interval=poll_interval)
+        begun = dear.tick
+        while not dear.looks:
+            dear.tick += 0.01
+            assert lanes.until_poll() >= 0
+            lanes.recent(NOW)
+        assert dear.tick - begun <= min(poll_interval, RELIED_SECONDS) + 0.011
+        dear.cost_along = 2 * DEAR_SECONDS
+
+
+def test_a_worker_that_relies_on_a_look_sleeps_no_longer_than_others(dear: World) -> None:
+    lanes = a_worker_that_relies(dear, poll_interval=0.3)
+    dear.tick += 0.19
+    lanes.recent(NOW)
+    assert lanes.until_poll() == pytest.approx(0.3 * LONGEST_SLEEP - 0.19)
+
+
+@pytest.mark.parametrize(
+    "news",
+    [
+        lambda lanes, marks: lanes.look_far_back(),
+        lambda lanes, marks: lanes.use_up(),
+        lambda lanes, marks: marks.forget(),
+    ],
+    ids=["a hint of overdue tasks", "a claim in vain", "rows of unknown lanes"],
+)
+def test_it_is_not_relied_on_after(dear: World, news: Callable[[Lanes, Marks], None]) -> None:
+    marks = Marks()
+    lanes = a_worker_that_relies(dear, marks)
+    news(lanes, marks)
+    lanes.recent(NOW)
+    assert dear.looks
+    assert "again" not in dear.looks
+
+
+def test_after_a_hint_there_is_a_look_once_so_much_time_has_passed_as_it_took(dear: World) -> None:
+    lanes = a_worker_that_relies(dear)
+    lanes.heed_hint()
+    lanes.recent(NOW)
+    assert dear.looks == []
+    dear.tick += lanes.until_poll() - 0.001
+    lanes.recent(NOW)
+    assert dear.looks == []
+    dear.tick += 0.002
+    assert lanes.until_poll() == 0
+    lanes.recent(NOW)
+    assert dear.looks == ["along"]
+
+
+def test_a_hint_during_a_claim_in_vain_is_not_slept_on(dear: World) -> None:
+    lanes = a_worker_that_relies(dear)
+    lanes.heed_hint()
+    lanes.use_up()
+    assert lanes.until_poll() == 0
+
+
+@pytest.mark.parametrize("moved", [False, True])
+def test_a_lane_in_which_a_row_waits_again_is_asked_again(dear: World, moved: bool) -> None:
+    marks = Marks()
+    lanes = a_worker_that_relies(dear, marks)
+    claimed = a_claim_of(5, NOW)._replace(queue="new")
+    retry = Retry(NOW + timedelta(seconds=0.5), "")
+    marks.note_written([Ended(claimed, Done() if moved else retry)], {5} if moved else set())
+    again = Lane("new", 0, "job", retry.when)
+    dear.lanes = [*dear.lanes, again]
+    assert lanes.recent(NOW) == [again, *dear.lanes[:-1]]
+    assert [set(places) for places in dear.asked] == [{("new", 0, "job")}]
+
+
+def test_where_many_lanes_are_to_be_asked_again_there_is_a_look(dear: World) -> None:
+    dear.lanes = lanes_at(*range(LANES_AT_ONCE + 1))
+    lanes = a_worker_that_relies(dear)
+    for lane in dear.lanes:
+        lanes.use_up(lane)
+    lanes.recent(NOW)
+    assert "again" not in dear.looks
+
+
+def test_a_lane_is_asked_again_until_there_is_an_answer(dear: World) -> None:
+    lanes = a_worker_that_relies(dear)
+    first, *others = dear.lanes
+    lanes.use_up(first)
+    dear.error = OperationalError()
+    with pytest.raises(OperationalError):
+        lanes.recent(NOW)
+    dear.error, dear.lanes = None, []
+    assert lanes.recent(NOW) == others
+
+
+def test_cheap_looks_are_not_relied_on(world: World) -> None:
+    lanes = a_worker(world)
+    looked(lanes, world, times=2)
+    lanes.use_up(world.lanes[0])
+    lanes.recent(NOW)
+    assert world.looks == ["full", "full", "full"]
+
+
+def test_a_worker_that_ends_with_the_last_task_relies_on_none(dear: World) -> None:
+    lanes = a_worker(dear, until_empty=True)
+    looked(lanes, dear, times=2)
+    dear.looks.clear()
+    lanes.use_up(dear.lanes[0])
+    lanes.recent(NOW)
+    assert "again" not in dear.looks

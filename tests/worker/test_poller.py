@@ -17,8 +17,9 @@ from django_tasks.values.status import Status
 from django_tasks.worker import lanes as lanes_module
 from django_tasks.worker import poller as module
 from django_tasks.worker.heartbeat import Heartbeat
+from django_tasks.worker.idling import LONGEST_SLEEP
+from django_tasks.worker.last_look import RELIED_SECONDS
 from django_tasks.worker.poller import (
-    LONGEST_SLEEP,
     TALLY_SECONDS,
     TIDY_EVERY,
     UNSURE_BEATS,
@@ -45,6 +46,13 @@ from tests.worker.parts import (
 )
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("in_one_transaction")]
+
+
+@pytest.fixture(autouse=True, params=["cheap", "dear"])
+def looks(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Looks for lanes that are relied on for a while change nothing."""
+    if request.param == "dear":
+        monkeypatch.setattr(lanes_module, "DEAR_SECONDS", -1.0)
 
 
 class Cycles:
@@ -137,6 +145,7 @@ def passed_by(cycles: Cycles) -> None:
     """A worker whose searches begin behind a task that has come to wait since, unannounced."""
     for number in range(3):
         added(f"done {number}", when=ago(60 - number))
+        cycles.world.ahead += RELIED_SECONDS  # the last look
         cycles.run()
         cycles.hands.work()
     cycles.run()
