@@ -93,6 +93,7 @@ def _replace_in(module: ModuleType) -> None:
 def _replace_globals() -> None:
     """Give each simulated process a copy of the state that modules keep for theirs."""
     from django.db import connections
+    from django.db.backends.base import base
 
     from django_tasks.logs import lines
     from django_tasks.store import clock, ownership, workers
@@ -109,6 +110,8 @@ def _replace_globals() -> None:
     from tests.explore import doors, manners
 
     _set(connections, "_connections", threads.Local())
+    # The age of a connection decides whether it is closed after a run.
+    _set(base, "time", SimpleNamespace(monotonic=_now))
     _set(lines, "_outlet", threads.Local(post=None))
     _set(clock, "_readings", hosts.PerHost("readings"))
     _set(wake, "_doors", hosts.PerHost("doors"))
