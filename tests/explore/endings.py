@@ -146,7 +146,9 @@ def _items(history: History) -> Iterator[tuple[list[Run], float]]:
 def beside(history: History, records: Records) -> Iterator[Accusation]:
     """Nothing runs beside a run that has no end: it goes on until its process ends.
 
-    Unless its worker was taken for dead; or its process was frozen, and could not end in time.
+    Unless its worker was taken for dead; or its process was frozen, and could not end in time; or a
+    client has moved the task of a run that was given up: it begins when the client has said, from
+    the last act of the process on.
     """
     accepted = {end.claim for end in history.ends if end.verdict == "accepted"}
     for run in history.runs:
@@ -157,9 +159,16 @@ def beside(history: History, records: Records) -> Iterator[Accusation]:
             if other.claim == run.claim or not run.start < other.start < over:
                 continue
             may_be_dead = run.claim not in accepted and history.had_gap(run.worker, other.start)
-            if not may_be_dead and not _was_frozen(run.pid, run.start, other.start, history):
+            is_let_off = may_be_dead or _was_moved(run, other, history)
+            if not is_let_off and not _was_frozen(run.pid, run.start, other.start, history):
                 text = f"{other} beside {run}, whose process ended at {over:.3f}"
                 yield Accusation("beside", text)
+
+
+def _was_moved(run: Run, other: Run, history: History) -> bool:
+    """Tell if the run after one that was given up is not its next try."""
+    is_next = (other.id, other.version) == (run.id, run.version + 2)
+    return history.last_acts.get(run.claim, inf) <= other.start and not is_next
 
 
 def _was_frozen(pid: int, since: float, until: float, history: History) -> bool:

@@ -172,6 +172,14 @@ def test_nothing_runs_beside_a_run_that_was_given_up():
     assert accused(GIVEN_UP, RETRY, a_retry(), frozen, records=STORM[:1], **lives) == []
 
 
+def test_what_a_client_has_moved_may_begin_at_the_last_act():
+    lives = KILLED | {"exits": {PID: 21.9}}
+    moved = replace(a_retry(start=21.6, when=15.0, attempts=0), version=4)
+    assert accused(GIVEN_UP, replace(RETRY, verdict="handed_over"), moved, **lives) == []
+    sooner = replace(moved, start=20.5)
+    assert accused(GIVEN_UP, RETRY, sooner, **lives) == ["beside"]
+
+
 def test_nothing_runs_beside_a_run_that_a_stop_has_cut_off():
     beside, exits = a_run(start=15.0, version=3, rescues=1, **THERE), {PID: 16.0}
     assert accused(GIVEN_UP, beside, exits=exits) == ["beside"]
