@@ -3,17 +3,22 @@
 import itertools
 from collections.abc import Callable
 
+from django_tasks.supervisor.processes import COST, run_process
 from django_tasks.worker.config import worker_config
-from django_tasks.worker.worker import Worker
 from tests.explore import stage
 from tests.explore.hosts import Host
-from tests.explore.threads import Event, sleep
+from tests.explore.notes import SUPERVISOR, Notes, end, end_process
+from tests.explore.threads import sleep
 
 USING = "default"
 # The workers of a play. Of two, each may have a long run: then nobody does what both leave.
 WORKERS = (10, 10, 10, 2)
 # The threads of each; of two workers the most, or they would never be done.
 THREADS = (2, 1, 4)
+# How long a worker that is told to stop waits for its runs: many of them take longer.
+PATIENCE = (20.0, 5.0, 1.0)
+# How soon a process that a run has cost is followed by another one; others are in up to a lease.
+SOON = 0.5
 # How much a second of a host may differ from that of another: what NTP corrects.
 DRIFT = 0.0005
 
@@ -25,7 +30,6 @@ class Cluster:
         self._lease = lease
         self._pids = itertools.count(1)
         self._began: dict[int, float] = {}
-        self._stops: dict[int, Event] = {}
         self._is_closing = False
         self.hosts: list[Host] = []
         self.worker_seconds = 0.0
@@ -37,7 +41,7 @@ class Cluster:
             "poll_interval": choices.pick((5.0, 1.0, 5.0)),
             "batch_size": choices.pick((50, 3)),
             "lease": lease,
-            "shutdown_timeout": 20.0,
+            "shutdown_timeout": choices.pick(PATIENCE),
         }
 
     def run(self, name: str, main: Callable[[], None], *, is_spared: bool = False) -> Host:
@@ -55,64 +59,59 @@ class Cluster:
         choices, pid = stage.choices, next(self._pids)
         boot, rate = choices.between(0.0, 1e6), choices.between(1 - DRIFT, 1 + DRIFT)
         host = Host(pid, f"w{place}-{pid}", boot, rate, is_worker=True)
+        host.notes = Notes()
+        host.on_exit = lambda code: self._gone(host, place, SOON if code == COST else self._lease)
         self.hosts.append(host)
-        stop = self._stops[pid] = Event()
         self._began[pid] = stage.scheduler.now
 
         def main() -> None:
             sleep(choices.scale(0.01, 2.0))
-            worker = Worker(worker_config(USING, **self._wishes))
-            worker.start()
-            stop.wait()
-            worker.stop()
-            worker.join()
-            if worker.failed:
-                stage.journal.write("complaint", text=f"{host.name} has failed")
-            self._gone(host, place)
+            end_process(run_process([worker_config(USING, **self._wishes)], SUPERVISOR))
 
         stage.scheduler.spawn("main", host, main)
 
-    def _gone(self, host: Host, place: int) -> None:
+    def _gone(self, host: Host, place: int, longest: float) -> None:
         """A worker has ended: another one takes its place, unless all are to end."""
         self.hosts.remove(host)
         self.worker_seconds += stage.scheduler.now - self._began[host.pid]
         if not self._is_closing:
-            self.run("supervisor", lambda: self._replace(place), is_spared=True)
+            self.run("supervisor", lambda: self._replace(place, longest), is_spared=True)
 
-    def _replace(self, place: int) -> None:
-        sleep(stage.choices.scale(0.1, self._lease))
+    def _replace(self, place: int, longest: float) -> None:
+        sleep(stage.choices.scale(0.1, longest))
         if not self._is_closing:
             self._start(place)
 
     def threads(self) -> int:
         """The number of threads of workers that nothing keeps from claiming."""
-        able = [
-            host
-            for host in self.hosts
-            if host.is_well(stage.scheduler.now) and not self._stops[host.pid].is_set()
-        ]
-        return int(self._wishes["threads"]) * len(able)
+        able = sum(host.is_claiming(stage.scheduler.now) for host in self.hosts)
+        return int(self._wishes["threads"]) * able
 
     def kill(self, host: Host) -> None:
         """SIGKILL: whatever it was about to do does not happen any more."""
         if host.is_dead or host not in self.hosts:
             return
         stage.journal.fault("SIGKILL", stage.scheduler.now, [host.pid])
-        host.is_dead = True
-        stage.database.lose_sessions(host.pid)
-        self._gone(host, int(host.name[1:].split("-")[0]))
+        end(host)
+        self._gone(host, int(host.name[1:].split("-")[0]), self._lease)
         actor = stage.scheduler.current
         if actor is not None and actor.host is host:
             stage.scheduler.park()  # for ever
 
     def stop(self, host: Host) -> None:
-        """SIGTERM."""
+        """SIGTERM; a second one ends it at once."""
         stage.journal.fault("SIGTERM", stage.scheduler.now, [host.pid])
-        self._stops[host.pid].set()
+        if host.notes is not None:
+            host.notes.signal()
+
+    def is_well(self) -> bool:
+        """Tell if no host stands still, or is cut off."""
+        return all(host.is_well(stage.scheduler.now) for host in self.hosts)
 
     def stop_all(self) -> None:
         """Tell all workers to end, and start no others."""
         self._is_closing = True
         stage.journal.write("stopping")
         for host in self.hosts:
-            self._stops[host.pid].set()
+            if host.notes is not None:
+                host.notes.signal()

@@ -160,6 +160,7 @@ class Session:
         stage.journal.step(sql, params, answer)
         self._weather.on_the_way_back(self, sql)
         self.check()
+        current().meet()  # what was left with the thread comes when the driver returns
         return answer
 
     def commit(self) -> None:
@@ -179,6 +180,7 @@ class Session:
         stage.journal.step(sql, (), None)
         self._weather.on_the_way_back(self, sql)
         self.check()
+        current().meet()
 
     def give_up(self) -> None:
         """The server has rolled the transaction back, and the session lives on."""

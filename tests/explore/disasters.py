@@ -3,7 +3,8 @@
 from collections.abc import Callable, Sequence
 
 from tests.explore import stage
-from tests.explore.hosts import Host
+from tests.explore.hosts import Host, current
+from tests.explore.threads import sleep
 from tests.explore.weather import Weather
 
 
@@ -25,7 +26,7 @@ class Disasters:
         choices = stage.choices
         kinds = (
             *(self.outage, self.switchover, self.standstill, self.stop_one, self.kill_one),
-            *(self.cut_off, self.database_clock, self.host_clock, self.nothing),
+            *(self.cut_off, self.database_clock, self.host_clock, self.deployment, self.nothing),
         )
         self._kinds = [kind for kind in kinds if choices.chance(0.5)] or [self.nothing]
 
@@ -90,9 +91,20 @@ class Disasters:
             self._kill(stage.choices.pick(hosts))
 
     def stop_one(self) -> None:
-        """A worker is told to stop, as at a deployment; another one follows it."""
+        """A worker is told to stop; another one follows it."""
         if hosts := self._hosts():
             self._stop(stage.choices.pick(hosts))
+
+    def deployment(self) -> None:
+        """All workers are told to stop, one after the other. What is long is cut off each time."""
+        stage.scheduler.spawn("deployment", current().host, self._deploy)
+
+    def _deploy(self) -> None:
+        longest = stage.choices.scale(0.5, self._lease / 2)
+        for host in list(self._hosts()):
+            if host in self._hosts():
+                self._stop(host)
+            sleep(stage.choices.between(0.0, longest))
 
     def nothing(self) -> None:
         """Not everything goes wrong."""

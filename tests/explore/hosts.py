@@ -1,11 +1,14 @@
 """Processes, each on a host of its own: a monotonic clock, and what a process keeps in globals."""
 
-from collections.abc import Iterator, MutableMapping
+from collections.abc import Callable, Iterator, MutableMapping
 from datetime import datetime, timedelta, timezone
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from tests.explore import stage
 from tests.explore.scheduler import Actor
+
+if TYPE_CHECKING:
+    from tests.explore.notes import Notes
 
 # The time of day when simulated time begins.
 BEGINNING = datetime(2026, 3, 1, 12, tzinfo=timezone.utc)
@@ -30,6 +33,9 @@ class Host:
         self.cut_until = 0.0
         # Whether faults may strike here at all.
         self.is_spared = False
+        # The signals to it, and who hears of its exit code; of a worker alone.
+        self.notes: Notes | None = None
+        self.on_exit: Callable[[int], None] = lambda code: None
         self.globals: dict[str, dict[Any, Any]] = {}
         self._boot = boot
         self._rate = rate
@@ -37,6 +43,11 @@ class Host:
     def is_well(self, now: float) -> bool:
         """Tell if it runs, and reaches the database."""
         return not self.is_dead and max(self.frozen_until, self.cut_until) <= now
+
+    def is_claiming(self, now: float) -> bool:
+        """Tell if it is well, and is not to end."""
+        notes = self.notes
+        return self.is_well(now) and not (notes and (notes.is_told or notes.is_woken))
 
     def ticks(self, now: float) -> float:
         """The host's monotonic clock: it began at some time, and runs a little fast or slow."""

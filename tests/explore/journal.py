@@ -11,7 +11,12 @@ from tests.explore.database import Answer
 from tests.explore.hosts import current
 
 # Records that are counted, and how they are called.
-EVENTS = {"rescue": "rows rescued", "lost": "ends refused"}
+EVENTS = {
+    "rescue": "rows rescued",
+    "lost": "ends refused",
+    "given_up": "calls given up",
+    "forgiven": "stops with runs under way",
+}
 
 
 class Journal:

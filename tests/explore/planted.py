@@ -1,22 +1,26 @@
 """The product with one guard removed, or with a defect of former days: what must be found.
 
-The first ones are those of the fault suite. The others were found in the product once, by a review
-or by reading; they are planted again as they were in effect.
+The first ones are those of the fault suite. Most others were found in the product once, by a
+review or by reading, and are planted again as they were in effect. The last ones are cures taken
+out: of orderly stops, of batches, and of runs that do not end.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
+from datetime import timedelta
 from typing import Any
 
 from django_tasks.store import gates, rescue, workers
-from django_tasks.store.dialects import dialect_of, flatten
+from django_tasks.store.dialects import dialect_of, flatten, placeholders
 from django_tasks.store.statuses import OWNED_SQL
-from django_tasks.worker import execution, heartbeat, misfires, rescuer, worker
+from django_tasks.worker import execution, given_up, heartbeat, misfires, rescuer, worker
+from django_tasks.worker.batches import Batches
 from django_tasks.worker.claiming import Claiming
+from django_tasks.worker.executor import Executor
 from django_tasks.worker.heartbeat import Heartbeat
 from django_tasks.worker.poller import Poller
 from django_tasks.worker.run import Run
 from tests.explore.threads import Local, sleep
-from tests.faults import broken
+from tests.faults import broken, watching
 
 GUARDS = ("add_without_version", "finish_by_id", "no_hand_over", "rescue_at_once")
 HABITS = ("forgotten_ends", "waits_with_the_heartbeat")
@@ -102,6 +106,68 @@ def gate_counts_too_early() -> None:
     _replace(gates, "_running", running)
 
 
+def stops_are_deaths() -> None:
+    """A worker that stops at its deadline says nothing in the rows of its runs. A task that takes
+    longer than stops leave it is a suspect after two of them.
+    """
+    _replace_forgive(lambda worker_id, guilty, *, using: 0)
+
+
+def stops_are_misfires() -> None:
+    """A worker that stops at its deadline takes a rescue off each row, also off those that have
+    none. Then nothing tells that the task has begun in time.
+    """
+
+    def forget(worker_id: int, guilty: Collection[int], *, using: str) -> int:
+        template = (
+            "UPDATE {task} SET rescues = rescues - 1"  # noqa: S608
+            f" WHERE claimed_by = %s AND status IN {OWNED_SQL}"
+            f" AND id NOT IN ({placeholders(len(guilty))})"
+        )
+        return dialect_of(using).execute(template, [worker_id, *guilty])
+
+    _replace_forgive(forget)
+
+
+def _replace_forgive(forgive: Callable[..., int]) -> None:
+    _replace(worker, "forgive", watching.watched_forgive(forgive))
+
+
+def halves_without_a_look() -> None:
+    """A batch that has failed is called again in halves, whatever clients have done meanwhile."""
+    _replace(Batches, "_tried_again", Batches._tried)
+
+
+def halves_keep_their_ends() -> None:
+    """The ends of a call wait for those of the last one of its item."""
+    intact = Executor._run_in_context
+
+    def run_in_context(self: Executor, item: Any, take: Any) -> Any:
+        kept: list[Any] = []
+        last = intact(self, item, kept.extend)
+        return [*kept, *last]
+
+    _replace(Executor, "_run_in_context", run_in_context)
+
+
+def given_up_is_free_at_once() -> None:
+    """The end of a run past its ``kill_after`` is written at once. Its process goes on until its
+    other runs have ended, and meanwhile the next try may begin.
+    """
+    intact = Poller.give_up
+
+    def give_up(self: Poller, ends: Any) -> None:
+        intact(self, ends)
+        self._finisher.add(self.last_ends(self._membership.clock.now(), timedelta()))
+
+    _replace(Poller, "give_up", give_up)
+
+
+def killed_is_tried_at_once() -> None:
+    """The next try of a run past its ``kill_after`` does not wait until its process has ended."""
+    _replace(given_up, "_not_before", lambda moment, outcome: outcome)
+
+
 def _replace(owner: Any, name: str, planted: Any) -> None:
     assert hasattr(owner, name), name
     setattr(owner, name, planted)
@@ -119,6 +185,12 @@ PLANTED: dict[str, Callable[[], None]] = {
             gate_counts_too_early,
             rescued_is_late,
             suspects_stop_the_cluster,
+            stops_are_deaths,
+            stops_are_misfires,
+            halves_without_a_look,
+            halves_keep_their_ends,
+            given_up_is_free_at_once,
+            killed_is_tried_at_once,
         )
     },
 }

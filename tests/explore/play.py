@@ -8,7 +8,7 @@ from functools import partial
 from math import inf
 from typing import Any
 
-from tests.explore import replaced, rules, stage
+from tests.explore import endings, replaced, rules, stage
 from tests.explore.choices import Choices
 from tests.explore.clients import SimulatedClient
 from tests.explore.cluster import DRIFT, Cluster
@@ -31,6 +31,8 @@ TURBULENT = (2.0, 6.0)
 QUIET = (2.0, 20.0)
 # The shares of plays in fair weather.
 FAIR, FAIR_AND_SMALL = 0.1, 0.5
+# How likely a deployment comes next in such a play.
+DEPLOYMENTS = 0.3
 # The cluster must be done with everything so many leases after the last fault.
 SETTLED = 40.0
 LOOK_SECONDS = LEASE / 6
@@ -78,7 +80,7 @@ class Play:
         self._disasters = Disasters(
             self._weather, lambda: cluster.hosts, cluster.kill, cluster.stop
         )
-        # No storms and no disasters: then nothing excuses a task that waits.
+        # No storms and no disasters, but orderly stops: then nothing excuses a task that waits.
         self._is_fair = choices.chance(FAIR if cluster.is_large else FAIR_AND_SMALL)
         self._turbulent = LEASE * choices.between(*TURBULENT)
         self._is_over = False
@@ -100,7 +102,7 @@ class Play:
         verdict = checker.check(history)
         return Result(
             self._seed,
-            [*verdict.accusations, *self._more_accusations()],
+            [*verdict.accusations, *self._more_accusations(history)],
             self._journal.steps,
             stage.choices.made,
             cluster.worker_seconds / 3600,
@@ -111,18 +113,26 @@ class Play:
             self._journal.trace or [],
         )
 
-    def _more_accusations(self) -> Iterator[Accusation]:
+    def _more_accusations(self, history: History) -> Iterator[Accusation]:
+        records = self._journal.records
         yield from defects("\n".join(self._journal.log))
         for rule in rules.RULES:
-            yield from rule(self._journal.records)
+            yield from rule(records)
+        for promise in endings.RULES:
+            yield from promise(history, records)
 
     # Those who are neither workers nor clients
 
     def _fate(self) -> None:
-        """Storms and disasters come and go."""
+        """Storms and disasters come and go; in fair weather, deployments alone."""
         choices = stage.choices
         sleep(choices.scale(0.1, LEASE))
-        while not (self._is_fair or stage.scheduler.now >= self._turbulent or choices.are_over):
+        while not (stage.scheduler.now >= self._turbulent or choices.are_over):
+            if self._is_fair:
+                if choices.chance(DEPLOYMENTS):
+                    self._disasters.deployment()
+                sleep(choices.scale(1.0, LEASE))
+                continue
             if choices.chance(0.7):
                 self._disasters.strike()
             self._weather.begin_storm(self._cluster.hosts)
@@ -153,10 +163,13 @@ class Play:
             sleep(1.0)
         self._turbulent = stage.scheduler.now
         self._weather.end_storm(self._cluster.hosts)
+        self._journal.write("settling")
         deadline = stage.scheduler.now + SETTLED * LEASE
         while not self._is_settled() and stage.scheduler.now < deadline:
             sleep(LOOK_SECONDS)
         sleep(LEASE * stage.choices.scale(*QUIET))
+        while not self._cluster.is_well():
+            sleep(1.0)  # or it goes on after its deadline, and nobody is left to rescue from it
         self._cluster.stop_all()
         deadline = stage.scheduler.now + SETTLED * LEASE / 2
         while self._cluster.hosts and stage.scheduler.now < deadline:

@@ -13,11 +13,12 @@ from importlib import import_module
 from types import ModuleType, SimpleNamespace
 from typing import Any
 
-from tests.explore import hosts, stage, threads
+from tests.explore import hosts, left, notes, stage, threads
 
 PACKAGES = ("django_tasks", "tests.faults")
 PLAYED = (
-    *("django_tasks.api", "django_tasks.worker.worker", "tests.faults.broken"),
+    *("django_tasks.api", "django_tasks.worker.worker", "django_tasks.supervisor.processes"),
+    "tests.faults.broken",
     *("tests.faults.client", "tests.faults.handlers", "tests.faults.steward"),
     "tests.explore.handlers",
 )
@@ -33,7 +34,9 @@ THREADING = SimpleNamespace(
     Condition=threads.Condition,
     Lock=threads.Lock,
     local=threads.Local,
+    Timer=threads.Timer,
     current_thread=threads.current_thread,
+    get_ident=threads.get_ident,
 )
 _LOCK = type(threading.Lock())
 _NEW: tuple[tuple[Any, Any], ...] = (
@@ -42,6 +45,7 @@ _NEW: tuple[tuple[Any, Any], ...] = (
     (threading.Event, threads.Event),
     (threading.Condition, threads.Condition),
     (threading.Lock, threads.Lock),
+    (threading.get_ident, threads.get_ident),
     (time.sleep, threads.sleep),
     (time.monotonic, _now),
     (time.time, _now),
@@ -89,8 +93,8 @@ def _replace_in(module: ModuleType) -> None:
 def _replace_globals() -> None:
     """Give each simulated process a copy of the state that modules keep for theirs."""
     from django.db import connections
+    from django.db.backends.base import base
 
-    from django_tasks.host import interrupts
     from django_tasks.logs import lines
     from django_tasks.store import clock, ownership, workers
     from django_tasks.wakeup import doorbell, local, wake
@@ -106,6 +110,8 @@ def _replace_globals() -> None:
     from tests.explore import doors, manners
 
     _set(connections, "_connections", threads.Local())
+    # The age of a connection decides whether it is closed after a run.
+    _set(base, "time", SimpleNamespace(monotonic=_now))
     _set(lines, "_outlet", threads.Local(post=None))
     _set(clock, "_readings", hosts.PerHost("readings"))
     _set(wake, "_doors", hosts.PerHost("doors"))
@@ -116,8 +122,6 @@ def _replace_globals() -> None:
     _set(config, "os", process)
     _set(workers, "os", process)
     _set(config, "secrets", SimpleNamespace(token_hex=lambda size: "0" * size))
-    # All simulated threads are one: nothing is raised in it. That a time has passed is told.
-    _set(interrupts, "are_possible", lambda: False)
     _set(timeouts, "SimpleQueue", threads.SimpleQueue)
     _set(worker, "ListenerThread", doors.Listener)
     _set(doorbell, "_send", doors.send)
@@ -127,6 +131,33 @@ def _replace_globals() -> None:
     # The fault suite's are a second, the product's ten minutes and two.
     _set(pruner, "INTERVAL", 60.0)
     _set(pruner, "WORKERS_INTERVAL", 60.0)
+    _replace_interrupts()
+    _replace_process()
+
+
+def _replace_interrupts() -> None:
+    from django_tasks.host import interrupts
+
+    _set(interrupts, "are_possible", lambda: True)
+    own = {"interrupt": None, "is_fork_guarded": False, "kept": None}
+    _set(interrupts, "_thread", threads.Local(**own))
+    _set(interrupts, "_leave_with", left.leave_with)
+    _set(interrupts, "_take_back", left.take_back)
+
+
+def _replace_process() -> None:
+    """Replace what the main function of a worker's process asks of the operating system."""
+    from django_tasks import logs
+    from django_tasks.supervisor import processes
+
+    _set(processes, "Notes", notes.Notes)
+    _set(processes, "os", notes.PROCESS)
+    _set(processes, "logging", SimpleNamespace(shutdown=lambda: None))
+    # Whatever there is to be seen at a glance wakes the main thread as well.
+    _set(processes, "GLANCE_SECONDS", 60.0)
+    _set(processes, "STOPPING_GLANCE_SECONDS", 1.0)
+    text = "a worker has ended by an error"
+    _set(logs, "worker_failed", lambda using: stage.journal.write("complaint", text=text))
 
 
 def _replace_journal() -> None:

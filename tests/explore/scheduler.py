@@ -30,10 +30,18 @@ class Actor:
         self.is_over = False
         self.is_parked = False
         self.was_woken = False
+        # What another thread has left with this one, to be raised in it.
+        self.left: type[BaseException] | None = None
         # The present wait. Whatever wakes an actor names the wait that it ends.
         self.wait = 0
         self.waiters: list[Actor] = []
         self.greenlet = greenlet.greenlet(main, hub)
+
+    def meet(self) -> None:
+        """Raise what was left here, as Python does between two steps of its own code."""
+        kind, self.left = self.left, None
+        if kind is not None:
+            raise kind
 
 
 class Scheduler:
@@ -69,6 +77,10 @@ class Scheduler:
         self._kept.append(actor)
         self._push(self.now, actor)
         return actor
+
+    def actor(self, number: int) -> Actor:
+        """The actor with a number: these stand for the numbers of threads."""
+        return self._kept[number - 1]
 
     def run(self, until: float, most: int) -> None:
         """Play until nobody has anything to do any more, or until a time; ``most`` turns."""

@@ -14,5 +14,9 @@ TASK_HANDLERS = [
     "tests.explore.handlers.Rated",
     "tests.explore.handlers.Timely",
     "tests.explore.handlers.Deadly",
+    "tests.explore.handlers.Timed",
+    "tests.explore.handlers.Hanging",
+    "tests.explore.handlers.Halved",
+    "tests.explore.handlers.Crowd",
 ]
 LEASE = DJANGO_TASKS["LEASE"]

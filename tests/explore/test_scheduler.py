@@ -1,7 +1,13 @@
 """Actors take turns in simulated time, as threads would."""
 
-from tests.explore.hosts import Host
-from tests.explore.threads import Condition, Event, Local, Lock, Thread, sleep
+import pytest
+
+from tests.explore import stage
+from tests.explore.hosts import Host, current
+from tests.explore.journal import Journal
+from tests.explore.left import leave_with, take_back
+from tests.explore.notes import Notes
+from tests.explore.threads import Condition, Event, Local, Lock, Thread, Timer, get_ident, sleep
 
 
 def test_whoever_sleeps_least_goes_on_first(scheduler, play):
@@ -137,3 +143,84 @@ def test_each_thread_has_attributes_of_its_own(play):
 
     play(set_it, look)
     assert seen == ["nobody", "somebody"]
+
+
+def test_a_timer_calls_unless_it_is_cancelled(scheduler, play):
+    called = []
+
+    def start():
+        Timer(2.0, lambda: called.append(scheduler.now)).start()
+        cancelled = Timer(3.0, lambda: called.append("cancelled"))
+        cancelled.start()
+        sleep(2.5)
+        cancelled.cancel()
+
+    play(start)
+    assert called == [2.0]
+
+
+class Left(Exception):
+    """Left by another thread."""
+
+
+@pytest.mark.parametrize("wait", [sleep, lambda seconds: Event().wait(seconds)])
+def test_what_was_left_with_a_thread_comes_when_it_wakes_up(scheduler, play, monkeypatch, wait):
+    monkeypatch.setattr(stage, "journal", Journal(), raising=False)
+    seen = []
+
+    def victim():
+        try:
+            wait(3.0)
+        except Left:
+            seen.append(scheduler.now)
+        wait(1.0)
+        seen.append(scheduler.now)
+
+    def leave():
+        sleep(1.0)
+        leave_with(1, Left)
+
+    play(victim, leave)
+    assert seen == [3.0, 4.0]
+
+
+def test_what_was_left_can_be_taken_back_and_does_not_come_where_a_thread_hangs(
+    scheduler, play, monkeypatch
+):
+    monkeypatch.setattr(stage, "journal", Journal(), raising=False)
+    seen = []
+
+    def victim():
+        scheduler.sleep(3.0)
+        take_back(get_ident())
+        sleep(1.0)
+        seen.append(current().number)
+
+    def leave():
+        leave_with(1, Left)
+
+    play(victim, leave)
+    assert seen == [1]
+
+
+def test_a_stop_signal_that_follows_the_first_one_at_once_is_the_same(scheduler, play):
+    notes, seen = Notes(), []
+
+    def main():
+        while scheduler.now < 9.0:
+            seen.append((notes.wait(10.0), scheduler.now))
+
+    def signals():
+        sleep(1.0)
+        notes.signal()
+        sleep(0.5)
+        notes.signal()
+        sleep(2.0)
+        notes.wake()
+        sleep(2.0)
+        notes.signal()
+
+    play(main, signals)
+    assert seen == [(True, 1.0), (False, 1.5), (False, 3.5), (True, 5.5), (False, 15.5)]
+    assert notes.is_told
+    assert notes.is_woken

@@ -15,7 +15,14 @@ LONGEST_WAKE = 0.0005
 
 
 def sleep(seconds: float) -> None:
+    """Sleep; an exception that was left with the thread comes when it wakes up."""
     stage.scheduler.sleep(max(0.0, seconds))
+    current().meet()
+
+
+def get_ident() -> int:
+    """The number of the present thread."""
+    return current().number
 
 
 def _until(timeout: float | None) -> float | None:
@@ -92,7 +99,27 @@ class Event:
             stage.scheduler.park(_until(timeout))
             if actor in self._waiters:
                 self._waiters.remove(actor)
+            actor.meet()
         return self._is_set
+
+
+class Timer:
+    """A call that comes later, unless it is cancelled before."""
+
+    def __init__(self, interval: float, function: Callable[[], object]) -> None:
+        self.daemon = False
+        self._interval, self._function = interval, function
+        self._cancelled = Event()
+
+    def start(self) -> None:
+        Thread(target=self._main, name="timer").start()
+
+    def cancel(self) -> None:
+        self._cancelled.set()
+
+    def _main(self) -> None:
+        if not self._cancelled.wait(self._interval):
+            self._function()
 
 
 class SimpleQueue:

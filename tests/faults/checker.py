@@ -268,9 +268,12 @@ def effects_twice(history: History) -> Iterator[Accusation]:
 def unreleased(history: History) -> Iterator[Accusation]:
     """An end is refused only if the worker may have been taken for dead, or had written it before.
 
-    A row that was only added again is *handed over* by its owner, at once.
+    A row that was only added again is *handed over* by its owner, at once. Of a run that was given
+    up and ends after all there may be two ends, by two threads: the first one counts.
     """
     in_doubt = {end.claim for end in history.ends if end.verdict == "unknown"}
+    counted = {end.claim for end in history.ends if end.verdict == "accepted"}
+    in_doubt |= counted & history.given_up.keys()
     for end in history.ends:
         if end.verdict != "lost" or not _is_news(end.outcome) or end.claim in in_doubt:
             continue

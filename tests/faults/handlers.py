@@ -6,7 +6,7 @@ tells which add it carries out.
 
 from datetime import timedelta
 from random import random
-from threading import Event
+from threading import Event, get_ident
 from typing import Any
 
 from django_tasks.api import RunningTask, Stop, TaskHandler
@@ -29,8 +29,8 @@ class Journalling(TaskHandler):
     max_attempts = 1000
     backoff = 0.05
 
-    def note_start(self, task: RunningTask) -> str:
-        """Journal the start of a run; returns its name."""
+    def note_start(self, task: RunningTask, call: str = "") -> str:
+        """Journal the start of a run; returns its name. Those of a batch share a ``call``."""
         run = journal.unique()
         journal.write(
             "start",
@@ -43,6 +43,10 @@ class Journalling(TaskHandler):
             nonce=task.biz_ext["nonce"],
             hop=task.biz_ext["hop"],
             attempt=task.attempt,
+            attempts=task.attempts,
+            rescues=task.rescues,
+            thread=get_ident(),
+            call=call or run,
             when=task.when.timestamp(),
             scheduled=task.scheduled_time.timestamp(),
             atomic=self.atomic,
@@ -178,12 +182,13 @@ class Batched(Journalling):
     batch = 50
 
     def handle_batch(self, tasks: list[RunningTask]) -> dict[RunningTask, Trouble]:
-        runs = {task: self.note_start(task) for task in tasks}
+        call = journal.unique()
+        runs = {task: self.note_start(task, call) for task in tasks}
         try:
             failed = self.work_on(tasks)
         except BaseException as error:
             for run in runs.values():
-                note_end(run, error)
+                note_end(run, error, raised=True)
             raise
         for task, run in runs.items():
             note_end(run, failed.get(task))
@@ -214,8 +219,9 @@ def is_unlucky(task: RunningTask) -> bool:
     return task.attempts == 0 and sum(task.biz_ext["nonce"].encode()) % 10 == 0
 
 
-def note_end(run: str, error: BaseException | None = None) -> None:
-    journal.write("end", run=run, how=type(error).__name__ if error else "done")
+def note_end(run: str, error: BaseException | None = None, *, raised: bool = False) -> None:
+    how = type(error).__name__ if error else "done"
+    journal.write("end", run=run, how=how, raised=raised)
 
 
 def do_business(task: RunningTask) -> None:

@@ -72,6 +72,14 @@ class Run:
     how: str = ""
     atomic: bool = False
     scheduled: float = 0.0
+    # As its row was when it was claimed.
+    attempts: int = 0
+    rescues: int = 0
+    # The thread, and the call of a handler, which several runs of a batch share. ``raised``: the
+    # call as a whole has failed.
+    thread: int = 0
+    call: str = ""
+    raised: bool = False
 
     @property
     def claim(self) -> tuple[int, int, int]:
@@ -150,6 +158,17 @@ class History:
     naps: dict[int, list[tuple[float, float]]] = field(default_factory=dict)
     # By row and worker: when a process of its own was started for a run.
     starts_apart: dict[tuple[int, int], list[tuple[float, float]]] = field(default_factory=dict)
+    # By process: when it has ended in order, or for the sake of a run; its threads end with it.
+    exits: dict[int, float] = field(default_factory=dict)
+    # Runs past their ``kill_after``, and when their ends were told of; and when these were taken to
+    # be written, as the last act of a process.
+    given_up: dict[tuple[int, int, int], float] = field(default_factory=dict)
+    last_acts: dict[tuple[int, int, int], float] = field(default_factory=dict)
+    # Stops that were told in the rows of runs that they cut off: the worker, when the answer was
+    # there, and the rows that were left out.
+    forgiven: list[tuple[int, float, frozenset[int]]] = field(default_factory=list)
+    # When somebody begins to resume whatever is paused; no client does that then.
+    settling: float = inf
     # What was seen at once to be wrong, by those who saw it.
     complaints: list[str] = field(default_factory=list)
     # When all workers were told to stop.
@@ -269,6 +288,16 @@ def _read(record: dict[str, Any], history: History) -> None:
             history.complaints.append(record["text"])
         case "stopping":
             history.stopped = at
+        case "settling":
+            history.settling = at
+        case "exited":
+            history.exits[record["pid"]] = at
+        case "given_up":
+            history.given_up.update((tuple(claim), at) for claim in record["claims"])
+        case "last_act":
+            history.last_acts.update((tuple(claim), at) for claim in record["claims"])
+        case "forgiven":
+            history.forgiven.append((record["worker"], at, frozenset(record["guilty"])))
 
 
 def _call(sent: dict[str, Any], answer: dict[str, Any] | None) -> Call:
@@ -291,10 +320,12 @@ def _call(sent: dict[str, Any], answer: dict[str, Any] | None) -> Call:
 
 def _run(start: dict[str, Any], end: dict[str, Any] | None) -> Run:
     names = ("id", "version", "worker", "pid", "nonce", "hop", "when", "atomic", "scheduled")
+    more = [name for name in ("attempts", "rescues", "thread", "call") if name in start]
     return Run(
         key=(start["code"], start["num"]),
         start=start["at"],
         end=end["at"] if end else None,
         how=end["how"] if end else "",
-        **{name: start[name] for name in names},
+        raised=bool(end and end.get("raised")),
+        **{name: start[name] for name in (*names, *more)},
     )

@@ -49,8 +49,9 @@ def _times(beats: list[float], end: float | None) -> list[float]:
 
 
 def _end(pid: int, history: History) -> float | None:
-    """The time at which a process was told to end; None: never."""
+    """The time at which a process was told to end, or did by itself; None: never."""
     ends = [fault.at for fault in history.faults if fault.is_end and pid in fault.pids]
+    ends += [history.exits[pid]] if pid in history.exits else []
     return min(ends, default=history.stopped)
 
 

@@ -247,6 +247,13 @@ def test_an_end_that_was_refused_without_reason_is_an_accusation():
     assert accused(an_add(), run, an_end(run, "lost")) == ["unreleased"]
 
 
+def test_of_a_run_that_was_given_up_and_ended_after_all_the_first_end_counts():
+    run = a_run()
+    first, second = an_end(run, outcome="Unsettled Again"), an_end(run, "lost", "Retry")
+    assert accused(an_add(), run, first, second, given_up={run.claim: 13.0}) == []
+    assert accused(an_add(), run, first, second) == ["unreleased"]
+
+
 def test_an_end_that_may_have_been_written_before_may_be_refused():
     run = a_run()
     unknown = replace(an_end(run, "unknown"), at=13.05)

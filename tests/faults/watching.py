@@ -1,19 +1,20 @@
-"""Journals what the database answered to a worker: heartbeats, ends, rescues.
+"""Journals what the database answered to a worker: heartbeats, ends, rescues, stops.
 
 The product says by a signal that an end was refused, and nothing when one was accepted; the
-checker needs both. The wrappers observe and change nothing. Of an ``atomic`` run, which writes its
-own end, the rows of its effects tell.
+checker needs both, and to know of runs that were given up. The wrappers observe and change nothing.
+Of an ``atomic`` run, which writes its own end, the rows of its effects tell.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from time import monotonic
 from typing import Any
 
 from django_tasks import signals
 from django_tasks.store.finish import Ended
 from django_tasks.values.outcomes import Unsettled
-from django_tasks.worker import execution, finisher
+from django_tasks.worker import execution, finisher, worker
 from django_tasks.worker.membership import Membership
+from django_tasks.worker.poller import Poller
 from django_tasks.worker.rescuer import Rescuer
 from tests.faults import journal
 
@@ -24,6 +25,10 @@ JUDGED = "_faults_judged"
 def install() -> None:
     """Watch the workers of this process."""
     _wrap(finisher, "finish", _watched_finish)
+    _wrap(worker, "finish", _watched_finish)
+    _wrap(worker, "forgive", watched_forgive)
+    _wrap(Poller, "give_up", _watched_give_up)
+    _wrap(Poller, "last_ends", _watched_last_ends)
     _wrap(execution, "run_apart", _watched_apart)
     _wrap(Membership, "beat", _watched_beat)
     _wrap(Membership, "join", _watched_join)
@@ -69,6 +74,37 @@ def _journal_ends(ends: list[tuple[Ended, str]], error: str = "") -> None:
 def _name(outcome: Any) -> str:
     name = type(outcome).__name__
     return f"{name} {_name(outcome.otherwise)}" if isinstance(outcome, Unsettled) else name
+
+
+def watched_forgive(forgive: Any) -> Any:
+    def watched(worker_id: int, guilty: Collection[int] = (), **kwargs: Any) -> int:
+        count: int = forgive(worker_id, guilty, **kwargs)
+        journal.write("forgiven", worker=worker_id, guilty=list(guilty))
+        return count
+
+    return watched
+
+
+def _watched_give_up(give_up: Any) -> Any:
+    def watched(poller: Any, ends: Sequence[Ended]) -> None:
+        journal.write("given_up", claims=_claims(ends))
+        give_up(poller, ends)
+
+    return watched
+
+
+def _watched_last_ends(last_ends: Any) -> Any:
+    def watched(poller: Any, *args: Any) -> list[Ended]:
+        ends: list[Ended] = last_ends(poller, *args)
+        if ends:
+            journal.write("last_act", claims=_claims(ends))
+        return ends
+
+    return watched
+
+
+def _claims(ends: Sequence[Ended]) -> list[tuple[int, int, int]]:
+    return [(end.claimed.id, end.claimed.version, end.claimed.worker_id) for end in ends]
 
 
 def _watched_apart(run_apart: Any) -> Any:
