@@ -16,6 +16,7 @@ import os
 import random
 from collections.abc import Callable, Iterable
 from datetime import datetime, timedelta, timezone
+from functools import cache
 from threading import Event
 from time import monotonic
 from typing import Any, NamedTuple
@@ -42,6 +43,8 @@ CODES = (
 # far more than what is under test.
 WEIGHTS = (70, 4, 4, 4, 3, 2, 2, 1, 3, 3, 4)
 BEAT = "every 0.1s"
+# Codes whose payloads are changed in place: those of batches, whose calls may be made again.
+UPDATED = ("batched", "atomic_batch")
 LATEST = 1.0  # seconds ahead that a task is due, as the longest
 
 Key = tuple[str, str]
@@ -95,6 +98,7 @@ class Client:
             self.pause: 4,
             self.resume: 4,
             self.reschedule: 4,
+            self.update: 2,
             self.run_now: 2,
             self.requeue: 2,
         }
@@ -108,6 +112,14 @@ class Client:
         task = self._task((code, num), seconds=seconds)
         task.when = datetime.now(timezone.utc)
         return self._store(task)
+
+    def resume_one(self, code: str, num: str) -> bool:
+        """Resume a task."""
+        return self._steer("resume", (code, num), self._api.resume_task)
+
+    def run_one_now(self, code: str, num: str) -> bool:
+        """Have a task run now, or once more if it runs."""
+        return self._steer("run_now", (code, num), self._api.run_task_now)
 
     def add_cold(self) -> bool:
         return self._add(self._cold())
@@ -152,10 +164,10 @@ class Client:
         return self._steer("pause", self._hot(), self._api.pause_task)
 
     def resume(self) -> bool:
-        return self._steer("resume", self._hot(), self._api.resume_task)
+        return self.resume_one(*self._hot())
 
     def run_now(self) -> bool:
-        return self._steer("run_now", self._any(), self._api.run_task_now)
+        return self.run_one_now(*self._any())
 
     def requeue(self) -> bool:
         return self._steer("requeue", self._any(), self._api.requeue_task)
@@ -168,6 +180,18 @@ class Client:
             return found
 
         return self._steer("reschedule", self._any(), reschedule, when=when.timestamp())
+
+    def update(self) -> bool:
+        key = self._hot()
+        while key[0] not in UPDATED:
+            key = self._hot()
+        payload = self._task(key).biz_ext
+
+        def update(code: str, num: str) -> bool:
+            found: bool = self._api.update_task(code, num, biz_ext=payload)
+            return found
+
+        return self._steer("update", key, update, nonce=payload["nonce"])
 
     # Their parts
 
@@ -211,8 +235,9 @@ class Client:
         return self._answered([self._journal_add(task, on_conflict)], call)
 
     def _add_all(self, keys: Iterable[Key]) -> bool:
-        tasks = [self._task(key) for key in keys]
+        return self._store_all([self._task(key) for key in keys])
 
+    def _store_all(self, tasks: list[Any]) -> bool:
         def call() -> dict[str, Any]:
             self._api.add_tasks(tasks)
             return {"stored": True}
@@ -252,6 +277,12 @@ class Client:
         for name in names:
             journal.write("answer", name=name, answer=answer, **facts)
         return answer != "unknown"
+
+
+@cache
+def a_client() -> Client:
+    """The client of a process that is something else: it makes the calls that it is asked for."""
+    return Client(Options(client=os.getpid(), seed=0, adds=0, seconds=0, batch=0))
 
 
 def _plain(result: Any) -> Any:

@@ -4,9 +4,10 @@ The payload of a task is ``{"nonce": …, "hop": 0}``; each add has a nonce of i
 tells which add it carries out.
 """
 
+import os
 from datetime import timedelta
 from random import random
-from threading import Event
+from threading import Event, Lock, Thread
 from typing import Any
 
 from django_tasks.api import RunningTask, Stop, TaskHandler
@@ -15,6 +16,12 @@ from tests.faults.effects.models import Effect
 from tests.faults.habits import on
 
 HOPS = 2
+# Which share of the calls with several tasks a batch handler refuses, and how long it takes to do
+# so: clients change its tasks meanwhile.
+REFUSED = float(os.environ.get("FAULTS_REFUSED", "0.3"))
+REFUSAL_SECONDS = 0.2
+# From one sign of life of a run without end to the next.
+SIGN_SECONDS = 0.005
 
 
 class Trouble(Exception):
@@ -42,7 +49,10 @@ class Journalling(TaskHandler):
             worker=task.claimed_by,
             nonce=task.biz_ext["nonce"],
             hop=task.biz_ext["hop"],
-            attempt=task.attempt,
+            attempts=task.attempts,
+            rescues=task.rescues,
+            queue=task.queue,
+            claimed=task.update_time.timestamp(),
             when=task.when.timestamp(),
             scheduled=task.scheduled_time.timestamp(),
             atomic=self.atomic,
@@ -67,10 +77,11 @@ class Single(Journalling):
         run = self.note_start(task)
         try:
             answer = self.work(task)
+            note_end(run)
         except BaseException as error:
+            # Also of a timeout that comes while the good end is written: the last word counts.
             note_end(run, error)
             raise
-        note_end(run)
         return answer
 
     def work(self, task: RunningTask) -> Any:
@@ -171,8 +182,47 @@ class Brittle(Single):
             raise Trouble("claimed under an odd version")
 
 
+class Punctual(Single):
+    """Is told of each run that begins too late, and runs all the same; in a queue of its own."""
+
+    biz_code = "punctual"
+    queue = "punctual"
+    misfire_grace_time = 1.5
+    on_misfire = "run"
+
+
+class Endless(Single):
+    """Does not end at the first attempt, in a call that no exception reaches: it costs its process.
+
+    For scenarios that ask for it: where it is known, each worker has a supervisor.
+    """
+
+    biz_code = "endless"
+    timeout = 0.5
+    kill_after = 1.0
+
+    def work(self, task: RunningTask) -> Any:
+        if task.attempts:
+            self.take_time(task)
+            return
+        # The process is known to live, and the run with it, for as long as somebody says so.
+        Thread(target=give_signs, daemon=True).start()
+        lock = Lock()
+        lock.acquire()
+        lock.acquire()
+
+
+def give_signs() -> None:
+    """Journal a sign of life again and again."""
+    while True:
+        journal.write("sign")
+        Event().wait(SIGN_SECONDS)
+
+
 class Batched(Journalling):
-    """Answers for some of its tasks that they have failed, at the first attempt."""
+    """Answers for some of its tasks that they have failed, at the first attempt; and it refuses
+    some calls, whoever is in them.
+    """
 
     biz_code = "batched"
     batch = 50
@@ -183,7 +233,8 @@ class Batched(Journalling):
             failed = self.work_on(tasks)
         except BaseException as error:
             for run in runs.values():
-                note_end(run, error)
+                # Of several, each is called again: nobody knows yet who has failed.
+                note_end(run, error, is_charge=len(tasks) == 1)
             raise
         for task, run in runs.items():
             note_end(run, failed.get(task))
@@ -191,6 +242,9 @@ class Batched(Journalling):
 
     def work_on(self, tasks: list[RunningTask]) -> dict[RunningTask, Trouble]:
         self.take_time(tasks[0])
+        if len(tasks) > 1 and random() < REFUSED:
+            Event().wait(random() * REFUSAL_SECONDS)
+            raise Trouble("not all of these together")
         return {task: Trouble("at the first attempt") for task in tasks if is_unlucky(task)}
 
 
@@ -214,8 +268,10 @@ def is_unlucky(task: RunningTask) -> bool:
     return task.attempts == 0 and sum(task.biz_ext["nonce"].encode()) % 10 == 0
 
 
-def note_end(run: str, error: BaseException | None = None) -> None:
-    journal.write("end", run=run, how=type(error).__name__ if error else "done")
+def note_end(run: str, error: BaseException | None = None, *, is_charge: bool = True) -> None:
+    """Journal the end of a run; ``is_charge``: an attempt is used if it was an error."""
+    how = type(error).__name__ if error else "done"
+    journal.write("end", run=run, how=how, is_charge=is_charge and error is not None)
 
 
 def do_business(task: RunningTask) -> None:

@@ -89,6 +89,8 @@ class Worker(Leader):
             )
         self.arguments = arguments
         self.was_told_to_end = False
+        # Whether it was stopped while something ran that it could not wait for.
+        self.was_cut_off = False
 
     def pids(self) -> list[int]:
         """The processes that run tasks: its children if it has some."""
@@ -100,6 +102,11 @@ class Worker(Leader):
         with suppress(OSError):
             return [int(pid) for pid in path.read_text().split()]
         return []
+
+    def ended_with(self, seconds: float) -> int | None:
+        """Wait for its end; the exit code, but 0 where 1 is right."""
+        code = self.wait(seconds)
+        return 0 if self.was_cut_off and code == 1 else code
 
     def send(self, number: signal.Signals) -> None:
         if number in (signal.SIGTERM, signal.SIGKILL):

@@ -49,8 +49,12 @@ def _times(beats: list[float], end: float | None) -> list[float]:
 
 
 def _end(pid: int, history: History) -> float | None:
-    """The time at which a process was told to end; None: never."""
+    """The time at which a process was told to end, or at which it has ended for the sake of a run
+    without end; None: never.
+    """
     ends = [fault.at for fault in history.faults if fault.is_end and pid in fault.pids]
+    if pid in history.condemned:
+        ends.append(history.lasts[pid])
     return min(ends, default=history.stopped)
 
 

@@ -5,6 +5,7 @@ order of the imports below is that of the table.
 """
 
 from tests.faults.acts import processes  # noqa: I001
+from tests.faults.acts import order
 from tests.faults.acts import upgrades
 from tests.faults.acts import servers
 from tests.faults.acts import locks
@@ -22,6 +23,7 @@ __all__ = [
     "locks",
     "mixed",
     "network",
+    "order",
     "processes",
     "servers",
     "upgrades",
