@@ -113,6 +113,13 @@ class Client:
         task.when = datetime.now(timezone.utc)
         return self._store(task)
 
+    def add_to_queues(self, keys: Iterable[Key], queues: Iterable[str]) -> bool:
+        """Add tasks in one call, each to a queue of its own."""
+        tasks = [self._task(key) for key in keys]
+        for task, queue in zip(tasks, queues, strict=True):
+            task.queue = queue
+        return self._store_all(tasks)
+
     def resume_one(self, code: str, num: str) -> bool:
         """Resume a task."""
         return self._steer("resume", (code, num), self._api.resume_task)

@@ -19,6 +19,7 @@ import django
 
 from tests.faults import journal
 from tests.faults.client import a_client
+from tests.faults.lanes import add_lanes, cancel_lanes, visit_lanes
 from tests.faults.pausing import have_failed, holders, pause_for
 
 Answer = Any
@@ -294,6 +295,12 @@ def add(code: str, num: str, seconds: float) -> bool:
     return added
 
 
+def run_now(code: str, num: str) -> bool:
+    """Have a task run once more, as a client does."""
+    called: bool = a_client().run_one_now(code, num)
+    return called
+
+
 def execute(*statements: str) -> None:
     """Statements of an administrator."""
     from django.db import connection
@@ -323,7 +330,11 @@ COMMANDS: dict[str, Callable[..., Answer]] = {
         migrate_table,
         delete_history,
         add,
+        run_now,
         execute,
+        add_lanes,
+        visit_lanes,
+        cancel_lanes,
         have_failed,
         holders,
         pause_for,

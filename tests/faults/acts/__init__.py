@@ -12,6 +12,7 @@ from tests.faults.acts import locks
 from tests.faults.acts import clusters
 from tests.faults.acts import network
 from tests.faults.acts import hosts
+from tests.faults.acts import lanes
 from tests.faults.acts import mixed
 from tests.faults.scenarios import SCENARIOS, Scenario, why_not
 
@@ -20,6 +21,7 @@ __all__ = [
     "Scenario",
     "clusters",
     "hosts",
+    "lanes",
     "locks",
     "mixed",
     "network",
