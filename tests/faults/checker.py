@@ -23,7 +23,7 @@ from tests.faults.charges import charged, suspected
 from tests.faults.history import Add, Call, History, Run, grouped
 from tests.faults.measures import lateness, recovery
 from tests.faults.punctuality import late, misfired, started_in_a_pause
-from tests.faults.silence import complaints, held_for_nothing, silences, silent
+from tests.faults.silence import complaints, held_for_nothing, left_behind, silences, silent
 from tests.faults.verdicts import Accusation, Verdict
 
 # Slack for the times that two processes note around one event.
@@ -321,6 +321,7 @@ RULES: tuple[Callable[[History], Iterator[Accusation]], ...] = (
     silent,
     held_for_nothing,
     complaints,
+    left_behind,
     called_again,
     stale,
     charged,

@@ -11,7 +11,7 @@ from threading import Event, Lock, Thread
 from typing import Any
 
 from django_tasks.api import RunningTask, Stop, TaskHandler
-from tests.faults import forks, journal, slowness
+from tests.faults import forks, journal, slowness, untidiness
 from tests.faults.effects.models import Effect
 from tests.faults.habits import on
 
@@ -39,6 +39,7 @@ class Journalling(TaskHandler):
     def note_start(self, task: RunningTask) -> str:
         """Journal the start of a run; returns its name."""
         run = journal.unique()
+        untidiness.look(task, is_atomic=self.atomic)
         journal.write(
             "start",
             run=run,
@@ -77,6 +78,7 @@ class Single(Journalling):
         run = self.note_start(task)
         try:
             answer = self.work(task)
+            untidiness.leave(is_atomic=self.atomic)
             note_end(run)
         except BaseException as error:
             # Also of a timeout that comes while the good end is written: the last word counts.
@@ -231,6 +233,7 @@ class Batched(Journalling):
         runs = {task: self.note_start(task) for task in tasks}
         try:
             failed = self.work_on(tasks)
+            untidiness.leave(is_atomic=self.atomic)
         except BaseException as error:
             for run in runs.values():
                 # Of several, each is called again: nobody knows yet who has failed.
@@ -244,6 +247,7 @@ class Batched(Journalling):
         self.take_time(tasks[0])
         if len(tasks) > 1 and random() < REFUSED:
             Event().wait(random() * REFUSAL_SECONDS)
+            untidiness.leave_transaction()
             raise Trouble("not all of these together")
         return {task: Trouble("at the first attempt") for task in tasks if is_unlucky(task)}
 

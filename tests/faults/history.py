@@ -209,6 +209,8 @@ class History:
     starts_apart: dict[tuple[int, int], list[tuple[float, float]]] = field(default_factory=dict)
     # What was seen at once to be wrong, by those who saw it.
     complaints: list[str] = field(default_factory=list)
+    # What runs have found that others had left in their thread.
+    found: list[str] = field(default_factory=list)
     # When all workers were told to stop.
     stopped: float | None = None
     faults: list[Fault] = field(default_factory=list)

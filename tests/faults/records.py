@@ -64,6 +64,8 @@ def _read(record: dict[str, Any], history: History) -> None:
             history.starts_apart.setdefault(claim, []).append((record["from"], at))
         case "complaint":
             history.complaints.append(record["text"])
+        case "found":
+            history.found.append(record["text"])
         case "stopping":
             history.stopped = at
         case _:

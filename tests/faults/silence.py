@@ -131,3 +131,8 @@ def _was_well(worker: int, pid: int, since: float, until: float, history: Histor
 def complaints(history: History) -> Iterator[Accusation]:
     """Nobody who took part has seen something at once that must not be."""
     return (Accusation("stuck", text) for text in history.complaints)
+
+
+def left_behind(history: History) -> Iterator[Accusation]:
+    """No run has found anything that another one had left in its thread."""
+    return (Accusation("left behind", text) for text in history.found)

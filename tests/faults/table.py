@@ -97,12 +97,12 @@ These must be 0:
 * *other*: a payload of another add, or one that was replaced before the claim; a task of a batch
   that is in a further call although a client has changed it; an attempt that no failure of the task
   itself has used; a suspect where processes have ended in order alone; a start in a pause of its
-  code or queue; a misfire of a task that had begun before, or that a pause had held; an id given
-  twice, an end refused without reason, a rescue by somebody who had no right to judge, a worker
-  without a heartbeat for a lease although neither its process nor its database was in the hands of
-  a fault, an end without its line in the `history <../how-to/look-up.rst#the-history>`_ or with
-  two, a defect that a worker has met in itself and survived. On *many lanes* also a start more than
-  15 seconds late.
+  code or queue; a misfire of a task that had begun before, or that a pause had held; a run that
+  found what another one had left in its thread; an id given twice, an end refused without reason, a
+  rescue by somebody who had no right to judge, a worker without a heartbeat for a lease although
+  neither its process nor its database was in the hands of a fault, an end without its line in the
+  `history <../how-to/look-up.rst#the-history>`_ or with two, a defect that a worker has met in
+  itself and survived. On *many lanes* also a start more than 15 seconds late.
 
 The rest are measures. *refused*: ends that came from a worker whose claim was gone, and changed
 nothing, or whose first answer had been lost. *unknown*: calls of clients that ended in an error

@@ -474,6 +474,13 @@ def test_nobody_waits_for_longer_than_there_is_patience():
     assert accused(*facts, a_call("pause", 13), patience=7.5) == []
 
 
+# 8. What others have left
+
+
+def test_a_run_that_found_what_another_one_had_left_is_an_accusation():
+    assert accused(an_add(), a_run(), found=["plain/1 finds a language"]) == ["left behind"]
+
+
 # Journals
 
 
@@ -536,18 +543,20 @@ def test_journals_tell_of_charges_pauses_and_ends():
         {"kind": "condemned", "at": 9, "pid": 70},
         {"kind": "sign", "at": 10, "pid": 70},
         {"kind": "patience", "at": 11, "pid": 1, "seconds": 15.0},
+        {"kind": "found", "at": 12, "pid": 70, "text": "a language"},
     ]
     history = from_records(records, History(LEASE))
 
     assert history.calls == [Update("update", KEY, 1, 2, "acknowledged", True, nonce="a")]
     (run,) = history.runs
     assert (run.queue, run.claimed, run.attempts, run.rescues) == ("q", 3.9, 2, 1)
-    assert (run.is_charge, run.lasted) == (True, 10)
+    assert (run.is_charge, run.lasted) == (True, 12)
     assert history.pauses == [Pause("plain", "", 3, 4, 5, 6)]
     assert history.misfires == [Misfire(6, 1, "plain", "q", 2.0, 1.5)]
     assert history.unforgiven == {70}
     assert history.condemned == {70: 9}
     assert history.patience == 15.0
+    assert history.found == ["a language"]
 
 
 def test_a_defect_that_a_worker_survives_is_a_defect(caplog):
