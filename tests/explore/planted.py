@@ -10,11 +10,10 @@ from typing import Any
 from django_tasks.store import gates, rescue, workers
 from django_tasks.store.dialects import dialect_of, flatten
 from django_tasks.store.statuses import OWNED_SQL
-from django_tasks.worker import execution, heartbeat, misfires, rescuer, worker
+from django_tasks.worker import heartbeat, rescuer, worker
 from django_tasks.worker.claiming import Claiming
 from django_tasks.worker.heartbeat import Heartbeat
 from django_tasks.worker.poller import Poller
-from django_tasks.worker.run import Run
 from tests.explore.threads import Local, sleep
 from tests.faults import broken
 
@@ -65,17 +64,6 @@ def no_strays() -> None:
     _replace(Poller, "_give_back_strays", lambda self: None)
 
 
-def rescued_is_late() -> None:
-    """A run whose worker died is called late, although it had begun in time."""
-    intact = misfires.in_time
-
-    def in_time(run: Run, clock: Any) -> Any:
-        end = intact(run._replace(claimed=run.claimed._replace(rescues=0)), clock)
-        return run if isinstance(end, Run) else end
-
-    _replace(execution, "in_time", in_time)
-
-
 def suspects_stop_the_cluster() -> None:
     """A worker that sees a row which was rescued twice claims nothing until it is idle."""
     intact = Claiming._claim_due
@@ -117,7 +105,7 @@ PLANTED: dict[str, Callable[[], None]] = {
             living_before_owners,
             no_strays,
             gate_counts_too_early,
-            rescued_is_late,
+            broken.rescued_is_late,
             suspects_stop_the_cluster,
         )
     },
