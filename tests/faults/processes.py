@@ -89,8 +89,6 @@ class Worker(Leader):
             )
         self.arguments = arguments
         self.was_told_to_end = False
-        # Whether it was stopped while something ran that it could not wait for.
-        self.was_cut_off = False
 
     def pids(self) -> list[int]:
         """The processes that run tasks: its children if it has some."""
@@ -104,9 +102,9 @@ class Worker(Leader):
         return []
 
     def ended_with(self, seconds: float) -> int | None:
-        """Wait for its end; the exit code, but 0 where 1 is right."""
+        """Wait for its end; the exit code, but 0 where 1 is right: at a deadline that is short."""
         code = self.wait(seconds)
-        return 0 if self.was_cut_off and code == 1 else code
+        return 0 if code == 1 and "--shutdown-timeout" in self.arguments else code
 
     def send(self, number: signal.Signals) -> None:
         if number in (signal.SIGTERM, signal.SIGKILL):

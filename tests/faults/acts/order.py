@@ -30,7 +30,6 @@ def stop_in_order(world: World) -> None:
     world.steward.ask("add", CODE, f"long-{number}", LONG)
     victim = eventually(lambda: _holders(world), "a long run goes on", log=world.log)[0]
     since = monotonic()
-    victim.was_cut_off = True
     victim.send(signal.SIGTERM)
     scope = world.random.choice([{"biz_code": CODE}, {"queue": CODE}])
     keys = [(CODE, f"paused-{number}-{place}") for place in range(5)]
