@@ -102,7 +102,7 @@ These must be 0:
   rescue by somebody who had no right to judge, a worker without a heartbeat for a lease although
   neither its process nor its database was in the hands of a fault, an end without its line in the
   `history <../how-to/look-up.rst#the-history>`_ or with two, a defect that a worker has met in
-  itself and survived. On *many lanes* also a start more than 15 seconds late.
+  itself and survived. On *many lanes* also a start more than 30 seconds late.
 
 The rest are measures. *refused*: ends that came from a worker whose claim was gone, and changed
 nothing, or whose first answer had been lost. *unknown*: calls of clients that ended in an error

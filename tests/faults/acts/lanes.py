@@ -7,11 +7,11 @@ from tests.faults.scenarios import SERVERS, scenario
 from tests.faults.world import World
 
 LANES = 2000
-VISITORS = 300
+VISITORS = 200
 SECONDS = 4.0
 # The longest that a task may wait, with a slow hook or two before it. What no look finds, a worker
 # finds after a minute.
-PATIENCE = 15.0
+PATIENCE = 30.0
 
 
 @scenario("many lanes", sites=("sqlite", *SERVERS), mixes=False)
