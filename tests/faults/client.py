@@ -76,7 +76,6 @@ class Client:
         self._name = options.client
         self._random = random.Random(f"{options.seed}/{options.client}")
         self._batch = options.batch
-        self._made = 0
         self._added = 0
         self._recent: list[Key] = []
 
@@ -124,9 +123,22 @@ class Client:
         """Resume a task."""
         return self._steer("resume", (code, num), self._api.resume_task)
 
-    def run_one_now(self, code: str, num: str) -> bool:
-        """Have a task run now, or once more if it runs."""
-        return self._steer("run_now", (code, num), self._api.run_task_now)
+    def change_one(self, key: Key, when: datetime) -> bool:
+        """Change one task in one way or the other; ``when`` is its next time if it gets one."""
+        ways: dict[str, Callable[..., Any]] = {
+            "cancel": self._api.cancel_task,
+            "pause": self._api.pause_task,
+            "run_now": self._api.run_task_now,
+            "reschedule": lambda code, num: self._api.reschedule_task(code, num, when),
+        }
+        name = random.choice(["add", "update", *ways])
+        if name == "update":
+            return self._update(key)
+        if name != "add":
+            return self._steer(name, key, ways[name])
+        task = self._task(key)
+        task.when = when
+        return self._store(task)
 
     def add_cold(self) -> bool:
         return self._add(self._cold())
@@ -174,7 +186,7 @@ class Client:
         return self.resume_one(*self._hot())
 
     def run_now(self) -> bool:
-        return self.run_one_now(*self._any())
+        return self._steer("run_now", self._any(), self._api.run_task_now)
 
     def requeue(self) -> bool:
         return self._steer("requeue", self._any(), self._api.requeue_task)
@@ -192,6 +204,9 @@ class Client:
         key = self._hot()
         while key[0] not in UPDATED:
             key = self._hot()
+        return self._update(key)
+
+    def _update(self, key: Key) -> bool:
         payload = self._task(key).biz_ext
 
         def update(code: str, num: str) -> bool:
@@ -221,8 +236,7 @@ class Client:
         return datetime.now(timezone.utc) + timedelta(seconds=self._random.uniform(-0.1, LATEST))
 
     def _task(self, key: Key, **payload: Any) -> Any:
-        self._made += 1
-        payload = {"nonce": f"{self._name}.{self._made}", "hop": 0, **payload}
+        payload = {"nonce": journal.unique(), "hop": 0, **payload}
         when = self._when()
         schedule = BEAT if key[0] == "beat" else None
         return self._api.Task(
@@ -289,7 +303,7 @@ class Client:
 @cache
 def a_client() -> Client:
     """The client of a process that is something else: it makes the calls that it is asked for."""
-    return Client(Options(client=os.getpid(), seed=0, adds=0, seconds=0, batch=0))
+    return Client(Options(client=0, seed=0, adds=0, seconds=0, batch=0))
 
 
 def _plain(result: Any) -> Any:

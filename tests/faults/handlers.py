@@ -6,20 +6,22 @@ tells which add it carries out.
 
 import os
 from datetime import timedelta
-from random import random
+from random import random, sample
 from threading import Event, Lock, Thread
 from typing import Any
 
 from django_tasks.api import RunningTask, Stop, TaskHandler
 from tests.faults import forks, journal, slowness, untidiness
+from tests.faults.client import a_client
 from tests.faults.effects.models import Effect
 from tests.faults.habits import on
 
 HOPS = 2
-# Which share of the calls with several tasks a batch handler refuses, and how long it takes to do
-# so: clients change its tasks meanwhile.
+# Which share of the calls with several tasks a batch handler refuses, how many of the tasks change
+# under its hands, and how long it goes on after that.
 REFUSED = float(os.environ.get("FAULTS_REFUSED", "0.3"))
-REFUSAL_SECONDS = 0.2
+CHANGED = 2
+REFUSAL_SECONDS = 0.05
 # From one sign of life of a run without end to the next.
 SIGN_SECONDS = 0.005
 
@@ -246,7 +248,7 @@ class Batched(Journalling):
     def work_on(self, tasks: list[RunningTask]) -> dict[RunningTask, Trouble]:
         self.take_time(tasks[0])
         if len(tasks) > 1 and random() < REFUSED:
-            Event().wait(random() * REFUSAL_SECONDS)
+            change_some(tasks)
             untidiness.leave_transaction()
             raise Trouble("not all of these together")
         return {task: Trouble("at the first attempt") for task in tasks if is_unlucky(task)}
@@ -265,6 +267,13 @@ class AtomicBatch(Batched):
         if any(map(is_unlucky, tasks)):
             raise Trouble("at the first attempt of one of them")
         return {}
+
+
+def change_some(tasks: list[RunningTask]) -> None:
+    """Change some tasks of a call that goes on, as clients do: by chance they seldom come then."""
+    for task in sample(tasks, CHANGED):
+        a_client().change_one((task.biz_code, task.biz_num), task.when)
+    Event().wait(REFUSAL_SECONDS)
 
 
 def is_unlucky(task: RunningTask) -> bool:

@@ -295,12 +295,6 @@ def add(code: str, num: str, seconds: float) -> bool:
     return added
 
 
-def run_now(code: str, num: str) -> bool:
-    """Have a task run once more, as a client does."""
-    called: bool = a_client().run_one_now(code, num)
-    return called
-
-
 def execute(*statements: str) -> None:
     """Statements of an administrator."""
     from django.db import connection
@@ -330,7 +324,6 @@ COMMANDS: dict[str, Callable[..., Answer]] = {
         migrate_table,
         delete_history,
         add,
-        run_now,
         execute,
         add_lanes,
         visit_lanes,
