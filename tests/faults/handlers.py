@@ -235,7 +235,9 @@ class Batched(Journalling):
         runs = {task: self.note_start(task) for task in tasks}
         try:
             failed = self.work_on(tasks)
-            untidiness.leave(is_atomic=self.atomic)
+            if not self.atomic:
+                # And nothing else: the calls that one thread makes of a batch share a context.
+                untidiness.leave_transaction()
         except BaseException as error:
             for run in runs.values():
                 # Of several, each is called again: nobody knows yet who has failed.

@@ -10,12 +10,14 @@ from tests.faults.client import a_client
 _never = Event()
 
 
-def holders(code: str) -> list[tuple[int, int, int]]:
-    """The rows of a code that workers hold: each with its rescues, and its worker's process."""
+def holders(code: str, start: str) -> list[tuple[int, int, int]]:
+    """The rows that workers hold, of a code and of numbers that start so: each with its rescues,
+    and its worker's process.
+    """
     from django_tasks.models import Task, WorkerRow
 
     pids = dict(WorkerRow.objects.values_list("id", "pid"))
-    rows = Task.objects.filter(biz_code=code, claimed_by__isnull=False)
+    rows = Task.objects.filter(biz_code=code, biz_num__startswith=start, claimed_by__isnull=False)
     held = rows.values_list("id", "rescues", "claimed_by")
     return [(row, rescues, pids[owner]) for row, rescues, owner in held if owner in pids]
 

@@ -32,6 +32,8 @@ class Scenario:
     # A handler that is known here beside the usual ones, and more arguments of its workers.
     more: str = ""
     arguments: tuple[str, ...] = ()
+    # Habits that are not chosen here.
+    without: tuple[str, ...] = ()
     # Whether it may be one of many in "mixed".
     mixes: bool = True
     # Where it breaks a promise that was not made: acknowledged is not replicated.

@@ -66,7 +66,7 @@ def leave(*, is_atomic: bool) -> None:
 
 
 def leave_transaction() -> None:
-    """At the end of a call that is made again in parts: those are of the same run."""
+    """At the end of one of several calls of a batch: leave a transaction, now and then."""
     if _is_time():
         _leave_some_transaction()
 
