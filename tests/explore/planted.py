@@ -12,13 +12,12 @@ from typing import Any
 from django_tasks.store import gates, rescue, workers
 from django_tasks.store.dialects import dialect_of, flatten, placeholders
 from django_tasks.store.statuses import OWNED_SQL
-from django_tasks.worker import execution, given_up, heartbeat, misfires, rescuer, worker
+from django_tasks.worker import given_up, heartbeat, rescuer, worker
 from django_tasks.worker.batches import Batches
 from django_tasks.worker.claiming import Claiming
 from django_tasks.worker.executor import Executor
 from django_tasks.worker.heartbeat import Heartbeat
 from django_tasks.worker.poller import Poller
-from django_tasks.worker.run import Run
 from tests.explore.threads import Local, sleep
 from tests.faults import broken, watching
 
@@ -67,17 +66,6 @@ def living_before_owners() -> None:
 def no_strays() -> None:
     """A worker does not look for rows that it owns without knowing: an answer was lost."""
     _replace(Poller, "_give_back_strays", lambda self: None)
-
-
-def rescued_is_late() -> None:
-    """A run whose worker died is called late, although it had begun in time."""
-    intact = misfires.in_time
-
-    def in_time(run: Run, clock: Any) -> Any:
-        end = intact(run._replace(claimed=run.claimed._replace(rescues=0)), clock)
-        return run if isinstance(end, Run) else end
-
-    _replace(execution, "in_time", in_time)
 
 
 def suspects_stop_the_cluster() -> None:
@@ -183,7 +171,7 @@ PLANTED: dict[str, Callable[[], None]] = {
             living_before_owners,
             no_strays,
             gate_counts_too_early,
-            rescued_is_late,
+            broken.rescued_is_late,
             suspects_stop_the_cluster,
             stops_are_deaths,
             stops_are_misfires,

@@ -22,7 +22,8 @@ from tests.explore.settings import LEASE
 from tests.explore.threads import sleep
 from tests.explore.weather import Weather
 from tests.faults import checker, steward
-from tests.faults.history import Clock, History, from_records
+from tests.faults.history import Clock, History
+from tests.faults.records import from_records
 from tests.faults.verdicts import Accusation, defects
 
 CLIENTS = 3

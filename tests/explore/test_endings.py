@@ -8,7 +8,8 @@ import pytest
 from tests.explore import endings
 from tests.explore.endings import RULES
 from tests.faults.facts import KEY, a_history, a_run, an_add, an_end, beats
-from tests.faults.history import Call, End, Fault, Run, from_records
+from tests.faults.history import Call, End, Fault, Run
+from tests.faults.records import from_records
 
 PID, OTHER = 70, 80
 STORM = [{"kind": "storm", "at": 0.0}, {"kind": "calm", "at": 11.0}]
@@ -226,7 +227,7 @@ def test_journals_tell_of_stops_and_of_runs_that_were_given_up():
     records = [
         {"kind": "given_up", "at": 20.0, "claims": claims},
         {"kind": "last_act", "at": 21.0, "claims": claims},
-        {"kind": "forgiven", "at": 21.5, "worker": 7, "guilty": [1]},
+        {"kind": "forgiven", "at": 21.5, "pid": PID, "worker": 7, "guilty": [1]},
         {"kind": "exited", "at": 22.0, "pid": PID},
         {"kind": "settling", "at": 30.0},
     ]

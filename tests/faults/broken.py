@@ -12,8 +12,12 @@ from typing import Any
 
 from django_tasks.store import finish, upsert
 from django_tasks.store.dialects import flatten, placeholders
+from django_tasks.worker import batches, execution, executor, misfires, worker
+from django_tasks.worker.batches import Batches, Called
 from django_tasks.worker.finisher import Finisher
 from django_tasks.worker.membership import Membership
+from django_tasks.worker.poller import Poller
+from django_tasks.worker.run import Run
 
 _LEASE = float(os.environ.get("FAULTS_LEASE", "3"))
 
@@ -103,6 +107,73 @@ def waits_with_the_heartbeat() -> None:
     _replace(Membership, "beat", beat)
 
 
+def stops_count_as_deaths() -> None:
+    """A worker that stops in order does not say so in the rows of what still runs."""
+    _replace(worker, "forgive", lambda *args, **kwargs: 0)
+
+
+def rescued_is_late() -> None:
+    """A run that was cut off is called late when it runs again, although it had begun in time."""
+    intact = misfires.in_time
+
+    def in_time(run: Run, clock: Any) -> Any:
+        end = intact(run._replace(claimed=run.claimed._replace(rescues=0)), clock)
+        return run if isinstance(end, Run) else end
+
+    _replace(execution, "in_time", in_time)
+
+
+def pauses_forgotten() -> None:
+    """Lateness counts from the task's time, whatever has held it."""
+    _replace(misfires, "spans", lambda *args, **kwargs: [])
+
+
+def halves_unseen() -> None:
+    """A batch is called again in halves without a look at what clients have changed meanwhile."""
+    _replace(batches, "unmoved", lambda claims, using: {claim.id for claim in claims})
+
+
+def charged_together() -> None:
+    """Of a batch that fails, each task has failed."""
+    intact = Batches._called_together
+
+    def called_together(self: Batches, runs: Sequence[Run]) -> Called:
+        called = intact(self, runs)
+        if called.ends or not called.parts:
+            return called
+        error = RuntimeError("one of them has failed")
+        return Called([self._endings.failed(run, error, 0.0) for run in runs])
+
+    _replace(Batches, "_called_together", called_together)
+
+
+def freed_before_its_run_ends() -> None:
+    """The end of a run without end is written at once, while it goes on."""
+
+    def give_up(poller: Poller, ends: Sequence[Any]) -> None:
+        poller._finisher.add(ends)
+
+    _replace(Poller, "give_up", give_up)
+
+
+def connections_kept() -> None:
+    """The connection that a run leaves without autocommit is the next one's."""
+    _replace(executor, "tidy", lambda connections, is_busy: None)
+
+
+def one_context_for_all() -> None:
+    """Runs share a context, with what each has set in it."""
+
+    class Shared:
+        def copy(self) -> "Shared":
+            return self
+
+        def run(self, function: Callable[..., Any], *args: Any) -> Any:
+            return function(*args)
+
+    _replace(executor, "copy_context", Shared)
+
+
 GUARDS: dict[str, Callable[[], None]] = {
     function.__name__: function
     for function in (
@@ -112,5 +183,13 @@ GUARDS: dict[str, Callable[[], None]] = {
         rescue_at_once,
         forgotten_ends,
         waits_with_the_heartbeat,
+        stops_count_as_deaths,
+        rescued_is_late,
+        pauses_forgotten,
+        halves_unseen,
+        charged_together,
+        freed_before_its_run_ends,
+        connections_kept,
+        one_context_for_all,
     )
 }

@@ -18,9 +18,12 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from itertools import combinations, pairwise
 
+from tests.faults.changes import called_again, stale
+from tests.faults.charges import charged, suspected
 from tests.faults.history import Add, Call, History, Run, grouped
 from tests.faults.measures import lateness, recovery
-from tests.faults.silence import complaints, held_for_nothing, silences, silent
+from tests.faults.punctuality import late, misfired, started_in_a_pause
+from tests.faults.silence import complaints, held_for_nothing, left_behind, silences, silent
 from tests.faults.verdicts import Accusation, Verdict
 
 # Slack for the times that two processes note around one event.
@@ -72,7 +75,8 @@ def _has_run(add: Add, history: History, committed: set[str]) -> bool:
 
 def _excuses(other: Call, add: Add, history: History) -> bool:
     """Tell if ``other`` may have taken away what ``add`` had stored before it ran."""
-    if other.call in ("cancel", "delete"):
+    if other.call in ("cancel", "delete", "update"):
+        # What an update has written into the row of a task that ran goes with the row.
         return other.is_unknown or (other.was_done and other.may_follow(add))
     if not isinstance(other, Add):
         return False
@@ -92,17 +96,12 @@ def _excuses(other: Call, add: Add, history: History) -> bool:
 
 def unfounded(history: History) -> Iterator[Accusation]:
     """Nothing runs that was refused or never stored, and each claim has its own add's payload."""
-    adds = {add.nonce: add for add in history.adds}
     for run in history.runs:
-        add = adds.get(run.nonce)
-        if add is None or add.answer == "refused" or (not add.is_unknown and not _stored(add)):
-            yield Accusation("unfounded", f"{run} belongs to {add}")
+        call = history.writers.get(run.nonce)
+        if call is None or call.answer == "refused" or not (call.is_unknown or call.was_done):
+            yield Accusation("unfounded", f"{run} belongs to {call}")
         if (wrote := history.writes.get((run.id, run.version - 1))) and wrote.nonce != run.nonce:
             yield Accusation("unfounded", f"{run} has not the payload of {wrote}")
-
-
-def _stored(add: Add) -> bool:
-    return add.answer == "acknowledged" and add.stored
 
 
 def without_effect(history: History) -> Iterator[Accusation]:
@@ -158,13 +157,12 @@ def early(history: History) -> Iterator[Accusation]:
 
 def after_cancel(history: History) -> Iterator[Accusation]:
     """Nothing starts after a cancel that said "cancelled", unless it was added again since."""
-    adds = {add.nonce: add for add in history.adds}
     for cancel in history.calls:
         if cancel.call != "cancel" or cancel.result != "cancelled":
             continue
         for run in history.runs_by_key.get(cancel.key, []):
-            add = adds.get(run.nonce)
-            if run.start <= cancel.answered or (add and add.may_follow(cancel)):
+            call = history.writers.get(run.nonce)
+            if run.start <= cancel.answered or (call and call.may_follow(cancel)):
                 continue
             if not _was_thawed(run, history):
                 yield Accusation("after cancel", f"{run} after {cancel}")
@@ -248,7 +246,6 @@ def ids_twice(history: History) -> Iterator[Accusation]:
 
 def effects_twice(history: History) -> Iterator[Accusation]:
     """Effects of atomic handlers are there exactly once for each time that was asked for."""
-    adds = {add.nonce: add for add in history.adds}
     atomic = [effect for effect in history.effects if effect[0][0] in ATOMIC]
     for (row, version), count in Counter(effect[3:] for effect in atomic).items():
         if count > 1 and row not in history.reused_ids:
@@ -259,10 +256,11 @@ def effects_twice(history: History) -> Iterator[Accusation]:
             for call in history.calls_by_key.get(key, [])
             if call.call in ("reschedule", "run_now")
             and (call.was_done or call.is_unknown)
-            and call.may_follow(adds[nonce])
+            and call.may_follow(history.writers[nonce])
         ]
         if count > 1 + len(again):
-            yield Accusation("duplicate", f"{count} effects of {adds[nonce]}, hop {hop}")
+            text = f"{count} effects of {history.writers[nonce]}, hop {hop}"
+            yield Accusation("duplicate", text)
 
 
 def unreleased(history: History) -> Iterator[Accusation]:
@@ -326,4 +324,12 @@ RULES: tuple[Callable[[History], Iterator[Accusation]], ...] = (
     silent,
     held_for_nothing,
     complaints,
+    left_behind,
+    called_again,
+    stale,
+    charged,
+    suspected,
+    misfired,
+    started_in_a_pause,
+    late,
 )

@@ -16,6 +16,7 @@ import os
 import random
 from collections.abc import Callable, Iterable
 from datetime import datetime, timedelta, timezone
+from functools import cache
 from threading import Event
 from time import monotonic
 from typing import Any, NamedTuple
@@ -42,6 +43,8 @@ CODES = (
 # far more than what is under test.
 WEIGHTS = (70, 4, 4, 4, 3, 2, 2, 1, 3, 3, 4)
 BEAT = "every 0.1s"
+# Codes whose payloads are changed in place: those of batches, whose calls may be made again.
+UPDATED = ("batched", "atomic_batch")
 LATEST = 1.0  # seconds ahead that a task is due, as the longest
 
 Key = tuple[str, str]
@@ -73,7 +76,6 @@ class Client:
         self._name = options.client
         self._random = random.Random(f"{options.seed}/{options.client}")
         self._batch = options.batch
-        self._made = 0
         self._added = 0
         self._recent: list[Key] = []
 
@@ -95,6 +97,7 @@ class Client:
             self.pause: 4,
             self.resume: 4,
             self.reschedule: 4,
+            self.update: 2,
             self.run_now: 2,
             self.requeue: 2,
         }
@@ -107,6 +110,34 @@ class Client:
         """Add a task that is due at once and runs for so long."""
         task = self._task((code, num), seconds=seconds)
         task.when = datetime.now(timezone.utc)
+        return self._store(task)
+
+    def add_to_queues(self, keys: Iterable[Key], queues: Iterable[str]) -> bool:
+        """Add tasks in one call, each to a queue of its own."""
+        tasks = [self._task(key) for key in keys]
+        for task, queue in zip(tasks, queues, strict=True):
+            task.queue = queue
+        return self._store_all(tasks)
+
+    def resume_one(self, code: str, num: str) -> bool:
+        """Resume a task."""
+        return self._steer("resume", (code, num), self._api.resume_task)
+
+    def change_one(self, key: Key, when: datetime) -> bool:
+        """Change one task in one way or the other; ``when`` is its next time if it gets one."""
+        ways: dict[str, Callable[..., Any]] = {
+            "cancel": self._api.cancel_task,
+            "pause": self._api.pause_task,
+            "run_now": self._api.run_task_now,
+            "reschedule": lambda code, num: self._api.reschedule_task(code, num, when),
+        }
+        name = random.choice(["add", "update", *ways])
+        if name == "update":
+            return self._update(key)
+        if name != "add":
+            return self._steer(name, key, ways[name])
+        task = self._task(key)
+        task.when = when
         return self._store(task)
 
     def add_cold(self) -> bool:
@@ -152,7 +183,7 @@ class Client:
         return self._steer("pause", self._hot(), self._api.pause_task)
 
     def resume(self) -> bool:
-        return self._steer("resume", self._hot(), self._api.resume_task)
+        return self.resume_one(*self._hot())
 
     def run_now(self) -> bool:
         return self._steer("run_now", self._any(), self._api.run_task_now)
@@ -168,6 +199,21 @@ class Client:
             return found
 
         return self._steer("reschedule", self._any(), reschedule, when=when.timestamp())
+
+    def update(self) -> bool:
+        key = self._hot()
+        while key[0] not in UPDATED:
+            key = self._hot()
+        return self._update(key)
+
+    def _update(self, key: Key) -> bool:
+        payload = self._task(key).biz_ext
+
+        def update(code: str, num: str) -> bool:
+            found: bool = self._api.update_task(code, num, biz_ext=payload)
+            return found
+
+        return self._steer("update", key, update, nonce=payload["nonce"])
 
     # Their parts
 
@@ -190,8 +236,7 @@ class Client:
         return datetime.now(timezone.utc) + timedelta(seconds=self._random.uniform(-0.1, LATEST))
 
     def _task(self, key: Key, **payload: Any) -> Any:
-        self._made += 1
-        payload = {"nonce": f"{self._name}.{self._made}", "hop": 0, **payload}
+        payload = {"nonce": journal.unique(), "hop": 0, **payload}
         when = self._when()
         schedule = BEAT if key[0] == "beat" else None
         return self._api.Task(
@@ -211,8 +256,9 @@ class Client:
         return self._answered([self._journal_add(task, on_conflict)], call)
 
     def _add_all(self, keys: Iterable[Key]) -> bool:
-        tasks = [self._task(key) for key in keys]
+        return self._store_all([self._task(key) for key in keys])
 
+    def _store_all(self, tasks: list[Any]) -> bool:
         def call() -> dict[str, Any]:
             self._api.add_tasks(tasks)
             return {"stored": True}
@@ -252,6 +298,12 @@ class Client:
         for name in names:
             journal.write("answer", name=name, answer=answer, **facts)
         return answer != "unknown"
+
+
+@cache
+def a_client() -> Client:
+    """The client of a process that is something else: it makes the calls that it is asked for."""
+    return Client(Options(client=0, seed=0, adds=0, seconds=0, batch=0))
 
 
 def _plain(result: Any) -> Any:

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from tests.faults.history import Add, Call, End, Fault, History, Run
+from tests.faults.history import Add, Call, End, Fault, History, Misfire, Pause, Run, Update
 
 KEY = ("plain", "1")
 LEASE = 3.0
@@ -17,6 +17,17 @@ def an_add(nonce: str = "a", sent: float = 10.0, version: int = 0, **facts: Any)
 
 def a_cancel(sent: float, result: str = "cancelled") -> Call:
     return Call("cancel", KEY, sent, sent + 1, "acknowledged", result)
+
+
+def an_update(nonce: str, sent: float, **facts: Any) -> Update:
+    """An acknowledged update that found its task."""
+    values: dict[str, Any] = {"answer": "acknowledged", "result": True} | facts
+    return Update("update", KEY, sent, sent + 1, nonce=nonce, **values)
+
+
+def a_call(call: str, sent: float, result: Any = True) -> Call:
+    """An acknowledged call that took a tenth of a second."""
+    return Call(call, KEY, sent, sent + 0.1, "acknowledged", result)
 
 
 def a_run(nonce: str = "a", start: float = 12.0, version: int = 1, **facts: Any) -> Run:
@@ -42,6 +53,8 @@ def a_history(*facts: Any, **more: Any) -> History:
             Run: history.runs,
             End: history.ends,
             Fault: history.faults,
+            Pause: history.pauses,
+            Misfire: history.misfires,
         }
         kinds.get(type(fact), history.calls).append(fact)
     for name, value in more.items():

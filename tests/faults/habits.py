@@ -38,6 +38,9 @@ KNOWN = {
     "slow-receivers": Habit("now and then a receiver or a hook takes two leases"),
     "slow-logs": Habit("now and then a log handler takes two leases"),
     "forks": Habit("a handler forks, and terminates its child"),
+    "untidy": Habit(
+        "now and then a handler leaves a transaction open, or a time zone and the like of its own"
+    ),
 }
 
 

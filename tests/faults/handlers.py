@@ -4,17 +4,26 @@ The payload of a task is ``{"nonce": …, "hop": 0}``; each add has a nonce of i
 tells which add it carries out.
 """
 
+import os
 from datetime import timedelta
-from random import random
-from threading import Event, get_ident
+from random import random, sample
+from threading import Event, Lock, Thread, get_ident
 from typing import Any
 
 from django_tasks.api import RunningTask, Stop, TaskHandler
-from tests.faults import forks, journal, slowness
+from tests.faults import forks, journal, slowness, untidiness
+from tests.faults.client import a_client
 from tests.faults.effects.models import Effect
 from tests.faults.habits import on
 
 HOPS = 2
+# Which share of the calls with several tasks a batch handler refuses, how many of the tasks change
+# under its hands, and how long it goes on after that.
+REFUSED = float(os.environ.get("FAULTS_REFUSED", "0.3"))
+CHANGED = 2
+REFUSAL_SECONDS = 0.05
+# From one sign of life of a run without end to the next.
+SIGN_SECONDS = 0.005
 
 
 class Trouble(Exception):
@@ -32,6 +41,7 @@ class Journalling(TaskHandler):
     def note_start(self, task: RunningTask, call: str = "") -> str:
         """Journal the start of a run; returns its name. Those of a batch share a ``call``."""
         run = journal.unique()
+        untidiness.look(task, is_atomic=self.atomic)
         journal.write(
             "start",
             run=run,
@@ -47,6 +57,8 @@ class Journalling(TaskHandler):
             rescues=task.rescues,
             thread=get_ident(),
             call=call or run,
+            queue=task.queue,
+            claimed=task.update_time.timestamp(),
             when=task.when.timestamp(),
             scheduled=task.scheduled_time.timestamp(),
             atomic=self.atomic,
@@ -71,10 +83,12 @@ class Single(Journalling):
         run = self.note_start(task)
         try:
             answer = self.work(task)
+            untidiness.leave(is_atomic=self.atomic)
+            note_end(run)
         except BaseException as error:
+            # Also of a timeout that comes while the good end is written: the last word counts.
             note_end(run, error)
             raise
-        note_end(run)
         return answer
 
     def work(self, task: RunningTask) -> Any:
@@ -175,8 +189,47 @@ class Brittle(Single):
             raise Trouble("claimed under an odd version")
 
 
+class Punctual(Single):
+    """Is told of each run that begins too late, and runs all the same; in a queue of its own."""
+
+    biz_code = "punctual"
+    queue = "punctual"
+    misfire_grace_time = 1.5
+    on_misfire = "run"
+
+
+class Endless(Single):
+    """Does not end at the first attempt, in a call that no exception reaches: it costs its process.
+
+    For scenarios that ask for it: where it is known, each worker has a supervisor.
+    """
+
+    biz_code = "endless"
+    timeout = 0.5
+    kill_after = 1.0
+
+    def work(self, task: RunningTask) -> Any:
+        if task.attempts:
+            self.take_time(task)
+            return
+        # The process is known to live, and the run with it, for as long as somebody says so.
+        Thread(target=give_signs, daemon=True).start()
+        lock = Lock()
+        lock.acquire()
+        lock.acquire()
+
+
+def give_signs() -> None:
+    """Journal a sign of life again and again."""
+    while True:
+        journal.write("sign")
+        Event().wait(SIGN_SECONDS)
+
+
 class Batched(Journalling):
-    """Answers for some of its tasks that they have failed, at the first attempt."""
+    """Answers for some of its tasks that they have failed, at the first attempt; and it refuses
+    some calls, whoever is in them.
+    """
 
     biz_code = "batched"
     batch = 50
@@ -186,9 +239,13 @@ class Batched(Journalling):
         runs = {task: self.note_start(task, call) for task in tasks}
         try:
             failed = self.work_on(tasks)
+            if not self.atomic:
+                # And nothing else: the calls that one thread makes of a batch share a context.
+                untidiness.leave_transaction()
         except BaseException as error:
             for run in runs.values():
-                note_end(run, error, raised=True)
+                # Of several, each is called again: nobody knows yet who has failed.
+                note_end(run, error, raised=True, is_charge=len(tasks) == 1)
             raise
         for task, run in runs.items():
             note_end(run, failed.get(task))
@@ -196,6 +253,10 @@ class Batched(Journalling):
 
     def work_on(self, tasks: list[RunningTask]) -> dict[RunningTask, Trouble]:
         self.take_time(tasks[0])
+        if len(tasks) > 1 and random() < REFUSED:
+            change_some(tasks)
+            untidiness.leave_transaction()
+            raise Trouble("not all of these together")
         return {task: Trouble("at the first attempt") for task in tasks if is_unlucky(task)}
 
 
@@ -214,14 +275,27 @@ class AtomicBatch(Batched):
         return {}
 
 
+def change_some(tasks: list[RunningTask]) -> None:
+    """Change some tasks of a call that goes on, as clients do: by chance they seldom come then."""
+    for task in sample(tasks, CHANGED):
+        a_client().change_one((task.biz_code, task.biz_num), task.when)
+    Event().wait(REFUSAL_SECONDS)
+
+
 def is_unlucky(task: RunningTask) -> bool:
     """Tell if this attempt is to fail: the first of every tenth task."""
     return task.attempts == 0 and sum(task.biz_ext["nonce"].encode()) % 10 == 0
 
 
-def note_end(run: str, error: BaseException | None = None, *, raised: bool = False) -> None:
+def note_end(
+    run: str, error: BaseException | None = None, *, raised: bool = False, is_charge: bool = True
+) -> None:
+    """Journal the end of a run; ``raised``: of the whole call. ``is_charge``: an attempt is used if
+    it was an error.
+    """
     how = type(error).__name__ if error else "done"
-    journal.write("end", run=run, how=how, raised=raised)
+    is_charge = is_charge and error is not None
+    journal.write("end", run=run, how=how, raised=raised, is_charge=is_charge)
 
 
 def do_business(task: RunningTask) -> None:

@@ -10,6 +10,9 @@ from typing import Any
 
 Key = tuple[str, str]
 
+# The name of the fault that is none of the harness: a run costs its process.
+ENDLESS = "run without end"
+
 
 @dataclass(frozen=True)
 class Call:
@@ -56,8 +59,19 @@ class Add(Call):
 
 
 @dataclass(frozen=True)
+class Update(Call):
+    """A call that gave a task another payload, and left its time alone."""
+
+    nonce: str = ""
+
+
+@dataclass(frozen=True)
 class Run:
-    """One run of a handler. ``end`` is None where none was written: its process died in it."""
+    """One run of a handler. ``end`` is None where none was written: its process died in it.
+
+    ``lasted`` is the last sign of life of that process. ``claimed`` is by the database's clock.
+    ``is_charge``: it ended in such a way that an attempt of the task was used.
+    """
 
     key: Key
     id: int
@@ -72,14 +86,18 @@ class Run:
     how: str = ""
     atomic: bool = False
     scheduled: float = 0.0
-    # As its row was when it was claimed.
+    # As its row was when it was claimed, and when that was.
+    queue: str = ""
     attempts: int = 0
     rescues: int = 0
+    claimed: float = 0.0
     # The thread, and the call of a handler, which several runs of a batch share. ``raised``: the
-    # call as a whole has failed.
+    # call as a whole has failed. ``is_charge``: an attempt was used.
     thread: int = 0
     call: str = ""
     raised: bool = False
+    is_charge: bool = False
+    lasted: float | None = None
 
     @property
     def claim(self) -> tuple[int, int, int]:
@@ -90,9 +108,13 @@ class Run:
         return self.how == "done"
 
     def overlaps(self, other: "Run") -> bool:
-        """Certainly: without an end, a run counts as having ended at once."""
-        mine, its = self.end or self.start, other.end or other.start
-        return self.start < its and other.start < mine
+        """Certainly: without an end, a run lasts for as long as its process is known to live."""
+        return self.start < other.known_end and other.start < self.known_end
+
+    @property
+    def known_end(self) -> float:
+        """The first moment at which it may have been over."""
+        return self.end or self.lasted or self.start
 
     def __str__(self) -> str:
         end = "…" if self.end is None else f"{self.end:.3f} {self.how}"
@@ -129,6 +151,39 @@ class Fault:
     def is_end(self) -> bool:
         """Tell if its processes were told to end."""
         return self.name.startswith(("SIGKILL", "SIGTERM"))
+
+    @property
+    def is_orderly(self) -> bool:
+        """Tell if processes that it ended could say what they left behind."""
+        return self.name.startswith(("SIGTERM", ENDLESS))
+
+
+@dataclass(frozen=True)
+class Pause:
+    """A pause of a code or of a queue: when it was asked for and answered, and so its end."""
+
+    code: str
+    queue: str
+    asked: float
+    answered: float
+    end_asked: float
+    end_answered: float
+
+    def covers(self, code: str, queue: str) -> bool:
+        """Tell if it holds tasks of this code in this queue."""
+        return self.code in ("", code) and self.queue in ("", queue)
+
+
+@dataclass(frozen=True)
+class Misfire:
+    """A task that a worker has called too late; ``when`` is by the database's clock."""
+
+    at: float
+    id: int
+    code: str
+    queue: str
+    when: float
+    grace: float
 
 
 @dataclass(frozen=True)
@@ -171,9 +226,20 @@ class History:
     settling: float = inf
     # What was seen at once to be wrong, by those who saw it.
     complaints: list[str] = field(default_factory=list)
+    # What runs have found that others had left in their thread.
+    found: list[str] = field(default_factory=list)
     # When all workers were told to stop.
     stopped: float | None = None
     faults: list[Fault] = field(default_factory=list)
+    pauses: list[Pause] = field(default_factory=list)
+    misfires: list[Misfire] = field(default_factory=list)
+    # By process: its last sign of life; and the moment at which a run without end has cost it.
+    lasts: dict[int, float] = field(default_factory=dict)
+    condemned: dict[int, float] = field(default_factory=dict)
+    # Processes that were stopped in order, and could not say so in the rows that they left.
+    unforgiven: set[int] = field(default_factory=set)
+    # The longest that a due task may wait, in seconds; None where nothing is said of it.
+    patience: float | None = None
     # What is in the database at the end; effects as (key, nonce, hop, task id, version).
     rows: list[dict[str, Any]] = field(default_factory=list)
     workers: list[int] = field(default_factory=list)
@@ -184,6 +250,11 @@ class History:
     @cached_property
     def adds(self) -> list[Add]:
         return [call for call in self.calls if isinstance(call, Add)]
+
+    @cached_property
+    def writers(self) -> dict[str, Add | Update]:
+        """The calls that gave a task its payload, by what they wrote."""
+        return {call.nonce: call for call in self.calls if isinstance(call, Add | Update)}
 
     @cached_property
     def calls_by_key(self) -> dict[Key, list[Call]]:
@@ -232,100 +303,3 @@ def grouped(items: Iterable[Any], key: Any) -> dict[Any, list[Any]]:
     for item in items:
         groups.setdefault(key(item), []).append(item)
     return groups
-
-
-def from_records(records: Iterable[dict[str, Any]], history: History) -> History:
-    """Read journals into ``history``."""
-    open_calls: dict[str, dict[str, Any]] = {}
-    answers: dict[str, dict[str, Any]] = {}
-    starts: dict[str, dict[str, Any]] = {}
-    ends: dict[str, dict[str, Any]] = {}
-    for record in records:
-        match record["kind"]:
-            case "sent":
-                open_calls[record["name"]] = record
-            case "answer":
-                answers[record["name"]] = record
-            case "start":
-                starts[record["run"]] = record
-            case "end":
-                ends[record["run"]] = record
-            case "finish":
-                for row, version, worker, outcome, verdict in record["ends"]:
-                    claim = (row, version, worker)
-                    history.ends.append(End(record["at"], claim, outcome, verdict))
-            case "beat" if record["renewed"]:
-                history.beats.setdefault(record["worker"], []).append(record["asked"])
-                history.pids[record["worker"]] = record["pid"]
-            case _:
-                _read(record, history)
-    for name, sent in open_calls.items():
-        history.calls.append(_call(sent, answers.get(name)))
-    for run, start in starts.items():
-        history.runs.append(_run(start, ends.get(run)))
-    return history
-
-
-def _read(record: dict[str, Any], history: History) -> None:
-    """A record that says everything by itself."""
-    at = record["at"]
-    match record["kind"]:
-        case "rescue":
-            history.rescues.append((record["worker"], at))
-        case "fault":
-            facts = {"pids": tuple(record["pids"]), "away": record.get("away", False)}
-            history.faults.append(Fault(record["name"], record["from"], at, **facts))
-        case "held":
-            history.looks.append((at, frozenset((row, worker) for row, worker in record["rows"])))
-        case "nap":
-            # A worker waits for the process that runs a suspect in its place.
-            for pid in {record["pid"], record.get("parent", record["pid"])}:
-                history.naps.setdefault(pid, []).append((record["from"], at))
-        case "apart":
-            claim = record["row"], record["worker"]
-            history.starts_apart.setdefault(claim, []).append((record["from"], at))
-        case "complaint":
-            history.complaints.append(record["text"])
-        case "stopping":
-            history.stopped = at
-        case "settling":
-            history.settling = at
-        case "exited":
-            history.exits[record["pid"]] = at
-        case "given_up":
-            history.given_up.update((tuple(claim), at) for claim in record["claims"])
-        case "last_act":
-            history.last_acts.update((tuple(claim), at) for claim in record["claims"])
-        case "forgiven":
-            history.forgiven.append((record["worker"], at, frozenset(record["guilty"])))
-
-
-def _call(sent: dict[str, Any], answer: dict[str, Any] | None) -> Call:
-    facts: dict[str, Any] = {
-        "call": sent["call"],
-        "key": (sent["code"], sent["num"]),
-        "sent": sent["at"],
-    }
-    known = answer is not None and answer["answer"] != "unknown"
-    if answer is not None and known:
-        facts |= {"answered": answer["at"], "answer": answer["answer"]}
-    if sent["call"] != "add":
-        return Call(**facts, result=answer.get("result") if answer is not None else None)
-    facts |= {"nonce": sent["nonce"], "when": sent["when"]}
-    if answer is not None and known:
-        names = ("id", "version", "stored")
-        facts |= {name: answer[name] for name in names if name in answer}
-    return Add(**facts)
-
-
-def _run(start: dict[str, Any], end: dict[str, Any] | None) -> Run:
-    names = ("id", "version", "worker", "pid", "nonce", "hop", "when", "atomic", "scheduled")
-    more = [name for name in ("attempts", "rescues", "thread", "call") if name in start]
-    return Run(
-        key=(start["code"], start["num"]),
-        start=start["at"],
-        end=end["at"] if end else None,
-        how=end["how"] if end else "",
-        raised=bool(end and end.get("raised")),
-        **{name: start[name] for name in (*names, *more)},
-    )

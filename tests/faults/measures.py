@@ -6,12 +6,13 @@ from tests.faults.history import Fault, History, Key, Run, grouped
 
 
 def lateness(history: History) -> Iterator[float]:
-    """Seconds from a run's time to its start, of keys that nobody paused."""
-    stopped = _steered(history, "pause", "requeue")
+    """Seconds from a run's time to its start, of tasks that nobody paused."""
+    stopped = steered(history, "pause", "requeue")
     return (
         run.start + history.clock.offset - run.when
         for run in history.runs
         if run.key not in stopped
+        and not any(pause.covers(run.key[0], run.queue) for pause in history.pauses)
     )
 
 
@@ -45,9 +46,9 @@ def _signs_of_life(history: History) -> dict[int, list[float]]:
 
 
 def _reruns(fault: Fault, history: History, by_key: dict[Key, list[Run]]) -> Iterator[float]:
-    steered = _steered(history, "pause", "cancel", "delete", "requeue")
+    moved = steered(history, "pause", "cancel", "delete", "requeue")
     for run in history.runs:
-        if run.pid not in fault.pids or run.key in steered or not _was_cut(run, fault):
+        if run.pid not in fault.pids or run.key in moved or not _was_cut(run, fault):
             continue
         later = [other.start for other in by_key[run.key] if other.start > run.start]
         if later:
@@ -61,6 +62,6 @@ def _was_cut(run: Run, fault: Fault) -> bool:
     return run.end is None or (run.end > fault.until and not fault.name.startswith("SIGTERM"))
 
 
-def _steered(history: History, *calls: str) -> set[Key]:
+def steered(history: History, *calls: str) -> set[Key]:
     """Keys whose tasks may have waited because somebody wanted them to."""
     return {call.key for call in history.calls if call.call in calls}

@@ -180,7 +180,8 @@ def _play(
 def _habits(scenario: Scenario, site: Site, forced: list[str] | None, seed: int) -> tuple[str, ...]:
     if forced is not None:
         return habits.possible(forced, site.vendor)
-    return habits.chosen(seed, site.name, site.vendor, scenario.name)
+    there = habits.chosen(seed, site.name, site.vendor, scenario.name)
+    return tuple(name for name in there if name not in scenario.without)
 
 
 def _why_missing(site: str) -> str:

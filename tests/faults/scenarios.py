@@ -29,6 +29,11 @@ class Scenario:
     processes: int = 1
     # Codes that no worker knows at the start, because all are of the release before.
     unknown: str = ""
+    # A handler that is known here beside the usual ones, and more arguments of its workers.
+    more: str = ""
+    arguments: tuple[str, ...] = ()
+    # Habits that are not chosen here.
+    without: tuple[str, ...] = ()
     # Whether it may be one of many in "mixed".
     mixes: bool = True
     # Where it breaks a promise that was not made: acknowledged is not replicated.

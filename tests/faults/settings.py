@@ -40,10 +40,15 @@ _HANDLERS = (
     "AtomicAgain",
     "Batched",
     "AtomicBatch",
+    "Punctual",
 )
+# Handlers that would change every scenario.
+_MORE = tuple(filter(None, os.environ.get("FAULTS_MORE", "").split(",")))
 # A worker of the release before does not know these codes.
 _UNKNOWN = os.environ.get("FAULTS_UNKNOWN", "").split(",")
-TASK_HANDLERS = [f"tests.faults.handlers.{name}" for name in _HANDLERS if name not in _UNKNOWN]
+TASK_HANDLERS = [
+    f"tests.faults.handlers.{name}" for name in (*_HANDLERS, *_MORE) if name not in _UNKNOWN
+]
 
 # Several servers that are one: drivers try them until one answers, or takes writes.
 if hosts := DATABASES["default"].get("OPTIONS", {}).pop("hosts", ""):

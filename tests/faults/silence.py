@@ -49,9 +49,14 @@ def _times(beats: list[float], end: float | None) -> list[float]:
 
 
 def _end(pid: int, history: History) -> float | None:
-    """The time at which a process was told to end, or did by itself; None: never."""
+    """The time at which a process was told to end, or did by itself; None: never.
+
+    By itself: for the sake of a run without end, for example.
+    """
     ends = [fault.at for fault in history.faults if fault.is_end and pid in fault.pids]
     ends += [history.exits[pid]] if pid in history.exits else []
+    if pid in history.condemned:
+        ends.append(history.lasts[pid])
     return min(ends, default=history.stopped)
 
 
@@ -128,3 +133,8 @@ def _was_well(worker: int, pid: int, since: float, until: float, history: Histor
 def complaints(history: History) -> Iterator[Accusation]:
     """Nobody who took part has seen something at once that must not be."""
     return (Accusation("stuck", text) for text in history.complaints)
+
+
+def left_behind(history: History) -> Iterator[Accusation]:
+    """No run has found anything that another one had left in its thread."""
+    return (Accusation("left behind", text) for text in history.found)

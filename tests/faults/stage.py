@@ -40,7 +40,7 @@ def play(
 ) -> Verdict:
     """Play a scenario; the journals stay in ``directory``."""
     lease = max(size.lease, site.lease)
-    world = World(site, directory, seed=seed, lease=lease, habits=habits)
+    world = World(site, directory, seed=seed, lease=lease, habits=habits, more=scenario.more)
     try:
         return _play(scenario, world, size)
     finally:
@@ -96,7 +96,7 @@ def _close_idle(world: World) -> None:
 
 def _start_workers(scenario: Scenario, world: World, size: Size) -> None:
     count = size.workers // scenario.processes
-    arguments = ["--threads", str(size.threads)]
+    arguments = ["--threads", str(size.threads), *scenario.arguments]
     if scenario.processes > 1:
         arguments += ["--processes", str(scenario.processes)]
     # SQLite is a file: there is no way to it, and its clock is the host's.

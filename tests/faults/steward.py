@@ -10,7 +10,6 @@ import os
 import sys
 from collections.abc import Callable
 from datetime import datetime, timedelta, timezone
-from functools import cache
 from random import Random
 from threading import Event
 from time import monotonic
@@ -19,6 +18,9 @@ from typing import Any
 import django
 
 from tests.faults import journal
+from tests.faults.client import a_client
+from tests.faults.lanes import add_lanes, cancel_lanes, visit_lanes
+from tests.faults.pausing import have_failed, holders, pause_for
 
 Answer = Any
 
@@ -52,8 +54,9 @@ def settle() -> int:
     from django_tasks import api
 
     cures: dict[int, Callable[[str, str], bool]] = {
-        api.Status.PAUSED: api.resume_task,
-        api.Status.PAUSING: api.resume_task,
+        # As a client, in the journals: a task that was paused during its run goes on then.
+        api.Status.PAUSED: a_client().resume_one,
+        api.Status.PAUSING: a_client().resume_one,
         api.Status.FAILED: api.requeue_task,
     }
     rows = api.Task.objects.filter(status__in=cures)
@@ -230,7 +233,7 @@ def lock_running(seconds: float) -> int:
     from django_tasks.models import Task
 
     for num in range(8):
-        _client().add("slow", f"locked-{num}", 0.3)  # its time limit is 0.5
+        a_client().add("slow", f"locked-{num}", 0.3)  # its time limit is 0.5
     running = Task.objects.filter(biz_num__startswith="locked-", claimed_by__isnull=False)
     deadline = monotonic() + seconds
     while monotonic() < deadline:
@@ -288,7 +291,7 @@ def _old_lines() -> list[Any]:
 
 def add(code: str, num: str, seconds: float) -> bool:
     """Add one task as a client does."""
-    added: bool = _client().add(code, num, seconds)
+    added: bool = a_client().add(code, num, seconds)
     return added
 
 
@@ -322,22 +325,21 @@ COMMANDS: dict[str, Callable[..., Answer]] = {
         delete_history,
         add,
         execute,
+        add_lanes,
+        visit_lanes,
+        cancel_lanes,
+        have_failed,
+        holders,
+        pause_for,
     )
 }
 
 
-@cache
-def _client() -> Any:
-    from tests.faults.client import Client, Options
-
-    return Client(Options(client=0, seed=0, adds=0, seconds=0, batch=0))
-
-
 def _models() -> list[Any]:
-    from django_tasks.models import Task, TaskRun, WorkerRow
+    from django_tasks.models import Pause, Task, TaskRun, WorkerRow
     from tests.faults.effects.models import Effect
 
-    return [Task, TaskRun, WorkerRow, Effect]
+    return [Task, TaskRun, WorkerRow, Pause, Effect]
 
 
 def main() -> None:

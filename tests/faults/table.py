@@ -52,21 +52,22 @@ Reliability
 ===========
 
 What is promised is tried here: real ``starttask`` processes and real servers, clients that add,
-move, cancel, pause and resume tasks all the time, and faults in between. Everybody keeps a
+change, move, cancel, pause and resume tasks all the time, and faults in between. Everybody keeps a
 journal outside the database: each call and its answer, each run with its beginning and end, what
 the database said to each end. Afterwards a checker reads the journals and goes through them key
 by key.
 
 The checker is tested itself: it must see each of a set of broken histories, and it must see it
 when one guard is taken out of the product (the version of an add, the owner in a finish, the
-hand-over of a moved row, the rule who may rescue), when a heartbeat waits for something else, and
-when a worker keeps an end to itself.
+hand-over of a moved row, the rule who may rescue, the look before the second call of a batch, what
+a stop says in the rows that it leaves, what a worker clears away between two runs), when a
+heartbeat waits for something else, and when a worker keeps an end to itself.
 
 This run: {day:%d %B %Y}, commit ``{commit}``, seed {seed}; {versions}; {cores} cores, which
 workers, clients and servers shared. {size.workers} workers with {size.threads} threads each (on
-SIGKILL supervisor: two supervisors with two processes each); {size.clients} clients, 100 hot keys
-and many cold ones; a lease of {size.lease:g} seconds, 8 on Galera, where the default is 30: short
-leases make faults worse. {zeros}
+SIGKILL supervisor and on run without end: two supervisors with two processes each); {size.clients}
+clients, 100 hot keys and many cold ones; a lease of {size.lease:g} seconds, 8 on Galera, where the
+default is 30: short leases make faults worse. {zeros}
 
 .. not run: it takes half an hour and more
 
@@ -93,11 +94,15 @@ These must be 0:
 * *stuck*: a row, or a dead worker, that is still there when everything was over; a row that a
   worker held, and neither ran nor ended, for more than six heartbeats; a worker that ended and had
   not been told to; a child of a handler that could not be terminated.
-* *other*: a payload of another add, an id given twice, an end refused without reason, a rescue by
-  somebody who had no right to judge, a worker without a heartbeat for a lease although neither its
-  process nor its database was in the hands of a fault, an end without its line in the `history
-  <../how-to/look-up.rst#the-history>`_ or with two, a defect that a worker has met in itself and
-  survived.
+* *other*: a payload of another add, or one that was replaced before the claim; a task of a batch
+  that is in a further call although a client has changed it; an attempt that no failure of the task
+  itself has used; a suspect where processes have ended in order alone; a start in a pause of its
+  code or queue; a misfire of a task that had begun before, or that a pause had held; a run that
+  found what another one had left in its thread; an id given twice, an end refused without reason, a
+  rescue by somebody who had no right to judge, a worker without a heartbeat for a lease although
+  neither its process nor its database was in the hands of a fault, an end without its line in the
+  `history <../how-to/look-up.rst#the-history>`_ or with two, a defect that a worker has met in
+  itself and survived. On *many lanes* also a start more than 30 seconds late.
 
 The rest are measures. *refused*: ends that came from a worker whose claim was gone, and changed
 nothing, or whose first answer had been lost. *unknown*: calls of clients that ended in an error

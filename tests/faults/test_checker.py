@@ -9,8 +9,20 @@ from hypothesis import strategies as st
 
 from django_tasks import logs
 from tests.faults.checker import check
-from tests.faults.facts import KEY, LEASE, a_cancel, a_history, a_run, an_add, an_end, beats
-from tests.faults.history import Add, Call, Clock, End, Fault, History, from_records
+from tests.faults.facts import (
+    KEY,
+    LEASE,
+    a_call,
+    a_cancel,
+    a_history,
+    a_run,
+    an_add,
+    an_end,
+    an_update,
+    beats,
+)
+from tests.faults.history import Add, Call, Clock, End, Fault, History, Misfire, Pause, Run, Update
+from tests.faults.records import from_records
 from tests.faults.simulation import Simulation
 from tests.faults.verdicts import defects
 
@@ -89,6 +101,12 @@ def test_an_unanswered_cancel_is_an_excuse():
     assert accused(an_add(), Call("cancel", KEY, 5)) == []
 
 
+def test_an_add_whose_payload_an_update_may_have_replaced_may_be_missing():
+    assert accused(an_add(), an_update("b", 14)) == []
+    assert accused(an_add(), an_update("b", 14, result=False)) == ["lost"]
+    assert accused(an_add(), an_update("b", 5)) == ["lost"]
+
+
 def test_an_atomic_run_counts_by_its_effect():
     add = an_add(key=("atomic", "1"))
     run = a_run(key=("atomic", "1"), atomic=True)
@@ -115,6 +133,60 @@ def test_a_claim_has_the_payload_of_the_write_before_it():
     first, second = an_add("a"), an_add("b", sent=14, version=1)
     stale, right = a_run("a", start=16, version=2), a_run("b", start=18, version=4)
     assert "unfounded" in accused(first, second, stale, right)
+
+
+def test_the_payload_of_an_update_may_run_if_the_update_found_its_task():
+    run = a_run("b", start=16, version=2)
+    assert accused(an_add(), an_update("b", 14), run, an_end(run)) == []
+    assert accused(an_add(), an_update("b", 14, result=False), run) == ["lost", "unfounded"]
+
+
+def test_a_payload_that_was_replaced_before_the_claim_must_not_run():
+    facts = an_add(), a_run(), an_update("b", 14)
+    late, sooner = (a_run(start=20, version=3, claimed=claimed) for claimed in (15.2, 15.0))
+    assert accused(*facts, late) == ["stale"]
+    assert accused(*facts, sooner) == []
+
+
+def test_a_clock_that_is_known_badly_excuses_a_payload_from_before():
+    facts = an_add(), a_run(), an_update("b", 14), a_run(start=20, version=3, claimed=15.2)
+    assert accused(*facts, clock=Clock(error=0.5)) == []
+
+
+# Calls that are made again
+
+
+def called_twice(*changes: Call | Run, **facts: Any) -> list[str]:
+    """The accusations if changes came in the first of two calls of one claim, from 12 to 13."""
+    first, second = a_run(how="Trouble", **facts), a_run(start=13.1)
+    return accused(an_add(), first, *changes, second)
+
+
+def test_a_batch_is_called_again_in_halves():
+    assert called_twice() == []
+
+
+@pytest.mark.parametrize("name", ["pause", "reschedule", "run_now", "delete"])
+def test_what_was_changed_during_a_call_is_in_no_further_call(name):
+    assert called_twice(a_call(name, 12.4)) == ["called again"]
+    assert called_twice(a_call(name, 12.4, result=False)) == []
+    assert called_twice(a_call(name, 11.95)) == []
+    assert called_twice(a_call(name, 12.95)) == []
+
+
+def test_what_was_cancelled_updated_or_added_again_is_in_no_further_call():
+    cancel = Call("cancel", KEY, 12.2, 12.4, "acknowledged", "cancelling")
+    update = Update("update", KEY, 12.2, 12.4, "acknowledged", True, nonce="b")
+    add = an_add("b", sent=12.2, answered=12.4, version=2)
+    after = a_run("b", start=20, version=3)
+    assert called_twice(cancel) == ["called again"]
+    assert called_twice(update) == ["called again"]
+    assert "called again" in called_twice(add, after)
+
+
+def test_a_pause_that_was_undone_before_the_next_call_changes_nothing():
+    assert called_twice(a_call("pause", 12.2), a_call("resume", 12.6)) == []
+    assert called_twice(a_call("pause", 12.6), a_call("resume", 12.2)) == ["called again"]
 
 
 # 2. Overlaps
@@ -145,6 +217,12 @@ def test_a_zombie_whose_end_was_accepted_overlaps():
 def test_a_run_whose_process_died_ends_with_it():
     runs = a_run(end=None, how=""), a_run(start=12.5, version=3, worker=8)
     assert accused(an_add(), *runs) == []
+
+
+def test_a_run_lasts_for_as_long_as_its_process_gives_signs_of_life():
+    endless = a_run(end=None, how="", lasted=14.0)
+    assert accused(an_add(), endless, a_run(start=13.9, version=3, worker=8)) == ["overlap"]
+    assert accused(an_add(), endless, a_run(start=14.1, version=3, worker=8)) == []
 
 
 # 3. Early, after a cancel
@@ -314,6 +392,102 @@ def test_whoever_had_a_gap_himself_must_not_rescue():
     assert accused(beats=gap, rescues=[(7, 13.1)]) == []
 
 
+# 6. Charges
+
+
+def test_an_attempt_is_used_by_a_failure_of_the_run_itself():
+    failed = a_run(how="Trouble", is_charge=True)
+    again = a_run(start=20, version=3, attempts=1)
+    assert accused(an_add(), failed, again) == []
+    assert accused(an_add(), replace(failed, is_charge=False), again) == ["charged"]
+    assert accused(an_add(), failed, replace(again, attempts=2)) == ["charged"]
+
+
+def test_the_death_of_a_process_uses_an_attempt_of_a_suspect_alone():
+    died = a_run(end=None, how="")
+    again = a_run(start=20, version=3, attempts=1)
+    suspect = replace(died, rescues=2)
+    assert accused(an_add(), died, again) == ["charged"]
+    assert accused(an_add(), suspect, again) == []
+
+
+def test_what_uses_an_attempt_outside_of_the_journals_is_not_counted():
+    add, key = an_add(key=("slow", "1")), ("slow", "1")
+    assert accused(add, a_run(key=key, how=""), a_run(key=key, start=20, attempts=1)) == []
+
+
+STOP = Fault("SIGTERM", 13.0, 14.0, (70,))
+
+
+def test_orderly_stops_make_no_suspect():
+    cut = a_run(end=None, how=""), STOP
+    assert accused(an_add(), *cut, a_run(start=20, version=3, rescues=1)) == []
+    assert accused(an_add(), *cut, a_run(start=20, version=3, rescues=2)) == ["suspect"]
+
+
+def test_a_death_may_make_a_suspect():
+    death = Fault("SIGKILL worker", 15.0, 15.5, (80,))
+    run = a_run(start=20, version=3, rescues=2)
+    assert accused(an_add(), a_run(end=None, how=""), STOP, death, run) == []
+
+
+def test_a_stop_that_could_not_be_written_down_may_make_a_suspect():
+    facts = an_add(), a_run(end=None, how=""), STOP, a_run(start=20, version=3, rescues=2)
+    assert accused(*facts, unforgiven={70}) == []
+
+
+# 7. Time
+
+
+def a_misfire(at: float, when: float) -> Misfire:
+    """A task that was due at ``when`` and is called too late, with a grace of 1.5 s."""
+    return Misfire(at, 1, *KEY, when=when, grace=1.5)
+
+
+def test_a_task_that_is_late_is_a_misfire():
+    assert accused(an_add(when=12.0), a_misfire(14, when=12.0), a_run(start=14, when=12.0)) == []
+
+
+def test_a_task_that_has_begun_before_is_none():
+    cut = a_run(end=None, how="", when=12.0)
+    again = a_run(start=16, version=3, when=12.0)
+    facts = an_add(when=12.0), cut, a_misfire(15.9, when=12.0), again
+    assert accused(*facts) == ["misfire"]
+
+
+@pytest.mark.parametrize(
+    ("at", "began", "is_fine"), [(16.0, 11.0, False), (17.0, 11.0, True), (16.0, 14.0, True)]
+)
+def test_lateness_counts_from_the_end_of_a_pause_that_began_in_time(at, began, is_fine):
+    pause = Pause("plain", "", began, began + 0.1, 15.0, 15.1)
+    facts = an_add(when=12.0), pause, a_misfire(at, when=12.0), a_run(start=at, when=12.0)
+    assert accused(*facts) == ([] if is_fine else ["misfire"])
+
+
+def test_nothing_is_claimed_in_a_pause_of_its_code_or_queue():
+    run = a_run(start=13, claimed=12.9, queue="q")
+    for code, queue in [("plain", ""), ("", "q"), ("", "")]:
+        pause = Pause(code, queue, 12.0, 12.1, 15.0, 15.1)
+        assert accused(an_add(), run, pause) == ["paused"]
+        assert accused(an_add(), replace(run, claimed=12.05), pause) == []
+    assert accused(an_add(), run, Pause("other", "", 12.0, 12.1, 15.0, 15.1)) == []
+
+
+def test_nobody_waits_for_longer_than_there_is_patience():
+    facts = an_add(when=12.0), a_run(start=20, when=12.0)
+    assert accused(*facts) == []
+    assert accused(*facts, patience=8.5) == []
+    assert accused(*facts, patience=7.5) == ["late"]
+    assert accused(*facts, a_call("pause", 13), patience=7.5) == []
+
+
+# 8. What others have left
+
+
+def test_a_run_that_found_what_another_one_had_left_is_an_accusation():
+    assert accused(an_add(), a_run(), found=["plain/1 finds a language"]) == ["left behind"]
+
+
 # Journals
 
 
@@ -341,6 +515,55 @@ def test_journals_become_histories():
     assert history.ends == [End(6, (1, 1, 7), "Done", "accepted")]
     assert history.beats == {7: [6.5]}
     assert history.faults == [Fault("SIGKILL", 8, 9, (70,))]
+
+
+def test_journals_tell_of_charges_pauses_and_ends():
+    common = {"code": "plain", "num": "1", "nonce": "a"}
+    start: dict[str, Any] = {
+        "id": 1,
+        "version": 1,
+        "worker": 7,
+        "hop": 0,
+        "when": 2.0,
+        "atomic": False,
+    }
+    start |= {"scheduled": 2.0, "queue": "q", "claimed": 3.9, "attempts": 2, "rescues": 1}
+    pause: dict[str, Any] = {"code": "plain", "queue": "", "from": 3, "answered": 4, "end_asked": 5}
+    misfire: dict[str, Any] = {
+        "id": 1,
+        "code": "plain",
+        "queue": "q",
+        "when": 2.0,
+        "grace": 1.5,
+        "lateness": 2.0,
+    }
+    records = [
+        {"kind": "sent", "at": 1, "name": "x", "call": "update", **common},
+        {"kind": "answer", "at": 2, "name": "x", "answer": "acknowledged", "result": True},
+        {"kind": "start", "at": 4, "run": "r", "pid": 70, **common, **start},
+        {"kind": "end", "at": 5, "run": "r", "pid": 70, "how": "Trouble", "is_charge": True},
+        {"kind": "pause", "at": 6, "pid": 1, **pause},
+        {"kind": "misfire", "at": 6, "pid": 70, "action": "run", **misfire},
+        {"kind": "forgiving", "at": 7, "pid": 70},
+        {"kind": "forgiving", "at": 7, "pid": 80},
+        {"kind": "forgiven", "at": 8, "pid": 80, "worker": 8, "guilty": []},
+        {"kind": "condemned", "at": 9, "pid": 70},
+        {"kind": "sign", "at": 10, "pid": 70},
+        {"kind": "patience", "at": 11, "pid": 1, "seconds": 15.0},
+        {"kind": "found", "at": 12, "pid": 70, "text": "a language"},
+    ]
+    history = from_records(records, History(LEASE))
+
+    assert history.calls == [Update("update", KEY, 1, 2, "acknowledged", True, nonce="a")]
+    (run,) = history.runs
+    assert (run.queue, run.claimed, run.attempts, run.rescues) == ("q", 3.9, 2, 1)
+    assert (run.is_charge, run.lasted) == (True, 12)
+    assert history.pauses == [Pause("plain", "", 3, 4, 5, 6)]
+    assert history.misfires == [Misfire(6, 1, "plain", "q", 2.0, 1.5)]
+    assert history.unforgiven == {70}
+    assert history.condemned == {70: 9}
+    assert history.patience == 15.0
+    assert history.found == ["a language"]
 
 
 def test_a_defect_that_a_worker_survives_is_a_defect(caplog):

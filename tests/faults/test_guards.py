@@ -19,13 +19,21 @@ from tests.waiting import eventually
 
 LEASE = 1.5
 KEY = ("plain", "1")  # without a timeout
+PUNCTUAL = "punctual"
+# Seconds of a run that outlasts the deadline of a stop.
+LONG = 3.0
+IN_A_HURRY = ("--shutdown-timeout", "1")
 
 Scene = Callable[[World, str], None]
 
 
 @pytest.fixture
-def world(faults_site: Site, tmp_path: Path) -> Iterator[World]:
-    world = World(faults_site, tmp_path, seed=1, lease=LEASE)
+def world(faults_site: Site, tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[World]:
+    # Where a run may cost a process, each worker has a supervisor, which others do not expect.
+    scene = request.node.callspec.params["scene"]
+    more = "Endless" if scene is without_end else ""
+    habits = ["untidy"] if scene is untidy_runs else []
+    world = World(faults_site, tmp_path, seed=1, lease=LEASE, habits=habits, more=more)
     world.steward.ask("prepare")
     yield world
     world.close()
@@ -88,6 +96,58 @@ def two_leases(world: World, broken: str) -> None:
     beats(world, worker, 9)
 
 
+def cut_off_twice(world: World, broken: str) -> None:
+    """A run that outlasts the deadline of its worker's stop, and that of the next one."""
+    world.start_worker(*IN_A_HURRY, FAULTS_BROKEN=broken)
+    a_client(world, broken).ask("add", PUNCTUAL, "1", LONG)
+    for stops in range(2):
+        started(world, stops + 1)
+        run = records(world, "start")[-1]
+        (victim,) = (worker for worker in world.workers if worker.pid == run["pid"])
+        world.start_worker(*IN_A_HURRY, FAULTS_BROKEN=broken)
+        world.wait_for_workers(2)
+        since = monotonic()
+        victim.send(signal.SIGTERM)
+        victim.wait(30)
+        world.fault("SIGTERM", since, [victim.pid])
+    started(world, 3)
+
+
+def paused_for_long(world: World, broken: str) -> None:
+    """Tasks that become due in a pause which is longer than their grace."""
+    world.start_worker(FAULTS_BROKEN=broken)
+    world.wait_for_workers(1)
+    keys = [(PUNCTUAL, num) for num in "12"]
+    a_client(world, broken).ask("pause_for", 2.0, keys, {"biz_code": PUNCTUAL})
+    started(world, 2)
+
+
+def changed_in_the_calls_of_a_batch(world: World, broken: str) -> None:
+    """A batch is refused again and again; meanwhile some of its tasks are changed."""
+    keys = [("batched", str(num)) for num in range(20)]
+    world.start_worker(FAULTS_BROKEN=broken, FAULTS_REFUSED="1")
+    world.wait_for_workers(1)
+    a_client(world, broken).ask("pause_for", 0.1, keys, {"biz_code": "batched"})
+    started(world, len(keys))
+
+
+def without_end(world: World, broken: str) -> None:
+    """A run that never ends, and another worker that could take its task."""
+    for _ in range(2):
+        world.start_worker("--processes", "1", *IN_A_HURRY, FAULTS_BROKEN=broken)
+    world.wait_for_workers(2)
+    a_client(world, broken).ask("add", "endless", "1", 0.0)
+    started(world, 2)
+
+
+def untidy_runs(world: World, broken: str) -> None:
+    """Many runs of one thread, some of which leave something behind."""
+    world.start_worker("--threads", "1", FAULTS_BROKEN=broken, FAULTS_UNTIDY="0.3")
+    world.wait_for_workers(1)
+    keys = [(KEY[0], str(num)) for num in range(100)]
+    a_client(world, broken).ask("pause_for", 0.0, keys, {"biz_code": KEY[0]})
+
+
 CASES = [
     ("add_without_version", added_again_while_it_runs, "lost"),
     ("no_hand_over", added_again_while_it_runs, "unreleased"),
@@ -95,6 +155,14 @@ CASES = [
     ("rescue_at_once", everybody_silent, "hasty"),
     ("forgotten_ends", one_quick_task, "stuck"),
     ("waits_with_the_heartbeat", two_leases, "silent"),
+    ("stops_count_as_deaths", cut_off_twice, "suspect"),
+    ("rescued_is_late", cut_off_twice, "misfire"),
+    ("pauses_forgotten", paused_for_long, "misfire"),
+    ("halves_unseen", changed_in_the_calls_of_a_batch, "called again"),
+    ("charged_together", changed_in_the_calls_of_a_batch, "charged"),
+    ("freed_before_its_run_ends", without_end, "overlap"),
+    ("connections_kept", untidy_runs, "left behind"),
+    ("one_context_for_all", untidy_runs, "left behind"),
 ]
 
 

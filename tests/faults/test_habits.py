@@ -3,12 +3,16 @@
 import json
 import logging
 import threading
+from contextvars import copy_context
+from decimal import getcontext, setcontext
 from itertools import chain
 from typing import Any
 
 import pytest
+from django.db import connection
 
-from tests.faults import forks, habits, journal, slowness
+from django_tasks.store.connection import leave_transactions, tidy
+from tests.faults import forks, habits, journal, slowness, untidiness
 from tests.faults.acts import SCENARIOS
 from tests.faults.options import parsed
 from tests.faults.table import Row
@@ -53,6 +57,7 @@ def test_what_a_database_does_not_know_is_left_out():
         "slow-receivers",
         "slow-logs",
         "forks",
+        "untidy",
     )
 
 
@@ -82,6 +87,7 @@ def test_the_line_of_a_fault_names_the_habits(there, words):
         ("pooled", {"OPTIONS": {"sslmode": "disable", "pool": habits.POOL}}),
         ("time-zone", {"TIME_ZONE": habits.ZONE}),
         ("forks", {}),
+        ("untidy", {}),
     ],
 )
 def test_a_habit_of_settings_is_in_the_settings(monkeypatch, name, settings):
@@ -159,3 +165,63 @@ def test_a_child_that_cannot_be_terminated_is_a_complaint(journalled, monkeypatc
     (record,) = journalled()
     assert record["kind"] == "complaint"
     assert "slow/1 was terminated, and ended with 0" in json.dumps(record)
+
+
+# Untidiness
+
+
+@pytest.fixture
+def untidy(journalled, monkeypatch):
+    """The journal where the habit is in force, and each run leaves something."""
+    monkeypatch.setenv(habits.HABITS, "untidy")
+    monkeypatch.setattr(untidiness, "SHARE", 1.0)
+    return journalled
+
+
+def leave_and_look():
+    """Two runs of one context, which a worker never has."""
+    setcontext(getcontext().copy())
+    untidiness.leave(is_atomic=True)
+    untidiness.look("plain/1", is_atomic=True)
+
+
+def test_a_run_that_finds_everything_clean_has_nothing_to_say(untidy):
+    copy_context().run(untidiness.look, "plain/1", is_atomic=True)
+    assert untidy() == []
+
+
+def test_a_run_that_finds_what_another_one_has_set_complains(untidy):
+    copy_context().run(leave_and_look)
+    (record,) = untidy()
+    words = f"a decimal precision of {untidiness.DIRTY_PRECISION}, the time zone {habits.ZONE}"
+    assert f"finds what another run has left: {words}, a language, a variable" in record["text"]
+    assert getcontext().prec == untidiness.PRECISION
+
+
+def test_who_is_tidy_leaves_nothing(journalled, monkeypatch):
+    monkeypatch.setattr(untidiness, "SHARE", 1.0)
+    copy_context().run(leave_and_look)
+    assert journalled() == []
+
+
+BROKEN = "a transaction that is to be rolled back"
+
+
+@pytest.mark.django_db(transaction=True)
+@pytest.mark.parametrize(
+    ("leave", "words"),
+    [
+        (untidiness._leave_open, ["a transaction"]),
+        (untidiness._leave_in_a_generator, ["a transaction"]),
+        (untidiness._leave_broken, ["a transaction", BROKEN]),
+        (untidiness._leave_closed, ["a transaction"]),
+        (untidiness._leave_uncommitted, ["autocommit off"]),
+    ],
+)
+def test_what_a_run_leaves_of_the_database_is_found_until_it_is_cleared_away(leave, words):
+    leave()
+    found = list(untidiness._found(is_atomic=False))
+    leave_transactions([connection])
+    tidy([connection], is_busy=True)
+    assert [word for word in words if word in found] == words
+    assert list(untidiness._found(is_atomic=False)) == []

@@ -5,7 +5,8 @@ from typing import Any
 import pytest
 
 from tests.faults.checker import check
-from tests.faults.history import End, Fault, History, Run, from_records
+from tests.faults.history import End, Fault, History, Run
+from tests.faults.records import from_records
 
 LEASE = 3.0
 PID = 70
@@ -48,6 +49,12 @@ def test_a_silence_of_less_than_a_lease_is_none():
 
 def test_a_worker_that_is_silent_at_the_end_is_accused():
     assert accused(beats={WORKER: beats((0, 20))}) == ["silent"]
+
+
+def test_a_worker_that_a_run_without_end_has_cost_is_silent_from_its_end_on():
+    own = {WORKER: beats((0, 20))}
+    assert accused(beats=own, condemned={PID: 18.0}, lasts={PID: 20.5}) == []
+    assert accused(beats=own, condemned={PID: 18.0}, lasts={PID: 25.0}) == ["silent"]
 
 
 def test_who_goes_on_under_a_new_number_was_silent_all_the_same():

@@ -16,6 +16,7 @@ from django_tasks.worker import execution, finisher, worker
 from django_tasks.worker.membership import Membership
 from django_tasks.worker.poller import Poller
 from django_tasks.worker.rescuer import Rescuer
+from django_tasks.worker.worker import Worker
 from tests.faults import journal
 
 # The name under which a rescuer keeps when it has judged last, and under which id.
@@ -29,6 +30,7 @@ def install() -> None:
     _wrap(worker, "forgive", watched_forgive)
     _wrap(Poller, "give_up", _watched_give_up)
     _wrap(Poller, "last_ends", _watched_last_ends)
+    _wrap(Worker, "_give_up", _watched_condemn)
     _wrap(execution, "run_apart", _watched_apart)
     _wrap(Membership, "beat", _watched_beat)
     _wrap(Membership, "join", _watched_join)
@@ -37,6 +39,7 @@ def install() -> None:
     signals.task_lost.connect(_lost, dispatch_uid="tests.faults")
     signals.task_rescued.connect(_rescued, dispatch_uid="tests.faults")
     signals.task_failed.connect(_failed, dispatch_uid="tests.faults")
+    signals.task_missed.connect(_missed, dispatch_uid="tests.faults")
 
 
 def _wrap(owner: Any, name: str, watched: Callable[[Any], Any]) -> None:
@@ -77,7 +80,10 @@ def _name(outcome: Any) -> str:
 
 
 def watched_forgive(forgive: Any) -> Any:
+    """Note if a worker that stops could say so in its rows: it has two seconds for it."""
+
     def watched(worker_id: int, guilty: Collection[int] = (), **kwargs: Any) -> int:
+        journal.write("forgiving")
         count: int = forgive(worker_id, guilty, **kwargs)
         journal.write("forgiven", worker=worker_id, guilty=list(guilty))
         return count
@@ -118,6 +124,16 @@ def _watched_apart(run_apart: Any) -> Any:
             return may_start()
 
         return run_apart(claimed, worker_id, name, is_ready, **kwargs)
+
+    return watched
+
+
+def _watched_condemn(give_up: Any) -> Any:
+    """Note that a run without end costs this process."""
+
+    def watched(worker: Any, kill: Any, runs: Any, error: Any) -> None:
+        journal.write("condemned", rows=[run.claimed.id for run in runs], error=str(error))
+        give_up(worker, kill, runs, error)
 
     return watched
 
@@ -183,6 +199,15 @@ def _lost(*, task: Any, **_: Any) -> None:
 
 def _rescued(*, worker_id: int, count: int, **_: Any) -> None:
     journal.write("rescued", worker=worker_id, count=count)
+
+
+def _missed(*, sender: Any, task: Any, lateness: float, action: str, **_: Any) -> None:
+    """A run that begins too late. Of times of a schedule that are left out nothing is asked."""
+    grace = sender.misfire_grace_time
+    if grace is not None and action in ("run", "skip", "fail"):
+        facts = {"id": task.id, "code": task.biz_code, "queue": task.queue, "grace": grace}
+        when = task.when.timestamp()
+        journal.write("misfire", **facts, when=when, lateness=lateness, action=action)
 
 
 def _failed(*, task: Any, **_: Any) -> None:

@@ -18,8 +18,9 @@ from devtools import CHECKOUT
 from tests.faults import journal
 from tests.faults.databases import Site
 from tests.faults.habits import HABITS
-from tests.faults.history import Clock, History, from_records
+from tests.faults.history import Clock, History
 from tests.faults.processes import DatabaseError, Steward, Worker, faketime
+from tests.faults.records import from_records
 from tests.proxy import Proxy
 from tests.waiting import eventually
 
@@ -41,9 +42,12 @@ class World:
         seed: int,
         lease: float = 3.0,
         habits: Sequence[str] = (),
+        more: str = "",
     ) -> None:
+        """``more``: a handler that is known beside the usual ones."""
         self.site = site
         self.habits = habits
+        self._more = more
         self.url = site.urls[-1]
         self.directory = directory
         self.lease = lease
@@ -70,6 +74,7 @@ class World:
             "DJANGO_SETTINGS_MODULE": "tests.faults.settings",
             "DATABASE_URL": self.url,
             "FAULTS_LEASE": str(self.lease),
+            "FAULTS_MORE": self._more,
             HABITS: ",".join(self.habits),
             journal.DIRECTORY: str(self.directory),
             **more,
@@ -246,7 +251,7 @@ class World:
         journal.write("stopping")
         for worker in self.workers:
             worker.send(signal.SIGTERM)
-        self.exit_codes = [worker.wait(30) for worker in self.workers]
+        self.exit_codes = [worker.ended_with(30) for worker in self.workers]
         journal.marker("over").touch()
 
     def read_clock(self) -> tuple[float, float]:
