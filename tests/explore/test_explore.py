@@ -61,6 +61,9 @@ def test_the_last_line_says_what_was_explored():
         "no_hand_over",
         "rescue_at_once",
         "suspects_stop_the_cluster",
+        "stops_are_misfires",
+        "halves_without_a_look",
+        "given_up_is_free_at_once",
     ],
 )
 def test_a_guard_that_is_missing_is_found_and_nothing_is_said_with_it(planted):
