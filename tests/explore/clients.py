@@ -57,6 +57,8 @@ class SimulatedClient(Client):
 
     def update(self) -> bool:
         """Give one of the last tasks another payload: of the same add, with other times."""
+        if not self._own:
+            return True
         key = self._random.choice(list(self._own)[-20:])
         payload = {**self._own[key], "seconds": self._random.uniform(0.0, 0.1)}
 

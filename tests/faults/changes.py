@@ -45,7 +45,8 @@ def stale(history: History) -> Iterator[Accusation]:
     """What is claimed after an add or an update was answered has its payload, or a later one."""
     for key, calls in history.calls_by_key.items():
         writes = [call for call in calls if isinstance(call, Add | Update) and call.was_done]
-        if not writes:
+        is_told = all(isinstance(call, Update) for call in calls if call.call == "update")
+        if not (writes and is_told):  # else one of them may have put an older nonce back
             continue
         for run in history.runs_by_key.get(key, []):
             wrote = history.writers.get(run.nonce)

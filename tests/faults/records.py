@@ -110,7 +110,7 @@ def _call(sent: dict[str, Any], answer: dict[str, Any] | None) -> Call:
     known = answer is not None and answer["answer"] != "unknown"
     if answer is not None and known:
         facts |= {"answered": answer["at"], "answer": answer["answer"]}
-    if sent["call"] == "update":
+    if sent["call"] == "update" and "nonce" in sent:  # else it has left whose task it is
         return Update(**facts, result=answer.get("result") if answer else None, nonce=sent["nonce"])
     if sent["call"] != "add":
         return Call(**facts, result=answer.get("result") if answer is not None else None)
