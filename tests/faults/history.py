@@ -107,6 +107,11 @@ class Run:
     def is_done(self) -> bool:
         return self.how == "done"
 
+    @property
+    def comes_again(self) -> bool:
+        """Tell if its call has failed for a reason that may be another one's of the same batch."""
+        return bool(self.how) and not (self.is_done or self.is_charge)
+
     def overlaps(self, other: "Run") -> bool:
         """Certainly: without an end, a run lasts for as long as its process is known to live."""
         return self.start < other.known_end and other.start < self.known_end

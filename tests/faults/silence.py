@@ -99,10 +99,17 @@ def _holdings(history: History) -> Iterator[tuple[tuple[int, int], Span]]:
 def _busy(history: History) -> dict[tuple[int, int], list[Span]]:
     """By row and worker, when it ran, when the worker tried to write an end of it, and when a
     process of its own was started for it: where two cores have ten to serve, that takes a while.
+
+    A task of a batch that is called again in halves waits for the other calls, which may take long.
     """
     spans = {claim: list(starts) for claim, starts in history.starts_apart.items()}
+    events = [(run.claim, run.start) for run in history.runs]
+    events += [(end.claim, end.at) for end in history.ends]
+    times = grouped(events, lambda event: event[0])
     for run in history.runs:
         until = float("inf") if run.end is None else run.end
+        if run.comes_again:
+            until = min((at for _, at in times[run.claim] if at >= until), default=until)
         spans.setdefault((run.id, run.worker), []).append((run.start, until))
     for end in history.ends:
         row, _, worker = end.claim

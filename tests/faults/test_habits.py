@@ -12,8 +12,9 @@ import pytest
 from django.db import connection
 
 from django_tasks.store.connection import leave_transactions, tidy
-from tests.faults import forks, habits, journal, slowness, untidiness
+from tests.faults import forks, habits, journal, run, slowness, untidiness
 from tests.faults.acts import SCENARIOS
+from tests.faults.databases import Site
 from tests.faults.options import parsed
 from tests.faults.table import Row
 from tests.faults.verdicts import Verdict
@@ -70,6 +71,13 @@ def test_habits_can_be_forced_and_forbidden():
     assert parsed("", []).habit is None
     assert parsed("", ["--habit"]).habit == []
     assert parsed("", ["--habit", "forks", "kept"]).habit == ["forks", "kept"]
+
+
+def test_a_scenario_may_be_without_a_habit():
+    site, stops = Site("mariadb", ("mysql://localhost",)), SCENARIOS["orderly stops"]
+    found = {name for seed in range(100) for name in run._habits(stops, site, None, seed)}
+    possible = {name for name, it in habits.KNOWN.items() if "mariadb" in it.vendors}
+    assert found == possible - {"slow-logs"}
 
 
 @pytest.mark.parametrize(

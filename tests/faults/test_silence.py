@@ -1,5 +1,6 @@
 """The checker accuses workers that are silent without a reason, and those that forget a row."""
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -138,6 +139,15 @@ def test_a_row_that_runs_is_not_stuck():
 def test_a_run_whose_end_is_not_written_is_stuck():
     assert stuck(looks=looks(2, 14), runs=[a_run(2.1, 6.0)])
     assert not stuck(looks=looks(2, 12), runs=[a_run(2.1, 6.0)])
+
+
+def test_a_task_of_a_batch_may_wait_for_its_next_call_while_others_are_called():
+    first, second = a_run(2.1, 3.0, how="Trouble"), a_run(12.0, 13.0, how="done")
+    assert not stuck(looks=looks(2, 14), runs=[first, second])
+    given_back = End(12.0, first.claim, "GiveBack", "accepted")
+    assert not stuck(looks=looks(2, 14), runs=[first], ends=[given_back])
+    assert stuck(looks=looks(2, 14), runs=[first])
+    assert stuck(looks=looks(2, 14), runs=[replace(first, is_charge=True), second])
 
 
 def test_an_end_that_the_worker_tries_to_write_is_not_stuck():
