@@ -25,7 +25,9 @@ LONG = 30.0
 # are tried again after that. A worker's reading of the database's clock may be so much behind.
 LAST_ACT = 10.0
 LAG = 2.5
+# Outcomes that use an attempt up, and those that leave a row with the counters that it had.
 CHARGED = ("Retry", "Fail")
+UNCHARGED = ("GiveBack", "Unsettled Again")
 
 
 # 3. An orderly stop charges nobody
@@ -67,6 +69,18 @@ def charged_for_others(history: History, records: Records) -> Iterator[Accusatio
             continue
         if run.raised and sizes[run.call] > 1:
             yield Accusation("charged", f"{end} for a call of {sizes[run.call]} tasks: {run}")
+
+
+def charged_for_nothing(history: History, records: Records) -> Iterator[Accusation]:
+    """What goes back between two calls, or comes again by itself, is as it was."""
+    runs = _by_version(history)
+    last = {run.claim: run for run in _in_order(history.runs)}
+    for end in history.ends:
+        run, after = last.get(end.claim), runs.get((end.claim[0], end.claim[1] + 2))
+        if end.outcome not in UNCHARGED or end.verdict != "accepted" or run is None:
+            continue
+        if after and (after.attempts, after.rescues) != (run.attempts, run.rescues):
+            yield Accusation("charged", f"{_state(run)} has ended as {end}, and is {_state(after)}")
 
 
 def called_again(history: History, records: Records) -> Iterator[Accusation]:
@@ -277,6 +291,7 @@ def _state(run: Run) -> str:
 RULES: tuple[Callable[[History, Records], Iterator[Accusation]], ...] = (
     charged_for_a_stop,
     charged_for_others,
+    charged_for_nothing,
     called_again,
     kept_ends,
     beside,

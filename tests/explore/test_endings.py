@@ -88,6 +88,16 @@ def test_a_task_is_charged_for_the_last_of_its_calls():
     assert accused(one, other, alone, an_end(alone, outcome="Retry")) == []
 
 
+@pytest.mark.parametrize("outcome", ["GiveBack", "Unsettled Again"])
+def test_what_goes_back_is_as_it_was(outcome):
+    run = a_run(attempts=1, rescues=1)
+    again = a_run(start=20, version=3, attempts=1, rescues=1)
+    assert accused(run, an_end(run, outcome=outcome), again) == []
+    assert accused(run, an_end(run, outcome=outcome), replace(again, attempts=2)) == ["charged"]
+    assert accused(run, an_end(run, outcome=outcome), replace(again, rescues=0)) == ["charged"]
+    assert accused(run, an_end(run, "unknown", outcome), replace(again, attempts=2)) == []
+
+
 @pytest.mark.parametrize("call", ["cancel", "delete", "reschedule", "run_now", "update", "pause"])
 def test_what_was_touched_before_the_look_is_not_called_again(call):
     one, other = two(**REFUSED)
