@@ -179,6 +179,25 @@ def abandon_connections(keeping: str | None = None) -> None:
             connection.close()
 
 
+def open_blocks(using: str) -> int:
+    """The number of ``atomic()`` blocks that are open inside this thread's transaction."""
+    return len(connections[using].savepoint_ids)
+
+
+def close_blocks(number: int, *, using: str) -> bool:
+    """Forget the blocks beyond ``number`` inside this thread's transaction; False if none are open.
+
+    Django ends the innermost block where the outermost one is left, and would commit nothing and
+    say nothing. The transaction is to be rolled back: the caller raises.
+    """
+    connection = connections[using]
+    left = len(connection.savepoint_ids) - number
+    if left <= 0:
+        return False
+    del connection.savepoint_ids[-left:], connection.atomic_blocks[-left:]
+    return True
+
+
 def leave_transactions(connections: Sequence[BaseDatabaseWrapper]) -> list[str]:
     """Roll back what a run has left open on this thread's connections; returns their databases.
 

@@ -6,7 +6,9 @@ from typing import TypeVar
 from django.db import transaction
 
 from django_tasks import logs
+from django_tasks.exceptions import TaskException
 from django_tasks.store.claimed_rows import await_claim
+from django_tasks.store.connection import close_blocks, open_blocks
 from django_tasks.store.errors import is_refusal
 from django_tasks.store.transactions import write_transaction
 from django_tasks.worker.run import Run
@@ -41,8 +43,12 @@ def atomically(
             steps.append("begun")
             # The first hook of the commit: if a later one raises, the ends are written already.
             transaction.on_commit(lambda: steps.append("committed"), using=using)
-            result.append(perform())
-            write(result[0])
+            blocks = open_blocks(using)
+            done = perform()
+            if close_blocks(blocks, using=using):
+                raise TaskException("It has left an atomic() block open: nothing was committed.")
+            result.append(done)
+            write(done)
     except Exception as error:
         if result and "committed" in steps:
             logs.commit_hook_failed(runs[0].task)

@@ -135,6 +135,29 @@ def test_a_transaction_that_the_handler_has_broken_is_its_own_fault(register: Re
     assert "InFailedSqlTransaction" in stored().last_error
 
 
+@pytest.mark.parametrize("savepoint", [True, False])
+def test_a_block_that_the_handler_has_left_open_is_its_own_fault(
+    register: Register, savepoint: bool
+) -> None:
+    """Its commit would end that block alone: the run would succeed, leave nothing, and come again
+    without end.
+    """
+
+    def leave_open(task: Any) -> None:
+        Group.objects.create(name="effect")
+        transaction.atomic(savepoint=savepoint).__enter__()
+
+    with heard(signals.task_succeeded) as told:
+        outcome = run(register, leave_open)
+    assert isinstance(outcome, Retry)
+    assert "left an atomic() block open" in outcome.error
+    assert (effects(), stored().attempts) == (0, 1)
+    connection = connections[USING]
+    assert not connection.in_atomic_block
+    assert (connection.savepoint_ids, connection.atomic_blocks) == ([], [])
+    assert told == []
+
+
 @needs_two_writers
 def test_added_again_during_the_run_the_effects_stand_and_it_runs_again(
     register: Register, elsewhere: Elsewhere
