@@ -243,13 +243,14 @@ def tools(session: nox.Session) -> None:
 @nox.session(python=list(MATRIX), allow_parallel=True)
 def matrix(session: nox.Session) -> None:
     """Run the tests, but the long ones, with another Python and Django."""
+    databases = there("MATRIX_DATABASES", there("DATABASES"))
+    if not databases:
+        (session.error if all_are_required() else session.skip)("its databases are not there")
     version = str(session.python)
     of_mysql = {"mariadb", "mysql"} & {*there("DATABASES")}
     drivers = "mysql,postgres" if of_mysql else "postgres"
     django = f"Django~={MATRIX[version]}.0"
     session.install("--editable", f".[{drivers}]", "--group", "test", django)
-    if not (databases := there("MATRIX_DATABASES")):
-        (session.error if all_are_required() else session.skip)("its databases are not there")
     for database in databases:
         name = f"{database}_{version.replace('.', '_')}"
         _pytest(session, database, name, session.posargs or _short(database))

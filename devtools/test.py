@@ -44,8 +44,8 @@ SHORT = ("checks", *(f"tests({name})" for name in TITLES))
 # with its Django come the changes.
 PYTHONS = ("matrix-3.13", "matrix-3.12", "matrix-3.13", "matrix-3.10")
 TURNS = len(PYTHONS) * len(TITLES)
+LONG = ("long(mysql)", "long(mariadb)")
 BY_TURNS = (
-    ("long(mysql)", "long(mariadb)"),
     ("tests(postgresql-newest)", "tests(mariadb-newest)"),
     ("admin(postgresql)", "admin(mysql)"),
     ("processes(sqlite)", "processes(mysql)"),
@@ -64,10 +64,10 @@ def main() -> int:
         with _alone(), ExitStack() as servers:
             arguments = sys.argv[1:]
             # With arguments for pytest, the short ones.
-            turn = None if arguments or not _is_whole() else turn_of_this_commit()
-            for database in there("DATABASES", turn.databases if turn else TITLES):
+            mine = None if arguments or not _is_whole() else turn_of_this_commit()
+            for database in there("DATABASES", mine.databases if mine else TITLES):
                 servers.enter_context(private(database))
-            return _tests(turn, arguments)
+            return _tests(mine, arguments)
     except (Problem, RuntimeError) as problem:  # the latter: a server that did not start
         say(str(problem))
         return 1
@@ -93,17 +93,17 @@ def _alone() -> Iterator[None]:
 
 @dataclass(frozen=True)
 class Turn:
-    """What is run of one commit, and what of it is this commit's alone."""
+    """Sessions of one commit: those of each, and those of its turn."""
 
     python: str
     database: str  # which is asked by that Python
+    long: str
     others: tuple[str, ...]
 
     @property
     def sessions(self) -> Sequence[str]:
         short = [session for session in SHORT if session != f"tests({self.database})"]
-        long, *others = self.others
-        return (*short, self.python, *FIRST, long, *NEXT, *others, *LAST)
+        return (*short, self.python, *FIRST, self.long, *NEXT, *self.others, *LAST)
 
     @property
     def databases(self) -> Sequence[str]:
@@ -114,16 +114,16 @@ def turn(number: int) -> Turn:
     """One of ``TURNS`` turns."""
     lap, column = divmod(number, len(PYTHONS))
     database = [*TITLES][(lap + column) % len(TITLES)]
-    others = tuple(group[number % len(group)] for group in BY_TURNS)
-    return Turn(PYTHONS[column], database, others)
+    long, *others = (group[number % len(group)] for group in (LONG, *BY_TURNS))
+    return Turn(PYTHONS[column], database, long, tuple(others))
 
 
 def turn_of_this_commit() -> Turn:
     number, reason = turns.of_commit(TURNS)
     mine = turn(number)
     say(
-        f"It is the turn of {mine.python} on {mine.database}, {' and '.join(mine.others)}, "
-        f"by {reason}."
+        f"It is the turn of {mine.python} on {mine.database}, {mine.long}, "
+        f"{' and '.join(mine.others)}, by {reason}."
     )
     return mine
 

@@ -3,11 +3,13 @@
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from datetime import datetime, timedelta
+from threading import enumerate as enumerate_threads
 from typing import Any
 
 import pytest
 from django.core.management.commands import flush
 from django.db import connections
+from django.test import TransactionTestCase
 from django.test.utils import CaptureQueriesContext
 from hypothesis import HealthCheck
 from hypothesis import settings as hypothesis_settings
@@ -20,6 +22,7 @@ from django_tasks.store.dialects.sqlite import SQLite
 from tests.asking import asks, refuse_all
 from tests.factories import NOW
 from tests.vendor import ON_SQLITE, is_on
+from tests.waiting import eventually
 from tests.worker import parts
 
 hypothesis_settings.register_profile(
@@ -67,6 +70,29 @@ def _permissions_stay() -> Iterator[None]:
         patched.setattr(flush, "emit_post_migrate_signal", lambda *_: None)
         patched.setattr(flush, "sql_flush", _statements_that_empty)
         yield
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _schedules_are_kept_to_the_end() -> Iterator[None]:
+    """Wait, before the tables are emptied, for the threads that look after schedules.
+
+    No worker waits for its own at its end. On a busy machine one went on into the next test, or
+    kept a connection when the database was dropped.
+    """
+    empty = TransactionTestCase._fixture_teardown  # type: ignore[attr-defined]
+
+    def wait_and_empty(case: TransactionTestCase) -> None:
+        eventually(lambda: not at_schedules(), "nobody looks after schedules")
+        empty(case)
+
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(TransactionTestCase, "_fixture_teardown", wait_and_empty)
+        yield
+
+
+def at_schedules() -> list[str]:
+    names = [each.name for each in enumerate_threads()]
+    return [name for name in names if name.startswith("django_tasks-schedules")]
 
 
 def _statements_that_empty(style: Any, connection: Any, **wishes: bool) -> list[str]:

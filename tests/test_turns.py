@@ -73,14 +73,15 @@ def test_sixteen_commits_in_a_row_have_each_pair_of_a_python_and_a_database_and_
         assert len({*turn.sessions}) == len(turn.sessions)
         assert f"tests({turn.database})" not in turn.sessions
         pairs[turn.python, turn.database] += 1
-        others.update(turn.others)
+        others.update([turn.long, *turn.others])
 
     assert pairs == {
         (python, database): {"matrix-3.13": 2}.get(python, 1)
         for python in command.PYTHONS
         for database in TITLES
     }
-    assert others == dict.fromkeys(itertools.chain(*command.BY_TURNS), command.TURNS // 2)
+    by_turns = itertools.chain(command.LONG, *command.BY_TURNS)
+    assert others == dict.fromkeys(by_turns, command.TURNS // 2)
 
 
 def test_each_commit_has_the_short_tests_on_each_database():

@@ -7,6 +7,7 @@ from django.db import transaction
 
 from django_tasks import logs
 from django_tasks.exceptions import TaskException
+from django_tasks.sentences import sentence as _
 from django_tasks.store.claimed_rows import await_claim
 from django_tasks.store.connection import close_blocks, open_blocks
 from django_tasks.store.errors import is_refusal
@@ -46,7 +47,7 @@ def atomically(
             blocks = open_blocks(using)
             done = perform()
             if close_blocks(blocks, using=using):
-                raise TaskException("It has left an atomic() block open: nothing was committed.")
+                raise TaskException(_("It has left an atomic() block open: nothing was committed."))
             result.append(done)
             write(done)
     except Exception as error:

@@ -450,6 +450,8 @@ def public() -> set[str]:
         "connection.keep_connection",
         "connection.drop_connection",
         "connection.trial_session",
+        "connection.open_blocks",
+        "connection.close_blocks",
         "errors.is_refusal",
         "errors.kind_of",
         "errors.was_cut_off",

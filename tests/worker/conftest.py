@@ -1,7 +1,6 @@
 """Handlers of one test, and workers that end with it."""
 
 from collections.abc import Callable, Iterator
-from threading import enumerate as enumerate_threads
 from typing import Any
 
 import pytest
@@ -11,7 +10,7 @@ from django_tasks.handlers.base import TaskHandler
 from django_tasks.worker import embedded, poller
 from django_tasks.worker.coroutines import EventLoop
 from django_tasks.worker.recurring import Recurring
-from tests.waiting import DEADLINE, eventually
+from tests.waiting import DEADLINE
 from tests.worker import parts
 
 Register = Callable[..., TaskHandler]
@@ -50,18 +49,9 @@ def event_loop_thread() -> Iterator[EventLoop]:
 
 @pytest.fixture
 def embedded_workers() -> Iterator[None]:
-    """End, after the test, each worker that ``start`` has started in it, and its threads.
-
-    A worker does not wait at its end for the one that looks after schedules.
-    """
+    """End, after the test, each worker that ``start`` has started in it."""
     yield
     assert embedded.stop_workers(timeout=DEADLINE)
-    eventually(lambda: not at_schedules(), "nobody looks after schedules")
-
-
-def at_schedules() -> list[str]:
-    names = [each.name for each in enumerate_threads()]
-    return [name for name in names if name.startswith("django_tasks-schedules")]
 
 
 @pytest.fixture

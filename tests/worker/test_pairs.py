@@ -24,7 +24,6 @@ from django_tasks.worker.condition import Condition
 from django_tasks.worker.worker import Worker
 from tests.vendor import ON_SQLITE
 from tests.waiting import DEADLINE, eventually
-from tests.worker.conftest import at_schedules
 from tests.worker.parts import ago, config
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -268,7 +267,6 @@ def start(transactional_db: None, handlers: Any) -> Iterator[Callable[[float], W
     for worker in workers:
         assert worker.join(DEADLINE)
         worker._executor.join()
-    eventually(lambda: not at_schedules(), "nobody looks after schedules")
 
 
 def freeze(worker: Worker, patch: pytest.MonkeyPatch) -> None:
