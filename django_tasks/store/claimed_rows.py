@@ -3,6 +3,7 @@
 import json
 from collections.abc import Sequence
 from contextlib import suppress
+from datetime import datetime
 from typing import Any, NamedTuple
 
 from django.db import DatabaseError, InterfaceError, connections
@@ -131,10 +132,12 @@ def _this_claim(dialect: Dialect, claimed: Claimed) -> list[Any]:
 
 
 class Owned(NamedTuple):
-    """A row that is still ours."""
+    """A row that is still ours; its times are aware UTC."""
 
     fence: Fence
     status: int
+    when: datetime
+    scheduled_time: datetime | None
 
 
 def owned(dialect: Dialect, claims: Sequence[Claimed]) -> list[Owned]:
@@ -150,12 +153,13 @@ def owned(dialect: Dialect, claims: Sequence[Claimed]) -> list[Owned]:
     }
     ids = sorted(claim.id for claim in claims)
     template = (
-        "SELECT id, version, claimed_by, status, claim_time FROM {task}"
+        "SELECT id, version, claimed_by, claim_time, status, {when}, scheduled_time FROM {task}"
         f" WHERE id IN ({placeholders(len(ids))}) AND {STATUS_OF_FOUND} IN {OWNED_SQL}"
         f" ORDER BY id{dialect.lock}"
     )
+    time = dialect.from_column
     return [
-        Owned(Fence(*row[:3]), row[3])
+        Owned(Fence(*row[:3]), row[4], time(row[5]), row[6] and time(row[6]))
         for row in dialect.fetch(template, ids)
-        if row[4] is not None and (row[0], row[2], dialect.from_column(row[4])) in ours
+        if row[3] is not None and (row[0], row[2], time(row[3])) in ours
     ]

@@ -14,7 +14,7 @@ from typing import NamedTuple
 from django_tasks.exceptions import ClaimLost
 from django_tasks.sentences import sentence as _
 from django_tasks.store import runs
-from django_tasks.store.claimed_rows import owned
+from django_tasks.store.claimed_rows import Owned, owned
 from django_tasks.store.dialects import Dialect, dialect_of, flatten, placeholders
 from django_tasks.store.ownership import Fence, HandOver, give_up, hand_over, remove, unchanged
 from django_tasks.store.transactions import write_transaction
@@ -38,7 +38,8 @@ class Ended(NamedTuple):
 
     ``missed`` is what was done about times that had passed; ``line`` is what the history is to
     keep of the run, if anything. ``late`` and ``took`` are the seconds for which it waited after
-    its time, and for which it ran; ``late`` is None if nobody has measured it.
+    its time, and for which it ran; ``late`` is None if nobody has measured it. The run may go on
+    until ``not_before``, and its task does not start before that, whatever else is said of it.
     """
 
     claimed: Claimed
@@ -47,6 +48,7 @@ class Ended(NamedTuple):
     line: Line | None = None
     late: float | None = None
     took: float = 0.0
+    not_before: datetime | None = None
 
 
 class FinishResult(NamedTuple):
@@ -102,7 +104,8 @@ def _finish(dialect: Dialect, ended: Sequence[Ended], now: datetime) -> FinishRe
         if type(end.outcome) is Done:
             done.append(_fence_of(end.claimed))
         else:
-            rows.append(_hand_over_of(end.claimed, end.outcome, _moment_of(end, now)))
+            row = _hand_over_of(end.claimed, end.outcome, _moment_of(end, now))
+            rows.append(_put_off(row, row.when, row.scheduled_time, end))
     matched = remove(dialect, done) | hand_over(dialect, rows, now)
     missed: list[Ended] = []
     if len(matched) < len(ended):
@@ -120,11 +123,23 @@ def hand_over_moved(dialect: Dialect, missed: Sequence[Ended], now: datetime) ->
     CANCELLING rows go; the others wait again with the ``when`` and ``biz_ext`` somebody set. Must
     run inside a transaction: the rows are locked first and then written as they were found.
     """
-    moments = {end.claimed.id: _moment_of(end, now) for end in missed}
-    rows = owned(dialect, [end.claimed for end in missed])
-    return give_up(
-        dialect, rows, lambda row: unchanged(row.fence, ended=moments[row.fence.id]), now
-    )
+    ends = {end.claimed.id: end for end in missed}
+
+    def changed(row: Owned) -> HandOver:
+        end = ends[row.fence.id]
+        kept = unchanged(row.fence, ended=_moment_of(end, now))
+        return _put_off(kept, row.when, row.scheduled_time, end)
+
+    return give_up(dialect, owned(dialect, [end.claimed for end in missed]), changed, now)
+
+
+def _put_off(
+    row: HandOver, when: datetime | None, scheduled_time: datetime | None, end: Ended
+) -> HandOver:
+    """Have a row that would be due at ``when`` wait as long as its end says, as the run of then."""
+    if end.not_before is None or when is None or when >= end.not_before:
+        return row
+    return row._replace(when=end.not_before, scheduled_time=scheduled_time or when)
 
 
 def _moment_of(end: Ended, now: datetime) -> datetime | None:

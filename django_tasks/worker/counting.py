@@ -81,7 +81,7 @@ class Counts:
         """
         code, late, took = "", list[float](), list[float]()
         by_code: dict[str, tuple[list[float], list[float]]] = {}
-        for claimed, outcome, _, _, seconds, duration in ends:
+        for claimed, outcome, _, _, seconds, duration, _ in ends:
             if outcome is DONE and seconds is not None:
                 if claimed.biz_code != code:
                     code = claimed.biz_code

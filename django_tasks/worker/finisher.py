@@ -294,7 +294,7 @@ class Finisher:
 
     def _drop(self, end: Ended, *, lost: bool) -> None:
         """Forget a claim whose end is written, and count it: call within ``self._counts``."""
-        claimed, outcome, missed, _, late, took = end
+        claimed, outcome, missed, _, late, took, _ = end
         word = outcome.counts_as
         self._held.pop(claimed[:2], None)
         if self._strikes:

@@ -4,7 +4,7 @@ import logging
 import threading
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from datetime import timedelta
+from datetime import datetime, timedelta
 from functools import partial
 from pathlib import Path
 from threading import Event
@@ -18,9 +18,13 @@ from django_tasks.exceptions import HandlerError, TaskTimeout
 from django_tasks.handlers import registry
 from django_tasks.handlers.base import TaskHandler
 from django_tasks.models import TaskRun
+from django_tasks.store.finish import Ended
+from django_tasks.values.outcomes import Done, Retry, settled
 from django_tasks.values.status import Status
+from django_tasks.worker.given_up import GivenUp
 from django_tasks.worker.timeouts import KILL_NAME, Timeouts
 from django_tasks.worker.worker import LAST_ACT_SECONDS, Worker
+from tests.factories import NOW, a_claim_of
 from tests.vendor import SERVERS, only_on
 from tests.waiting import DEADLINE, eventually
 from tests.worker.conftest import Register
@@ -313,6 +317,36 @@ def test_it_is_not_tried_again_before_its_process_has_ended(
     assert after.status == Status.PENDING
     assert after.when - after.update_time > timedelta(seconds=LAST_ACT_SECONDS - 1)
     assert after.attempts == attempts - 1
+
+
+@database
+def test_nor_where_a_client_has_moved_it_meanwhile(
+    register: Register, start: Start, gate: Event
+) -> None:
+    said: list[datetime] = []
+
+    def move(task: Any, exc: Any) -> None:
+        assert api.reschedule_task("job", "1", timedelta(0))
+        said.append(stored().when)
+
+    register(partial(stuck, gate, Event()), kill_after=SOON, max_attempts=1, on_failure=move)
+    added()
+    assert start().join(DEADLINE)
+    after = stored()
+    assert (after.status, after.claimed_by) == (Status.PENDING, None)
+    assert after.when - after.update_time > timedelta(seconds=LAST_ACT_SECONDS - 1)
+    assert [after.scheduled_time] == said
+
+
+def test_an_end_of_its_own_does_not_come_in_the_way_of_one_that_another_thread_writes() -> None:
+    """A thread has taken the end that was told; then the run ends by itself."""
+    given_up, claim = GivenUp(), a_claim_of()
+    told = Ended(claim, Retry(NOW, "killed"))
+    given_up.add([told])
+    (taken,) = given_up.take(NOW)
+    (own,) = given_up.as_told([Ended(claim, Done())])
+    assert taken == told._replace(not_before=NOW)
+    assert own.outcome == settled(told.outcome)
 
 
 @database
