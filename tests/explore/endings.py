@@ -161,8 +161,7 @@ def beside(history: History, records: Records) -> Iterator[Accusation]:
     """Nothing runs beside a run that has no end: it goes on until its process ends.
 
     Unless its worker was taken for dead; or its process was frozen, and could not end in time; or a
-    client has moved the task of a run that was given up: it begins when the client has said, from
-    the last act of the process on.
+    client has moved the task of a run that was given up, after the last act of its process.
     """
     accepted = {end.claim for end in history.ends if end.verdict == "accepted"}
     for run in history.runs:
@@ -180,9 +179,10 @@ def beside(history: History, records: Records) -> Iterator[Accusation]:
 
 
 def _was_moved(run: Run, other: Run, history: History) -> bool:
-    """Tell if the run after one that was given up is not its next try."""
-    is_next = (other.id, other.version) == (run.id, run.version + 2)
-    return history.last_acts.get(run.claim, inf) <= other.start and not is_next
+    """Tell if a client may have moved the task after the last act, and before another run of it."""
+    acted = history.last_acts.get(run.claim, inf)
+    calls = history.calls_by_key.get(run.key, [])
+    return any(acted < call.answered and call.sent < other.start for call in calls)
 
 
 def _was_frozen(pid: int, since: float, until: float, history: History) -> bool:

@@ -9,10 +9,10 @@ from collections.abc import Callable, Collection
 from datetime import timedelta
 from typing import Any
 
-from django_tasks.store import gates, rescue, workers
+from django_tasks.store import finish, gates, rescue, workers
 from django_tasks.store.dialects import dialect_of, flatten, placeholders
 from django_tasks.store.statuses import OWNED_SQL
-from django_tasks.worker import given_up, heartbeat, rescuer, worker
+from django_tasks.worker import heartbeat, rescuer, worker
 from django_tasks.worker.batches import Batches
 from django_tasks.worker.claiming import Claiming
 from django_tasks.worker.executor import Executor
@@ -153,7 +153,7 @@ def given_up_is_free_at_once() -> None:
 
 def killed_is_tried_at_once() -> None:
     """The next try of a run past its ``kill_after`` does not wait until its process has ended."""
-    _replace(given_up, "_not_before", lambda moment, outcome: outcome)
+    _replace(finish, "_put_off", lambda row, *facts: row)
 
 
 def _replace(owner: Any, name: str, planted: Any) -> None:

@@ -183,12 +183,13 @@ def test_nothing_runs_beside_a_run_that_was_given_up():
     assert accused(GIVEN_UP, RETRY, a_retry(), frozen, records=STORM[:1], **lives) == []
 
 
-def test_what_a_client_has_moved_may_begin_at_the_last_act():
+def test_what_a_client_moves_after_the_last_act_may_begin_before_the_process_has_ended():
     lives = KILLED | {"exits": {PID: 21.9}}
     moved = replace(a_retry(start=21.6, when=15.0, attempts=0), version=4)
-    assert accused(GIVEN_UP, replace(RETRY, verdict="handed_over"), moved, **lives) == []
-    sooner = replace(moved, start=20.5)
-    assert accused(GIVEN_UP, RETRY, sooner, **lives) == ["beside"]
+    handed_over = replace(RETRY, verdict="handed_over")
+    assert accused(GIVEN_UP, handed_over, moved, a_call("run_now", 20.8), **lives) == ["beside"]
+    assert accused(GIVEN_UP, handed_over, moved, a_call("run_now", 21.1), **lives) == []
+    assert accused(GIVEN_UP, handed_over, moved, a_call("run_now", 21.7), **lives) == ["beside"]
 
 
 def test_nothing_runs_beside_a_run_that_a_stop_has_cut_off():
