@@ -26,6 +26,7 @@ from django_tasks.worker.atomic import NotBegun, Unanswered, atomically
 from django_tasks.worker.calls import Answer, Calls
 from django_tasks.worker.endings import Endings
 from django_tasks.worker.executor import TakeEnds
+from django_tasks.worker.fresh_context import FreshContext
 from django_tasks.worker.refusals import FIRST_DELAY, Refusals, delay_after
 from django_tasks.worker.run import Run, RunEnd, Standing
 
@@ -121,15 +122,15 @@ class Batches:
             CURRENT.reset(token)
 
     def _tried(self, runs: Sequence[Run]) -> Iterator[list[RunEnd]]:
-        """The ends of runs that have been told of."""
+        """The ends of runs that have been told of. Each call has a context of its own."""
         if not runs:
             return
         if not self._singles.may_start(runs[0].claimed):
             yield [(run, GiveBack()) for run in runs]
         elif len(runs) == 1:
-            yield [self._singles.tried_alone(runs[0])]
+            yield [FreshContext().run(self._singles.tried_alone, runs[0])]
         else:
-            ends, parts = self._tried_together(runs)
+            ends, parts = FreshContext().run(self._tried_together, runs)
             yield ends
             for part in parts:
                 yield from self._tried_again(part)

@@ -13,8 +13,6 @@ import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence, Set
 from contextlib import suppress
-from contextvars import copy_context
-from decimal import getcontext, setcontext
 from functools import partial
 from itertools import chain
 from typing import NamedTuple, Protocol
@@ -32,6 +30,7 @@ from django_tasks.store.connection import (
 from django_tasks.store.finish import Ended
 from django_tasks.values.claimed import Claimed
 from django_tasks.values.outcomes import GiveBack
+from django_tasks.worker.fresh_context import FreshContext
 
 # Claims that one thread runs together: of one code, and one claim where the code has no batches.
 Item = tuple[Claimed, ...]
@@ -79,9 +78,7 @@ class Executor:
         self._run = run
         self._wake = wake
         self._size = threads
-        # Each run has a copy: its language, time zone, decimal precision and variables end with it.
-        self._context = copy_context()
-        self._decimal = getcontext().copy()
+        self._context = FreshContext()
         # Shared with the threads. Each of them writes its own place in ``_running`` only.
         self._buffer: deque[Item] = deque()
         self._ended: deque[Sequence[Ended]] = deque()
@@ -271,7 +268,7 @@ class Executor:
             self._last_start = started = ticks()
             self._running[place] = Running(item, started)
             try:
-                ended = self._context.copy().run(self._run_in_context, item, take)
+                ended = self._context.run(self._run, item, take)
             except BaseException:  # noqa: BLE001 - else the rows would be held for ever
                 logs.run_failed(item[0])
                 ended = self._crashed(self._left(place))
@@ -281,10 +278,6 @@ class Executor:
             self._ended.append(ended)
             self._running[place] = None
             self._wake()
-
-    def _run_in_context(self, item: Item, take: TakeEnds) -> Sequence[Ended]:
-        setcontext(self._decimal.copy())  # copies of a context share what can be changed in place
-        return self._run(item, take)
 
     def _leave_transactions(self, item: Item, own: Sequence[BaseDatabaseWrapper]) -> None:
         if left := leave_transactions(own):

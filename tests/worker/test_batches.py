@@ -3,11 +3,13 @@
 import asyncio
 from collections.abc import Callable, Sequence
 from datetime import datetime, timedelta, timezone
+from decimal import getcontext
 from itertools import chain
 from typing import Any
 
 import pytest
 from django.db import OperationalError
+from django.utils.translation import activate, get_language
 
 from django_tasks import signals
 from django_tasks.api import reschedule_task, update_task
@@ -331,6 +333,27 @@ def test_an_atomic_batch_that_has_lost_a_row_is_rolled_back_and_run_without_it(
     assert isinstance(outcomes["2"], Lost)
     assert effects() == ["0", "1", "3"]
     assert left() == ["2"]
+
+
+@atomic
+def test_what_a_call_leaves_in_its_context_is_not_there_in_the_next_one(
+    handlers: Any, atomic: bool
+) -> None:
+    some(4)
+    found: list[tuple[str, int]] = []
+
+    def work(tasks: list[Any]) -> None:
+        found.append((get_language(), getcontext().prec))
+        activate("de")
+        getcontext().prec = 3
+        if any(task.biz_num == "2" for task in tasks):
+            raise LookupError("2")
+
+    job = Job(handlers, work, atomic=atomic)
+    job.run()
+    assert len(job.calls) == 5
+    assert found == [found[0]] * 5
+    assert found[0] == (get_language(), getcontext().prec) != ("de", 3)
 
 
 @atomic
