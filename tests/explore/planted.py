@@ -15,7 +15,6 @@ from django_tasks.store.statuses import OWNED_SQL
 from django_tasks.worker import heartbeat, rescuer, worker
 from django_tasks.worker.batches import Batches
 from django_tasks.worker.claiming import Claiming
-from django_tasks.worker.executor import Executor
 from django_tasks.worker.heartbeat import Heartbeat
 from django_tasks.worker.poller import Poller
 from tests.explore.threads import Local, sleep
@@ -128,14 +127,14 @@ def halves_without_a_look() -> None:
 
 def halves_keep_their_ends() -> None:
     """The ends of a call wait for those of the last one of its item."""
-    intact = Executor._run_in_context
+    intact = Batches.run
 
-    def run_in_context(self: Executor, item: Any, take: Any) -> Any:
+    def run(self: Batches, runs: Any, take: Any) -> Any:
         kept: list[Any] = []
-        last = intact(self, item, kept.extend)
+        last = intact(self, runs, kept.extend)
         return [*kept, *last]
 
-    _replace(Executor, "_run_in_context", run_in_context)
+    _replace(Batches, "run", run)
 
 
 def given_up_is_free_at_once() -> None:

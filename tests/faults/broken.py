@@ -12,7 +12,7 @@ from typing import Any
 
 from django_tasks.store import finish, upsert
 from django_tasks.store.dialects import flatten, placeholders
-from django_tasks.worker import batches, execution, executor, misfires, worker
+from django_tasks.worker import batches, execution, executor, fresh_context, misfires, worker
 from django_tasks.worker.batches import Batches, Called
 from django_tasks.worker.finisher import Finisher
 from django_tasks.worker.membership import Membership
@@ -171,7 +171,7 @@ def one_context_for_all() -> None:
         def run(self, function: Callable[..., Any], *args: Any) -> Any:
             return function(*args)
 
-    _replace(executor, "copy_context", Shared)
+    _replace(fresh_context, "copy_context", Shared)
 
 
 GUARDS: dict[str, Callable[[], None]] = {

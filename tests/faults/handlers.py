@@ -239,9 +239,7 @@ class Batched(Journalling):
         runs = {task: self.note_start(task, call) for task in tasks}
         try:
             failed = self.work_on(tasks)
-            if not self.atomic:
-                # And nothing else: the calls that one thread makes of a batch share a context.
-                untidiness.leave_transaction()
+            untidiness.leave(is_atomic=self.atomic)
         except BaseException as error:
             for run in runs.values():
                 # Of several, each is called again: nobody knows yet who has failed.
@@ -255,7 +253,7 @@ class Batched(Journalling):
         self.take_time(tasks[0])
         if len(tasks) > 1 and random() < REFUSED:
             change_some(tasks)
-            untidiness.leave_transaction()
+            untidiness.leave(is_atomic=self.atomic)
             raise Trouble("not all of these together")
         return {task: Trouble("at the first attempt") for task in tasks if is_unlucky(task)}
 

@@ -56,23 +56,13 @@ def leave(*, is_atomic: bool) -> None:
 
     In an ``atomic`` run nothing of the database: its transaction is the worker's.
     """
-    if _is_time():
+    if on("untidy") and random() < SHARE:
         getcontext().prec = DIRTY_PRECISION
         timezone.activate(ZONE)
         translation.activate("de")
         _variable.set("a run before")
         if not is_atomic:
             _leave_some_transaction()
-
-
-def leave_transaction() -> None:
-    """At the end of one of several calls of a batch: leave a transaction, now and then."""
-    if _is_time():
-        _leave_some_transaction()
-
-
-def _is_time() -> bool:
-    return on("untidy") and random() < SHARE
 
 
 def _leave_some_transaction() -> None:
