@@ -177,25 +177,29 @@ def test_a_child_that_was_asked_to_stop_is_not_replaced(
 def test_a_log_handler_that_hangs_keeps_no_process_alive_beyond_its_deadline(
     workers: list[FakeWorker], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """And no worker from hearing that it is to stop."""
+    """And no worker from hearing that it is to stop, nor from saying in its rows that it has."""
     ended, heard, codes = Event(), [], []
+    abandoned: list[str] = []
 
     def hang(*args: Any) -> None:
         heard.append([worker.stopped for worker in workers])
         assert ended.wait(DEADLINE)
 
     def end(code: int) -> None:
-        codes.append(code)
+        codes.append((code, [*abandoned]))
         ended.set()
 
     FakeWorker.how["signal"] = True
     monkeypatch.setattr(FakeWorker, "running", lambda self: ["job/1"])
+    monkeypatch.setattr(
+        FakeWorker, "abandon", lambda self: abandoned.append(self.config.using), raising=False
+    )
     monkeypatch.setattr(processes, "LAST_WORDS_SECONDS", 0.05)
     monkeypatch.setattr(logs, "stopping", hang)
     monkeypatch.setattr(os, "_exit", end)
     waiting = [config(using=using, shutdown_timeout=0.05) for using in ("first", "second")]
     processes.run_process(waiting)
-    assert codes == [1]
+    assert codes == [(1, ["first", "second"])]
     assert heard[0] == [True, True]
 
 

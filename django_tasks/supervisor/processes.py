@@ -207,10 +207,17 @@ def _retire(workers: list[Worker], reached: str) -> Recycling:
 def _ending_in_time(workers: list[Worker]) -> Iterator[None]:
     """End this process soon after its deadline, whatever its main thread is doing then.
 
-    It says what it does, and a project's log handler may hang.
+    It says what it does, and a project's log handler may hang. An orderly stop it is all the same.
     """
-    seconds = _patience(workers) + LAST_WORDS_SECONDS * len(workers)
-    guard = threading.Timer(seconds, lambda: os._exit(1))
+
+    def end() -> None:
+        try:
+            for worker in workers:
+                worker.abandon()
+        finally:
+            os._exit(1)
+
+    guard = threading.Timer(_patience(workers) + LAST_WORDS_SECONDS * len(workers), end)
     guard.daemon = True
     guard.start()
     try:

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterator, Sequence
 from datetime import timedelta
 from functools import partial
-from threading import Event, Thread
+from threading import Event, Lock, Thread
 
 from django.db import Error
 from django.dispatch import Signal
@@ -71,9 +71,9 @@ class Worker:
         """
         self.config = config
         self.failed = self.is_condemned = False
-        self._signed_off = self._can_write_nothing = False
-        self._has_neighbours = has_neighbours
-        self._ended = ended
+        self._signed_off = self._can_write_nothing = self._is_abandoned = False
+        self._abandoning = Lock()
+        self._has_neighbours, self._ended = has_neighbours, ended
         self._woken, self._stopping = Event(), Event()
         self._membership = Membership(config)
         self._loop = EventLoop()
@@ -184,8 +184,15 @@ class Worker:
         longer than two seconds, whatever the database does; where no thread can be started any
         more, than the bounds of a heartbeat.
 
-        Race: the end of a run is written after the last counts. It counts nowhere.
+        Race: the end of a run is written after the last counts. It counts nowhere. Another race:
+        two threads call it, because one of them hangs. It is said once: see ``forgive``.
         """
+        with self._abandoning:
+            if not self._is_abandoned:
+                self._is_abandoned = True
+                self._abandon()
+
+    def _abandon(self) -> None:
         deadline = ticks() + LAST_SECONDS
         self._heartbeat.write_counts()  # beside what follows, which may take all of the time
         if self._poller.running():
