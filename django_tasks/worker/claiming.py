@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from datetime import datetime, timedelta
+from random import random
 
 from django_tasks.handlers.registry import terms_for
 from django_tasks.store.claim import Claimer
@@ -128,9 +129,9 @@ class Claiming:
 
     def _claim_from(self, due: list[Lane], now: datetime, room: int, careful: bool) -> int:
         """Claim as many as fit into ``room`` items; the number of items that were made of them."""
-        taken, claimer = 0, self._claimer()
+        taken, claimer, is_alone = 0, self._claimer(), True
         self._lanes.rely()
-        for lane in due:
+        for place, lane in enumerate(due, 1):
             if taken >= room or self.has_had_enough():
                 break
             if not self._gates.is_open(lane):
@@ -144,6 +145,9 @@ class Claiming:
             taken += self._start(claims, batch, first=self._gates.has_limit(lane))
             if len(claims) < portion and self._gates.is_open(lane):
                 self._lanes.use_up(lane if claims else None)
+                if is_alone and not claims:
+                    is_alone = False
+                    due[place:] = _parted(due[place:])
         return taken
 
     def _start(self, claims: list[Claimed], batch: int, *, first: bool) -> int:
@@ -175,6 +179,14 @@ class Claiming:
     def _claimer(self) -> Claimer:
         membership = self._membership
         return Claimer(membership.worker_id, max(1, len(membership.living())), membership.rank())
+
+
+def _parted(lanes: list[Lane]) -> list[Lane]:
+    """By priority as before, and by chance among equals: somebody else has just taken what was due.
+
+    Workers that walk the same lanes in the same order find each of them empty, one after the other.
+    """
+    return sorted(lanes, key=lambda lane: (-lane.priority, random()))
 
 
 def _items_of(claims: list[Claimed], batch: int) -> list[Item]:

@@ -15,6 +15,8 @@ from django_tasks.models import Task
 from django_tasks.store import claim as store
 from django_tasks.store import errors
 from django_tasks.store.dialects.postgresql import PostgreSQL
+from django_tasks.store.lanes import Lane
+from django_tasks.worker import claiming as module
 from django_tasks.worker import lane_claims, suspects
 from django_tasks.worker import lanes as lanes_module
 from django_tasks.worker.claiming import Claiming
@@ -100,6 +102,31 @@ def test_higher_priorities_go_first_however_late_others_are(register: Register) 
     claimer = Claimer()
     claimer.claim()
     assert claimer.keys() == ["high", "old", "low"]
+
+
+@pytest.mark.parametrize(
+    ("taken", "order"),
+    [("", "hijabcde"), ("h", "hjiedcba"), ("j", "hijedcba"), ("b", "hijabedc")],
+)
+def test_where_somebody_else_was_sooner_workers_walk_on_in_different_orders(
+    register: Register, monkeypatch: pytest.MonkeyPatch, taken: str, order: str
+) -> None:
+    """Those of a high priority first all the same."""
+    for place, code in enumerate("abcdehij"):
+        register(lambda task: None, code)
+        added("1", code, when=ahead(place - 1000), priority=int(code >= "h"))
+    chances = iter(range(100, 0, -1))
+    monkeypatch.setattr(module, "random", lambda: next(chances))
+    claimer, walked = Claimer(), []
+    intact = claimer.claiming._lane_claims.claim
+
+    def claim(who: Any, lane: Lane, *args: Any, **wishes: Any) -> Any:
+        walked.append(lane.biz_code)
+        return [] if lane.biz_code == taken else intact(who, lane, *args, **wishes)
+
+    monkeypatch.setattr(claimer.claiming._lane_claims, "claim", claim)
+    claimer.claim()
+    assert "".join(walked) == order
 
 
 def test_no_more_is_claimed_than_there_is_room_for(register: Register) -> None:
