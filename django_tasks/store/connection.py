@@ -5,6 +5,7 @@ import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
 from functools import partial
+from threading import Event
 from typing import Any
 
 from django.db import Error, connections
@@ -29,6 +30,10 @@ TRIAL = Bounds(lock_wait=5.0, statement=10.0)
 # MariaDB's client says goodbye to the server for every connection that is collected as garbage: to
 # the parent's server, on the parent's connection. So they are held here.
 _ours: dict[int, BaseDatabaseWrapper] = {}
+
+# Set where a block of a run was open and is forgotten. A generator that hangs in it, in whatever
+# thread, ends it where it is collected, and may roll back what that thread does then.
+_left = Event()
 
 
 def take_connection(using: str, bounds: Bounds) -> None:
@@ -172,8 +177,12 @@ def abandon_connections(keeping: str | None = None) -> None:
     and ends when it is left.
     """
     for connection in connections.all(initialized_only=True):
+        is_kept = connection.alias == keeping
+        if connection.savepoint_ids or (connection.in_atomic_block and not is_kept):
+            _left.set()
         connection.savepoint_ids = []
-        if connection.alias != keeping:
+        del connection.atomic_blocks[int(is_kept) :]
+        if not is_kept:
             connection.in_atomic_block = connection.closed_in_transaction = False
         with suppress(Exception):  # a driver's own, in a state that it does not know
             connection.close()
@@ -195,18 +204,25 @@ def close_blocks(number: int, *, using: str) -> bool:
     if left <= 0:
         return False
     del connection.savepoint_ids[-left:], connection.atomic_blocks[-left:]
+    _left.set()
     return True
 
 
-def leave_transactions(connections: Sequence[BaseDatabaseWrapper]) -> list[str]:
+def leave_transactions(
+    connections: Sequence[BaseDatabaseWrapper], *, is_over: bool = True
+) -> list[str]:
     """Roll back what a run has left open on this thread's connections; returns their databases.
 
     Django would close such a connection, keep it as dead, and never open it again. A generator that
     hangs in an ``atomic()`` ends it where it is collected: here, and not in a run that comes later.
+    So does one of a block that was forgotten before, here or in a thread that has ended. Where the
+    run ``is_over`` in another thread only, that one looks as well: its exception may keep it still.
     """
     left = [connection.alias for connection in connections if connection.in_atomic_block]
-    if left:
+    if left or _left.is_set():
         abandon_connections()
+        if is_over:
+            _left.clear()
         gc.collect()
         abandon_connections()
     return left

@@ -39,9 +39,12 @@ class EventLoop:
         """
         work = self._alone(coroutine, timeout)
         result = asyncio.run_coroutine_threadsafe(work, self._started()).result()
-        if isinstance(result, Raised):
+        if not isinstance(result, Raised):
+            return result
+        try:
             raise result.error
-        return result
+        finally:
+            del result  # or its traceback keeps it, and what hangs in its frames
 
     def close(self) -> None:
         with self._lock:

@@ -279,7 +279,9 @@ class Poller:
         if beats != self._beats:
             thorough = self._unsure_beats > 0 or beats % TIDY_EVERY == 0
             self._rescuer.look(thorough=thorough)
-            self._find_missing()
+            if beats != self._searched:  # an error below repeats all of this, at once
+                self._searched = beats
+                self._find_missing()
             if thorough:
                 self._give_back_strays()
             self._claiming.look_for_suspects()
@@ -292,8 +294,9 @@ class Poller:
 
     def _take_back(self) -> None:
         unstarted = self._executor.take_back()
-        self._claiming.note_given_back(unstarted)
         self._finisher.give_back(unstarted)
+        # Last: it asks the database, and an error of that must lose no claim.
+        self._claiming.note_given_back(unstarted)
 
     def _find_missing(self) -> None:
         """Give back claims that are held, and neither wait, run nor have ended: twice in a row.

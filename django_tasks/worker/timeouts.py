@@ -134,9 +134,12 @@ class Timeouts:
             error = _behind(error)
             if isinstance(error, TaskTimeout) and not error.args:
                 error.args = (too_long(name, seconds, place_in(error.__traceback__)),)
-        if error is not None:
+        if error is None:
+            return answer
+        try:
             raise error
-        return answer
+        finally:
+            del error  # or its traceback keeps it, and what hangs in its frames
 
     def during(
         self,

@@ -1,0 +1,135 @@
+"""A generator that hangs in ``atomic()`` after its run: it ends a block where it is collected.
+
+That is before another run begins, and never in the transaction of one, or of a client.
+"""
+
+import gc
+import logging
+from collections.abc import Callable, Iterator
+from threading import Event
+from typing import Any
+
+import pytest
+from asgiref.sync import sync_to_async
+from django.db import transaction
+
+from django_tasks.client.adding import add_task
+from django_tasks.models import Task
+from django_tasks.values.status import Status
+from tests.factories import a_task
+from tests.waiting import eventually
+from tests.worker.conftest import Register
+from tests.worker.parts import added, ahead, starting
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+@pytest.fixture(autouse=True)
+def _only_on_purpose() -> Iterator[None]:
+    """Collect nothing but where somebody says so. A record of the log would keep an exception."""
+    logging.disable(logging.CRITICAL)
+    gc.collect()
+    gc.disable()
+    yield
+    gc.enable()
+    logging.disable(logging.NOTSET)
+    gc.collect()
+
+
+def numbers() -> Iterator[int]:
+    with transaction.atomic():
+        Task.objects.count()
+        yield 1
+        yield 2
+
+
+def interrupted(task: Any) -> None:
+    """The traceback of its timeout keeps it."""
+    found = numbers()
+    next(found)
+    while True:
+        Event().wait(0.01)
+
+
+async def in_another_thread(task: Any) -> None:
+    """The thread of its calls ends with the run."""
+    found = numbers()
+    await sync_to_async(next)(found)  # type: ignore[arg-type]
+    circle: list[Any] = [found]
+    circle.append(circle)
+    raise ValueError("it fails")
+
+
+def left_open(task: Any) -> None:
+    circle: list[Any] = [numbers()]
+    circle.append(circle)
+    next(circle[0])
+
+
+LEAVING = pytest.mark.parametrize(
+    ("leave", "attributes"),
+    [
+        (interrupted, {"timeout": 0.2}),
+        (left_open, {"atomic": True}),
+        (left_open, {}),
+        (in_another_thread, {}),
+    ],
+    ids=["timeout", "atomic", "plain", "async"],
+)
+
+
+def over(code: str) -> None:
+    waiting = Task.objects.filter(biz_code=code).exclude(status=Status.FAILED)
+    eventually(lambda: not waiting.exists(), f"{code} is over")
+
+
+def effect(number: str) -> None:
+    add_task(a_task(number, biz_code="effect", when=ahead()))
+
+
+def effects() -> list[str]:
+    rows = Task.objects.filter(biz_code="effect")
+    return sorted(rows.values_list("biz_num", flat=True))
+
+
+@LEAVING
+@pytest.mark.parametrize("fails", [False, True], ids=["well", "failing"])
+def test_the_effects_of_a_later_atomic_run_are_all_or_nothing(
+    register: Register, leave: Callable[..., Any], attributes: dict[str, Any], fails: bool
+) -> None:
+    def handle(task: Any) -> None:
+        effect("before")
+        gc.collect()  # as Python does when it likes to
+        effect("after")
+        if fails:
+            raise ValueError("nothing of this is to stay")
+
+    register(leave, biz_code="leaving", max_attempts=1, **attributes)
+    register(handle, biz_code="later", atomic=True, max_attempts=1)
+    with starting(threads=1, poll_interval=0.05) as start:
+        start()
+        added(biz_code="leaving")
+        over("leaving")
+        added(biz_code="later")
+        over("later")
+    assert effects() == ([] if fails else ["after", "before"])
+
+
+@LEAVING
+def test_a_transaction_of_a_client_in_the_same_process_is_left_alone(
+    register: Register, leave: Callable[..., Any], attributes: dict[str, Any]
+) -> None:
+    register(leave, biz_code="leaving", max_attempts=1, **attributes)
+    register(lambda task: None, biz_code="later")
+    with starting(threads=1, poll_interval=0.05) as start:
+        start()
+        added(biz_code="leaving")
+        over("leaving")
+        added(biz_code="later")  # the thread has left the other run behind
+        over("later")
+    with transaction.atomic():
+        effect("before")
+        gc.collect()
+        effect("after")
+        transaction.set_rollback(True)
+    assert effects() == []
