@@ -37,8 +37,13 @@ class EventLoop:
         The error tells where the coroutine was. One that ends well although it was cancelled has
         ended well.
         """
+        try:
+            loop = self._started()
+        except RuntimeError:
+            coroutine.close()
+            raise
         work = self._alone(coroutine, timeout)
-        result = asyncio.run_coroutine_threadsafe(work, self._started()).result()
+        result = asyncio.run_coroutine_threadsafe(work, loop).result()
         if not isinstance(result, Raised):
             return result
         try:
@@ -59,12 +64,17 @@ class EventLoop:
     def _started(self) -> asyncio.AbstractEventLoop:
         with self._lock:
             if self._loop is None:
-                self._loop = asyncio.new_event_loop()
+                loop = asyncio.new_event_loop()
                 self._is_ending = False
-                self._thread = threading.Thread(
-                    target=self._serve, args=(self._loop,), name="django_tasks-async", daemon=True
+                thread = threading.Thread(
+                    target=self._serve, args=(loop,), name="django_tasks-async", daemon=True
                 )
-                self._thread.start()
+                try:
+                    thread.start()
+                except RuntimeError:  # no thread is left for now: the next run tries again
+                    loop.close()
+                    raise
+                self._loop, self._thread = loop, thread
             return self._loop
 
     # In the loop's thread

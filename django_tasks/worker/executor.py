@@ -109,8 +109,10 @@ class Executor:
                 running, self._running[place] = self._running[place], None
                 if running:
                     self._ended.append(self._crashed(running.item))
-                self._threads[place] = self._thread(place)
-                self._threads[place].start()
+                thread = self._thread(place)
+                with suppress(RuntimeError):  # none is left for now: the next cycle tries again
+                    thread.start()
+                    self._threads[place] = thread
 
     def _thread(self, place: int) -> threading.Thread:
         name = f"django_tasks-{place + 1}"

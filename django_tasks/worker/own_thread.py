@@ -51,10 +51,10 @@ class OwnThread(Executor):
             return self._finish(self._calls) if self._calls else None
 
     def _started(self) -> Calls:
-        self._calls = Calls()
-        name = "django_tasks-async-calls"
-        Thread(target=_serve, args=(self._calls,), name=name, daemon=True).start()
-        return self._calls
+        calls = Calls()
+        Thread(target=_serve, args=(calls,), name="django_tasks-async-calls", daemon=True).start()
+        self._calls = calls  # not before: where no thread is left, the next call tries again
+        return calls
 
     def _finish(self, calls: Calls) -> Future[None]:
         closed: Future[None] = Future()

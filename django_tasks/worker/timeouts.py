@@ -33,6 +33,7 @@ KILL_NAME = "django_tasks-kill"
 # Between two tries to raise in a thread that keeps it away for the moment.
 AGAIN_SECONDS = 0.005
 # Between two looks at one in which it was raised: Python may have swallowed it, see ``come_again``.
+# And at one to be given up for which there was no thread.
 LOOK_SECONDS = 1.0
 # The clock goes on while the host is suspended, and a sleeper's does not.
 LONGEST_SLEEP = 60.0
@@ -225,26 +226,29 @@ class Timeouts:
     def _attend(self, limit: TimeLimit, now: float) -> None:
         """Have one be killed whose time for that has come, or have it ended by its timeout."""
         if limit.kill_at <= now:
-            limit.kill_at = inf
-            self._give_up(limit)
+            limit.kill_at = inf if self._give_up(limit) else now + LOOK_SECONDS
         if limit.timeout_at <= now:
             self._time_out(limit, now)
 
-    def _give_up(self, limit: TimeLimit) -> None:
-        """Have the call given up, unless it has just ended.
+    def _give_up(self, limit: TimeLimit) -> bool:
+        """Have the call given up, unless it has just ended. False if no thread is left for that.
 
         By another thread: to write ends and to tell of them may take long.
         """
         if self._kill is None or limit.kill_after is None or limit not in self._limits:
-            return
+            return True
         words = (
             f"{limit.name} had not ended {limit.kill_after:g} s after its start, its kill_after,"
             f" and was killed with its process (at {limit.place()})"
         )
         kill = partial(limit.context.copy().run, self._kill, limit.runs, TaskTimeout(words))
         thread = Thread(target=kill, name=KILL_NAME, daemon=True)
+        try:
+            thread.start()
+        except RuntimeError:
+            return False
         self._killing.append(thread)
-        thread.start()
+        return True
 
     def _time_out(self, limit: TimeLimit, now: float) -> None:
         """Raise the exception, and have the run told of once.

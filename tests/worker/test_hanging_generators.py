@@ -54,7 +54,7 @@ def interrupted(task: Any) -> None:
 async def in_another_thread(task: Any) -> None:
     """The thread of its calls ends with the run."""
     found = numbers()
-    await sync_to_async(next)(found)  # type: ignore[arg-type]
+    await sync_to_async(next)(found)
     circle: list[Any] = [found]
     circle.append(circle)
     raise ValueError("it fails")
