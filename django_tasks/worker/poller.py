@@ -82,7 +82,7 @@ class Poller:
         self._has_hint = self._has_overdue = False
         self._given_up = GivenUp()
         # The last heartbeat whose news were attended to, under which worker id.
-        self._beats = self._worker_id = 0
+        self._beats = self._searched = self._worker_id = 0
         self._unsure_beats = 0
         self._missing: set[tuple[int, ...]] = set()
         # Of the thread that sends the heartbeats: given back, and not written yet.
