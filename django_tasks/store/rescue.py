@@ -109,15 +109,19 @@ def forgive(worker_id: int, guilty: Collection[int] = (), *, using: str) -> int:
 
     The rows stay the worker's until its lease has passed: their runs go on until the process ends,
     right after this. Race: a run ends now. Its finish names the version, which this leaves alone,
-    and either finds the row or has removed it before.
+    and either finds the row or has removed it before. Rows that somebody holds locked are stepped
+    over: one ``atomic`` run that has saved its row would keep all others from being forgiven.
     """
-    template = (
-        "UPDATE {task} SET rescues = rescues - 1"
-        f" WHERE claimed_by = %s AND status IN {OWNED_SQL} AND rescues > 0"
-    )
+    dialect = dialect_of(using)
+    which = f"claimed_by = %s AND status IN {OWNED_SQL} AND rescues > 0"
     if guilty:
-        template += f" AND id NOT IN ({placeholders(len(guilty))})"
-    return dialect_of(using).execute(template, [worker_id, *guilty])
+        which += f" AND id NOT IN ({placeholders(len(guilty))})"
+    with write_transaction(using):
+        found = f"SELECT id FROM {{task}} WHERE {which}{dialect.lock_free_rows}"
+        ids = flatten(dialect.fetch(found, [worker_id, *guilty]))
+        among = f"id IN ({placeholders(len(ids))})"
+        change = f"UPDATE {{task}} SET rescues = rescues - 1 WHERE {among}"
+        return dialect.execute(change, ids) if ids else 0
 
 
 def give_back_strays(worker_id: int, held: Collection[int], now: datetime, *, using: str) -> int:
