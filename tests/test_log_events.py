@@ -98,6 +98,7 @@ SAY: dict[str, Callable[[], None]] = {
     "process_retiring": lambda: logs.retiring("10 tasks"),
     "probes_answered": lambda: logs.probes_answered("--health-port 8080"),
     "probes_ended": lambda: logs.probes_ended(99, -9, 0.5),
+    "process_not_started": lambda: logs.process_not_started("starttask-1", ERROR, 0.5),
     "receiver_failed": lambda: receiver_failed(),
     "receivers_unheard": lambda: logs.receivers_unheard("default"),
     "rescue_failed": lambda: logs.not_rescued("default", 7, ERROR),

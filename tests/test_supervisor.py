@@ -10,6 +10,8 @@ from typing import Any
 import pytest
 
 from django_tasks import logs
+from django_tasks.host import stop_signals
+from django_tasks.host.stop_signals import Notes
 from django_tasks.supervisor import processes
 from django_tasks.supervisor.delays import FIRST_DELAY, LONGEST_DELAY, STEADY_SECONDS
 from django_tasks.supervisor.processes import ASKED, COST, REJECTED, Child
@@ -203,6 +205,35 @@ def test_a_log_handler_that_hangs_keeps_no_process_alive_beyond_its_deadline(
     assert heard[0] == [True, True]
 
 
+@pytest.mark.parametrize(("signals", "code"), [(1, 0), (2, 1)])
+def test_the_first_signal_after_a_stop_that_something_else_began_is_no_second_one(
+    workers: list[FakeWorker], monkeypatch: pytest.MonkeyPatch, signals: int, code: int
+) -> None:
+    """A run has cost the process, say, and its neighbours may end in the time that they have."""
+    ended: list[int] = []
+
+    def end_at_once(workers: Any, pulse: Any, code: int) -> int:
+        ended.append(code)
+        return code
+
+    monkeypatch.setattr(processes, "_end_at_once", end_at_once)
+    monkeypatch.setattr(stop_signals, "SAME_STOP_SECONDS", 0.0)
+    worker = FakeWorker(config(shutdown_timeout=DEADLINE), lambda: None)
+    looks: list[int] = []
+
+    def is_alive() -> bool:
+        looks.append(len(looks))
+        if looks[-1] in (2, 5)[:signals]:
+            os.kill(os.getpid(), signal.SIGTERM)
+        return len(looks) < 10
+
+    monkeypatch.setattr(worker, "is_alive", is_alive)
+    worker.stop()
+    with Notes.taken(is_child=True) as notes:
+        assert processes._stop([worker], notes, is_child=True) == code  # type: ignore[list-item]
+    assert ended == [1] * code
+
+
 class Watched:
     """A child that is watched, with processes that end when the test says so."""
 
@@ -280,3 +311,24 @@ def test_so_is_one_that_a_run_without_end_has_cost(
     """It has said so itself."""
     assert watched.lives(1.0, COST) == 0.0
     assert caplog.records == []
+
+
+def test_one_that_cannot_be_started_for_now_is_started_later(
+    watched: Watched, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The host has no process left. The others are watched meanwhile."""
+    intact, refused = watched.start, iter(range(2))
+
+    def start() -> None:
+        if next(refused, None) is not None:
+            raise BlockingIOError(11, "Resource temporarily unavailable")
+        intact()
+
+    monkeypatch.setattr(watched, "start", start)
+    assert watched.lives(STEADY_SECONDS, COST) == FIRST_DELAY + 2 * FIRST_DELAY
+    lines = [record.getMessage() for record in caplog.records]
+    assert lines == [
+        "Process starttask-1 cannot be started (BlockingIOError: [Errno 11] Resource temporarily"
+        f" unavailable); trying again in {delay} s"
+        for delay in (0.5, 1.0)
+    ]

@@ -30,6 +30,8 @@ class Notes:
         """Take notes from now on, of ``stops``; other stop signals do nothing. See ``taken``."""
         self._stops = stops
         self._first: float | None = None
+        # Tells that a stop signal has come after another one. Set in ``wait``.
+        self.is_second = False
         self._pipe: tuple[int, ...] = os.pipe()
         for end in self._pipe:
             os.set_blocking(end, False)
@@ -70,7 +72,8 @@ class Notes:
         if self._first is None:
             self._first = tick
             return True
-        return tick - self._first >= SAME_STOP_SECONDS
+        self.is_second = tick - self._first >= SAME_STOP_SECONDS
+        return self.is_second
 
     def wake(self) -> None:
         """End a ``wait`` from another thread."""

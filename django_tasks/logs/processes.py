@@ -26,6 +26,12 @@ def strange_attribute(where: str, name: str, meant: str) -> None:
     say("strange_attribute", logging.WARNING, text, where, name, meant, **facts)
 
 
+def process_not_started(name: str, error: BaseException, delay: float) -> None:
+    text, reason = "Process %s cannot be started (%s); trying again in %.1f s", InShort(error)
+    fields = {"process_name": name, "error": reason, "delay": delay}
+    say("process_not_started", logging.ERROR, text, name, reason, delay, **fields)
+
+
 def child_ended(number: int, pid: int, code: int | None, delay: float) -> None:
     say(
         "child_ended",

@@ -146,11 +146,12 @@ class Answering:
             return
         self._before_fork()
         context = multiprocessing.get_context("fork")
-        self._process = context.Process(
+        process = context.Process(
             target=_answer, args=(self._sites, os.getpid()), name="starttask-probes"
         )
         with held_back():
-            self._process.start()
+            process.start()
+        self._process = process
         self._started, self._start_at = ticks(), None
 
     def watch(self) -> None:
@@ -163,7 +164,12 @@ class Answering:
             self._start_at = ticks() + self._delay
             logs.probes_ended(process.pid or 0, process.exitcode, self._delay)
         if ticks() >= self._start_at:
-            self.start()
+            try:
+                self.start()
+            except OSError as error:
+                self._delay = next_delay(self._delay, 0.0)
+                self._start_at = ticks() + self._delay
+                logs.process_not_started("starttask-probes", error, self._delay)
 
     def end(self) -> None:
         if self._process is not None:

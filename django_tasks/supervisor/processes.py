@@ -241,7 +241,8 @@ def _stop(
     deadline = ticks() + patience
     while any(worker.is_alive() for worker in workers) and ticks() < deadline:
         pulse.beat(workers, is_stopping=True)
-        if notes.wait(STOPPING_GLANCE_SECONDS):
+        # The first one may come now, where something else has begun this stop.
+        if notes.wait(STOPPING_GLANCE_SECONDS) and notes.is_second:
             logs.second_signal([key for worker in workers for key in worker.running()])
             return _end_at_once(workers, pulse, _code(workers, 1, is_child=is_child))
     left = stop_all(workers, timeout=0)
@@ -298,16 +299,18 @@ class Child:
     _delay: float = 0.0
 
     def start(self) -> None:
+        """Start a process. Raises OSError where the system has none left."""
         _close_connections()
         self.line.expect()
         context = multiprocessing.get_context("fork")
-        self._process = context.Process(
+        process = context.Process(
             target=_child_main,
             args=(self.configs, os.getpid(), self.recycling, self.line, self.probes),
             name=f"starttask-{self.number}",
         )
         with held_back():
-            self._process.start()
+            process.start()
+        self._process = process
         self._started = ticks()
         self._start_at = None
 
@@ -324,13 +327,21 @@ class Child:
             self.has_finished = self.is_rejected = True
         elif process.exitcode == 0 and self._ends_by_itself():
             self.has_finished = True
-        elif process.exitcode == COST or (process.exitcode == 0 and self.recycling):
-            self.start()
         else:
             if self._start_at is None:
-                self._start_at = ticks() + self._plan(process)
+                is_normal = process.exitcode == 0 and self.recycling
+                at_once = is_normal or process.exitcode == COST
+                self._start_at = ticks() + (0.0 if at_once else self._plan(process))
             if ticks() >= self._start_at:
-                self.start()
+                self._start_again()
+
+    def _start_again(self) -> None:
+        try:
+            self.start()
+        except OSError as error:  # no process or no memory is left for now
+            self._delay = next_delay(self._delay, 0.0)
+            self._start_at = ticks() + self._delay
+            logs.process_not_started(f"starttask-{self.number}", error, self._delay)
 
     def _ends_by_itself(self) -> bool:
         return any(each.until_empty or each.max_tasks is not None for each in self.configs)
@@ -382,7 +393,7 @@ def _stop_children(children: list[Child], notes: Notes, timeout: float, teller: 
     deadline = ticks() + timeout + PATIENCE_SECONDS
     while _living(children) and ticks() < deadline:
         teller.look(is_stopping=True)
-        if notes.wait(STOPPING_GLANCE_SECONDS):
+        if notes.wait(STOPPING_GLANCE_SECONDS) and notes.is_second:
             logs.second_signal([])
             _terminate(children)
             # They say what they leave behind.

@@ -21,7 +21,7 @@ class Notes:
         self.is_woken = False
         self._news = Event()
         self._first: float | None = None
-        self._is_another = False
+        self._is_another = self.is_second = False
 
     @staticmethod
     @contextmanager
@@ -48,7 +48,7 @@ class Notes:
         self.is_told = True
         now = stage.scheduler.now
         if self._first is None or now - self._first >= SAME_STOP_SECONDS:
-            self._is_another = True
+            self._is_another, self.is_second = True, self._first is not None
         self._first = now if self._first is None else self._first
         self._news.set()
 
