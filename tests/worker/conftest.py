@@ -1,13 +1,14 @@
 """Handlers of one test, and workers that end with it."""
 
 from collections.abc import Callable, Iterator
+from math import inf
 from typing import Any
 
 import pytest
 
 from django_tasks.handlers import finders, registry
 from django_tasks.handlers.base import TaskHandler
-from django_tasks.worker import embedded, poller
+from django_tasks.worker import embedded, lanes, poller
 from django_tasks.worker.coroutines import EventLoop
 from django_tasks.worker.recurring import Recurring
 from tests.waiting import DEADLINE
@@ -37,6 +38,12 @@ def register() -> Iterator[Register]:
 def _no_finders(monkeypatch: pytest.MonkeyPatch) -> None:
     """No search of another thread goes on beside a test that did not ask for one."""
     monkeypatch.setattr(finders, "_finders", [])
+
+
+@pytest.fixture(autouse=True)
+def _cheap_looks(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Have each look for lanes see all of them, however slow the machine is."""
+    monkeypatch.setattr(lanes, "DEAR_SECONDS", inf)
 
 
 @pytest.fixture

@@ -1,7 +1,6 @@
 """The next claims of a worker, and its sleep when there is nothing."""
 
 from datetime import datetime, timedelta
-from math import inf
 from typing import Any
 
 import pytest
@@ -18,7 +17,6 @@ from django_tasks.store.dialects.postgresql import PostgreSQL
 from django_tasks.store.lanes import Lane
 from django_tasks.worker import claiming as module
 from django_tasks.worker import lane_claims, suspects
-from django_tasks.worker import lanes as lanes_module
 from django_tasks.worker.claiming import Claiming
 from django_tasks.worker.finisher import Finisher
 from django_tasks.worker.idling import ASIDE_SECONDS, CONTESTED_SECONDS, LONGEST_LEAD
@@ -43,12 +41,6 @@ from tests.worker.parts import (
 )
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("in_one_transaction")]
-
-
-@pytest.fixture(autouse=True)
-def cheap_looks(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Have each look for lanes see all of them, however slow the machine is."""
-    monkeypatch.setattr(lanes_module, "DEAR_SECONDS", inf)
 
 
 class Claimer:

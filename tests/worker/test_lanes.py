@@ -16,6 +16,7 @@ from django_tasks.store.finish import Ended
 from django_tasks.store.lanes import LANES_AT_ONCE, Lane, Look, Place
 from django_tasks.store.pauses import Scope, scopes_over, set_pause
 from django_tasks.values.outcomes import Done, Retry
+from django_tasks.worker import lanes as module
 from django_tasks.worker.idling import LONGEST_SLEEP
 from django_tasks.worker.lanes import (
     DEAR_SECONDS,
@@ -32,6 +33,12 @@ from tests.worker.conftest import Register
 from tests.worker.parts import CODE, USING, config
 
 NOW = datetime(2030, 1, 1, 12, tzinfo=timezone.utc)
+
+
+@pytest.fixture(autouse=True)
+def _dear_ones_are_relied_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Looks are as dear here as the worlds below say."""
+    monkeypatch.setattr(module, "DEAR_SECONDS", DEAR_SECONDS)
 
 
 class World:
