@@ -286,13 +286,11 @@ def tidy(connections: Sequence[BaseDatabaseWrapper], *, is_busy: bool) -> None:
 
     ``is_busy``: this thread goes on at once.
     """
-    try:
-        for connection in connections:
-            _tidy_one(connection, BUSY_SECONDS if is_busy else 0.0)
-    except Error:
+    for connection in connections:
         # A driver may complain when a broken connection is closed. It is closed all the same; the
         # thread must not end over it, nor the end of the run be lost.
-        return
+        with suppress(Error):
+            _tidy_one(connection, BUSY_SECONDS if is_busy else 0.0)
 
 
 def _tidy_one(connection: BaseDatabaseWrapper, grace: float) -> None:
@@ -317,8 +315,10 @@ def _forget_statements(connection: Any) -> None:
 
 
 def close_connections() -> None:
-    """Close what this thread has opened: the last that a thread of ours does."""
-    for connection in connections.all(initialized_only=True):
+    """Close what this thread has opened, and roll back what is left open on it."""
+    made = connections.all(initialized_only=True)
+    leave_transactions(made)
+    for connection in made:
         _ours.pop(id(connection), None)
         unbound(connection)
     connections.close_all()

@@ -11,7 +11,12 @@ from django.dispatch import Signal
 
 from django_tasks import logs, signals
 from django_tasks.host.clocks import ticks
-from django_tasks.store.connection import close_connections
+from django_tasks.store.connection import (
+    close_connections,
+    leave_transactions,
+    own_connections,
+)
+from django_tasks.worker.fresh_context import FreshContext
 from django_tasks.worker.threads import LastingThread
 
 # Messages that may wait. A receiver that hangs must not fill the memory.
@@ -67,9 +72,11 @@ class Notifier:
             self._news.notify()
 
     def _main(self) -> None:
+        own, context = own_connections(), FreshContext()
         try:
             while (message := self._next()) is not None:
-                _deliver(message)
+                context.run(_deliver, message)
+                leave_transactions(own)  # a receiver's: the next one has nothing to do with it
                 self._say_dropped()
                 if not self._waiting:
                     close_connections()  # a receiver's; it may sleep for days now

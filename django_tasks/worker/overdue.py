@@ -2,7 +2,6 @@
 
 import asyncio
 from collections.abc import Callable, Collection, Sequence
-from contextvars import Context
 from functools import partial
 from inspect import iscoroutine
 from threading import Thread
@@ -17,6 +16,7 @@ from django_tasks.host.clocks import ticks
 from django_tasks.store.connection import close_connections
 from django_tasks.values.claimed import Claimed
 from django_tasks.worker.executor import Running
+from django_tasks.worker.fresh_context import FreshContext
 from django_tasks.worker.run import Run
 
 
@@ -42,12 +42,12 @@ def _key(claimed: Claimed) -> tuple[int, int]:
     return claimed.worker_id, claimed.id
 
 
-def report(runs: Sequence[Run], now: float, context: Context) -> None:
+def report(runs: Sequence[Run], now: float, context: FreshContext) -> None:
     """Call ``on_stuck`` and the receivers, for each run of a call, in a thread of their own: that
     of the limits must not wait for them.
 
     They get a task of their own, for the handler may be changing the payload of the other one, and
-    ``context``, a copy of the run's.
+    a context of their own, as that of the run was at its start.
     """
     handler = runs[0].handler
     if has_own(handler, "on_stuck") or signals.task_stuck.receivers:

@@ -10,7 +10,6 @@ are atomic.
 
 import sys
 from collections.abc import Callable, Sequence
-from contextvars import copy_context
 from functools import partial
 from math import inf
 from queue import Empty, SimpleQueue
@@ -23,6 +22,7 @@ from django_tasks.host import interrupts, log_locks
 from django_tasks.host.clocks import ticks
 from django_tasks.host.interrupts import Interrupt
 from django_tasks.store.connection import abandon_connections, error_classes, whole_statements
+from django_tasks.worker.fresh_context import FreshContext
 from django_tasks.worker.overdue import report
 from django_tasks.worker.places import place_at, place_in
 from django_tasks.worker.run import Run
@@ -73,7 +73,7 @@ class TimeLimit:
         place: Callable[[], str] | None = None,
     ) -> None:
         self.runs = runs
-        self.context = copy_context()
+        self.context = FreshContext()
         self.started = ticks()
         self.timeout_at = inf if timeout is None else self.started + timeout
         self.kill_after = kill_limit(runs[0].handler)
@@ -241,7 +241,7 @@ class Timeouts:
             f"{limit.name} had not ended {limit.kill_after:g} s after its start, its kill_after,"
             f" and was killed with its process (at {limit.place()})"
         )
-        kill = partial(limit.context.copy().run, self._kill, limit.runs, TaskTimeout(words))
+        kill = partial(limit.context.run, self._kill, limit.runs, TaskTimeout(words))
         thread = Thread(target=kill, name=KILL_NAME, daemon=True)
         try:
             thread.start()
@@ -263,7 +263,7 @@ class Timeouts:
             limit.timeout_at = now + (LOOK_SECONDS if limit.interrupt.has_fired else AGAIN_SECONDS)
         if not limit.is_told:
             limit.is_told = True
-            report(limit.runs, now, limit.context.copy())
+            report(limit.runs, now, limit.context)
 
 
 def _behind(error: BaseException | None) -> BaseException | None:

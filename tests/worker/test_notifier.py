@@ -1,13 +1,17 @@
 """Messages to receivers and log handlers: in order, in another thread, and nobody waits."""
 
 from collections.abc import Iterator
+from decimal import getcontext
 from functools import partial
 from threading import Event, current_thread
 from typing import Any
 
 import pytest
+from django.db import transaction
 from django.dispatch import Signal
+from django.utils.translation import activate, get_language
 
+from django_tasks.models import Task
 from django_tasks.worker import notifier as module
 from django_tasks.worker.notifier import SAY_DROPPED_SECONDS, Notifier
 from tests.waiting import DEADLINE, eventually
@@ -166,6 +170,35 @@ def test_a_thread_that_dies_is_replaced_and_what_waits_is_delivered(
     notifier.post(lambda: seen.append(1))
     notifier.ensure()
     eventually(lambda: seen == [0, 1], "the message that waited for a thread")
+
+
+def test_what_a_receiver_sets_for_itself_is_not_there_for_the_next_one(notifier: Notifier) -> None:
+    seen: list[tuple[str, int]] = []
+
+    def receive() -> None:
+        seen.append((get_language(), getcontext().prec))
+        activate("de")
+        getcontext().prec = 3
+
+    for _ in range(2):
+        notifier.post(receive)
+    eventually(lambda: len(seen) == 2, "two messages")
+    assert seen[0] == seen[1]
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_transaction_that_one_leaves_open_breaks_no_later_one(notifier: Notifier) -> None:
+    seen: list[int] = []
+
+    def receive(number: int) -> None:
+        if number == 1:
+            transaction.atomic().__enter__()
+        Task.objects.count()
+        seen.append(number)
+
+    for number in (1, 2, 3):
+        notifier.post(partial(receive, number))
+        eventually(lambda: number in seen, "it is heard")  # noqa: B023 - at once
 
 
 def _fails() -> None:

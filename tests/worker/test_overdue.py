@@ -1,7 +1,6 @@
 """A handler is told that a run of it takes longer than its timeout."""
 
 import threading
-from contextvars import copy_context
 from queue import SimpleQueue
 from types import SimpleNamespace
 from typing import Any
@@ -14,6 +13,7 @@ from django_tasks.handlers.base import TaskHandler, task_handler
 from django_tasks.handlers.running_task import RunningTask
 from django_tasks.worker import overdue
 from django_tasks.worker.executor import Running
+from django_tasks.worker.fresh_context import FreshContext
 from tests.factories import NOW, a_claim_of
 from tests.waiting import DEADLINE, eventually
 from tests.worker.parts import StillTicks
@@ -48,7 +48,7 @@ def test_the_hook_of_a_class_is_called_in_a_thread_of_its_own() -> None:
         def on_stuck(self, task: Any, seconds: float) -> None:
             told.put((task, seconds, threading.current_thread()))
 
-    overdue.report(runs_of(Slow()), NOW_TICK, copy_context())
+    overdue.report(runs_of(Slow()), NOW_TICK, FreshContext())
     task, seconds, thread = told.get(timeout=DEADLINE)
     assert (str(task), task.using, seconds) == ("job/0", "other", 7.0)
     assert thread is not threading.current_thread()
@@ -62,7 +62,7 @@ def test_so_is_the_hook_of_a_function() -> None:
     @task_handler("slow", on_stuck=lambda task, seconds: told.put((str(task), seconds)))
     def slow(task: Any) -> None: ...
 
-    overdue.report(runs_of(slow, 2), NOW_TICK, copy_context())
+    overdue.report(runs_of(slow, 2), NOW_TICK, FreshContext())
     assert [told.get(timeout=DEADLINE) for _ in range(2)] == [("job/0", 7.0), ("job/1", 7.0)]
     over()
 
@@ -73,7 +73,7 @@ def test_where_nobody_listens_no_thread_is_started(monkeypatch: pytest.MonkeyPat
 
     monkeypatch.setattr(overdue, "Thread", None)
     for handler in (slow, TaskHandler()):
-        overdue.report(runs_of(handler), NOW_TICK, copy_context())
+        overdue.report(runs_of(handler), NOW_TICK, FreshContext())
 
 
 def test_a_run_that_takes_just_its_timeout_is_not_overdue(
@@ -101,7 +101,7 @@ def test_receivers_are_told_with_the_database() -> None:
 
     signals.task_stuck.connect(receive)
     try:
-        overdue.report(runs_of(TaskHandler()), NOW_TICK, copy_context())
+        overdue.report(runs_of(TaskHandler()), NOW_TICK, FreshContext())
         sender, facts = told.get(timeout=DEADLINE)
         assert (sender, str(facts.pop("task"))) == (TaskHandler, "job/0")
         assert facts == {"seconds": 7.0, "using": "other"}
