@@ -48,7 +48,7 @@ class RunningTask:
     # Made for every run, and most handlers read two or three of its values: so it computes what
     # it is asked for.
     __slots__ = (
-        *("_biz_ext", "_claimed", "_has_saved", "_next_progress", "_row", "_started"),
+        *("_biz_ext", "_claimed", "_has_saved", "_next_progress", "_row", "_saved", "_started"),
         *("using", "worker"),
     )
 
@@ -63,10 +63,19 @@ class RunningTask:
         self._biz_ext = _UNREAD
         self._next_progress = 0.0
         self._has_saved = False
+        self._saved: str | None = None
 
     def made_again(self, claimed: Claimed) -> "RunningTask":
         """This run as it is at its start, for a claim that may say other facts."""
         return RunningTask(claimed, self.using, self._started, self._row, self.worker)
+
+    def as_saved(self) -> "RunningTask":
+        """This run for another call: what the one before has changed and not saved is gone."""
+        again = self.made_again(self._claimed)
+        if self._has_saved:
+            again._has_saved, again._saved = True, self._saved
+            again._biz_ext = payloads.decoded(self._saved)
+        return again
 
     @property
     def id(self) -> int:
@@ -199,7 +208,7 @@ class RunningTask:
         text = payloads.encoded(biz_ext)
         if not self._row.save_payload(self._claimed, text, using=self.using):
             return False
-        self._has_saved = True
+        self._has_saved, self._saved = True, text
         self._biz_ext = biz_ext
         return True
 

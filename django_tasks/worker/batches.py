@@ -54,6 +54,8 @@ class Singles(Protocol):
 
     def ended(self, end: RunEnd) -> Ended: ...
 
+    def defect(self, run: Run, error: BaseException) -> RunEnd: ...
+
     def may_start(self, claimed: Claimed) -> bool: ...
 
 
@@ -128,12 +130,18 @@ class Batches:
         if not self._singles.may_start(runs[0].claimed):
             yield [(run, GiveBack()) for run in runs]
         elif len(runs) == 1:
-            yield [FreshContext().run(self._singles.tried_alone, runs[0])]
+            yield [self._tried_alone(runs[0])]
         else:
             ends, parts = FreshContext().run(self._tried_together, runs)
             yield ends
             for part in parts:
                 yield from self._tried_again(part)
+
+    def _tried_alone(self, run: Run) -> RunEnd:
+        try:
+            return FreshContext().run(self._singles.tried_alone, run)
+        except BaseException as error:  # noqa: BLE001 - one task's defect is not the batch's
+            return self._singles.defect(run, error)
 
     def _tried_again(self, runs: Sequence[Run]) -> Iterator[list[RunEnd]]:
         """The same after another call, which has taken its time.
@@ -154,8 +162,16 @@ class Batches:
         here = {each.id for each in claims if each.id in found and not is_given_up(each)}
         left = [run for run in runs if run.claimed.id in here]
         if len(left) < len(runs):
-            yield [(run, GiveBack()) for run in runs if run.claimed.id not in here]
-        yield from self._tried(_as_claimed(left))
+            yield self._later([run for run in runs if run.claimed.id not in here])
+        if left and not self._singles.may_start(left[0].claimed):
+            yield self._later(left)
+        else:
+            yield from self._tried([_as_before(run) for run in left])
+
+    def _later(self, runs: Sequence[Run]) -> list[RunEnd]:
+        """What has begun goes back as a run that is tried again: it is late by no misfire."""
+        now = self._standing.clock.now()
+        return [(run, Again(now)) for run in runs]
 
     def _tried_together(self, runs: Sequence[Run]) -> Called:
         token = CURRENT.set(Batch(tuple(run.task for run in runs)))
@@ -264,12 +280,10 @@ def _halves(runs: Sequence[Run]) -> Sequence[Sequence[Run]]:
     return runs[:middle], runs[middle:]
 
 
-def _as_claimed(runs: Sequence[Run]) -> Sequence[Run]:
-    """Runs that are to be called again.
+def _as_before(run: Run) -> Run:
+    """A run that is to be called again, with the payload that its row has.
 
-    Of an ``atomic`` handler all was rolled back, whatever its tasks have saved as well: they are as
-    they were at their claim.
+    Of an ``atomic`` handler all was rolled back, whatever its tasks have saved as well.
     """
-    if not runs or not runs[0].handler.atomic:
-        return runs
-    return [run._replace(task=run.task.made_again(run.claimed)) for run in runs]
+    again = run.task.made_again(run.claimed) if run.handler.atomic else run.task.as_saved()
+    return run._replace(task=again)

@@ -130,7 +130,7 @@ class Runner:
                 start = self.start_of(run)
                 end = self._run(start) if isinstance(start, Run) else start
             except BaseException as error:  # noqa: BLE001 - our defect must not end the thread
-                end = self._defect(run, error)
+                end = self.defect(run, error)
             return self.ended(end)
         finally:
             CURRENT.reset(token)
@@ -161,7 +161,7 @@ class Runner:
         except Error as error:
             return self._unsettled(run, error, 0.0)
         except Exception as error:  # noqa: BLE001 - one task's defect is not the batch's
-            return self._defect(run, error)
+            return self.defect(run, error)
 
     def crashed(self, claimed: Claimed) -> Ended:
         """The end of a run that let an exception through, or whose thread has died."""
@@ -189,7 +189,7 @@ class Runner:
         task = RunningTask(claimed, self._using, started, claimed_rows, name)
         return Run(claimed, handler, task, started, self._using)
 
-    def _defect(self, run: Run, error: BaseException) -> RunEnd:
+    def defect(self, run: Run, error: BaseException) -> RunEnd:
         """The end of a run that something of ours has stopped."""
         logs.run_failed(run.task)
         return run, self._after_defect(run.claimed, error_text(error), class_path(error))

@@ -20,6 +20,7 @@ from django_tasks.store.connection import (
 from django_tasks.store.errors import Kind, kind_of
 from django_tasks.store.finish import Ended, finish
 from django_tasks.store.rescue import forgive
+from django_tasks.values.claimed import Claimed
 from django_tasks.wakeup import local
 from django_tasks.wakeup.listening import ListenerThread
 from django_tasks.worker.active import Active
@@ -83,7 +84,7 @@ class Worker:
         self._active = Active(config, name, clock, self._wake, self._codes_running, post)
         self._passive = Passive(config, self._active, clock)
         self._runner = Runner(
-            config.using, self._membership, self._loop, self._timeouts, self._active.may_run
+            config.using, self._membership, self._loop, self._timeouts, self._may_run
         )
         if kill is not None:
             self._timeouts.on_kill(partial(self._give_up, kill))
@@ -204,6 +205,10 @@ class Worker:
             else:
                 thread.join(LAST_SECONDS)
         self._heartbeat.write_counts(deadline - ticks())
+
+    def _may_run(self, claimed: Claimed) -> bool:
+        """Tell if a claim may start, or another call of its batch. For the threads of the runs."""
+        return not self._stopping.is_set() and self._active.may_run(claimed)
 
     def _codes_running(self) -> set[str]:
         return {item[0].biz_code for item, _ in self._executor.running()}

@@ -20,8 +20,18 @@ from django_tasks.handlers.base import Stop, TaskHandler, task_handler
 from django_tasks.models import Task
 from django_tasks.store.finish import Ended, finish
 from django_tasks.store.gates import set_limits
+from django_tasks.timezones import aware
 from django_tasks.values.claimed import Claimed
-from django_tasks.values.outcomes import Done, Fail, GiveBack, Lost, Reschedule, Retry, Settled
+from django_tasks.values.outcomes import (
+    Again,
+    Done,
+    Fail,
+    GiveBack,
+    Lost,
+    Reschedule,
+    Retry,
+    Settled,
+)
 from django_tasks.values.status import Status
 from django_tasks.worker import execution, misfires
 from django_tasks.worker.coroutines import EventLoop
@@ -248,7 +258,7 @@ def test_a_call_after_the_first_is_not_made_for_what_a_client_has_touched(
     last = job.runner(claims, take)
     outcomes = job.written([*chain.from_iterable(taken), *last])
     assert job.calls == ([["0"], ["1"], ["2"]] if alone else [numbers, ["0", "1"], ["2"]])
-    assert isinstance(outcomes["3"], GiveBack)
+    assert isinstance(outcomes["3"], Again)
     if step == "cancelled":
         assert "3" not in left()
     else:
@@ -258,6 +268,72 @@ def test_a_call_after_the_first_is_not_made_for_what_a_client_has_touched(
         assert row.biz_ext == (
             "new" if step in ("added again", "added for now", "updated") else None
         )
+
+
+@atomic
+def test_a_worker_that_stops_makes_no_further_call(
+    handlers: Any, atomic: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    some(4)
+
+    def work(tasks: list[Any]) -> None:
+        raise ValueError("not these together")
+
+    job = Job(handlers, work, atomic=atomic)
+    monkeypatch.setattr(job.runner, "may_start", lambda claimed: not job.calls)
+    outcomes = job.run()
+    assert len(job.calls) == 1
+    assert {type(outcome) for outcome in outcomes.values()} == {Again}
+    assert {(stored(num).status, stored(num).attempts) for num in "0123"} == {(Status.PENDING, 0)}
+
+
+@pytest.mark.parametrize("saves", [False, True])
+def test_what_a_failed_call_has_changed_is_kept_if_it_was_saved(handlers: Any, saves: bool) -> None:
+    for number in range(4):
+        added(str(number), biz_ext={"calls": 0})
+
+    def work(tasks: list[Any]) -> dict[Any, timedelta]:
+        for task in tasks:
+            task.biz_ext["calls"] += 1
+            if saves:
+                task.save(task.biz_ext)
+        if len(tasks) > 1:
+            raise ValueError("not these together")
+        return dict.fromkeys(tasks, HOUR)
+
+    Job(handlers, work).run()
+    assert [stored(num).biz_ext for num in "0123"] == [{"calls": 3 if saves else 1}] * 4
+
+
+def test_a_defect_around_one_part_is_its_own(handlers: Any) -> None:
+    some(4)
+
+    class Broken:
+        def delay(self, attempt: int) -> float:
+            raise SystemExit(1)
+
+    def work(tasks: list[Any]) -> None:
+        if any(task.biz_num == "0" for task in tasks):
+            raise ValueError("not with 0")
+
+    Job(handlers, work, backoff=Broken()).run()
+    assert left() == ["0"]
+    assert stored("0").attempts == 1
+
+
+def test_what_was_updated_during_a_failed_call_is_no_misfire(handlers: Any) -> None:
+    added("0", when=ago(5))
+    added("1", when=ago(5))
+
+    def work(tasks: list[Any]) -> None:
+        if len(job.calls) == 1:
+            update_task(CODE, "1", biz_ext="new")
+            raise ValueError("not these together")
+
+    job = Job(handlers, work, misfire_grace_time=10)
+    job.run()
+    assert left() == ["1"]
+    assert aware("when", stored("1").when) > ago(4)
 
 
 def test_the_ends_of_a_call_are_handed_over_before_the_next_one(handlers: Any) -> None:
