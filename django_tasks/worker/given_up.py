@@ -20,6 +20,17 @@ class GivenUp:
         # By id and version of the claim: the end that was told. And those that nobody writes yet.
         self._ends: dict[tuple[int, ...], Ended] = {}
         self._unwritten: set[tuple[int, ...]] = set()
+        # Those that are just being given up, and ends of their own that wait for what is told.
+        self._awaited: set[tuple[int, ...]] = set()
+        self._kept: list[Ended] = []
+
+    def expect(self, claims: Sequence[Claimed]) -> None:
+        """Let nothing become of ends of their own until these are told, or ``are_told``."""
+        self._awaited.update([claimed[:2] for claimed in claims])
+
+    def are_told(self, claims: Sequence[Claimed]) -> None:
+        """Expect no other ends of these any more."""
+        self._awaited.difference_update([claimed[:2] for claimed in claims])
 
     def add(self, ends: Sequence[Ended]) -> None:
         self._unwritten.update([end.claimed[:2] for end in ends])
@@ -39,8 +50,19 @@ class GivenUp:
         return [claimed for claimed in stuck if claimed[:2] not in self._ends]
 
     def as_told(self, ended: list[Ended]) -> list[Ended]:
-        """Ends that have come, each as it was told already; its own where that is written."""
-        return [self._as_told(end) for end in ended] if self._ends else ended
+        """Ends that have come, each as it was told already; its own where that is written.
+
+        Race: it is just being given up, and a backoff of the project's takes its time. Then its own
+        end waits for what is told.
+        """
+        if not (self._ends or self._awaited or self._kept):
+            return ended
+        come, self._kept = [*self._kept, *ended], []
+        told: list[Ended] = []
+        for end in come:
+            is_awaited = end.claimed[:2] in self._awaited and end.claimed[:2] not in self._ends
+            (self._kept if is_awaited else told).append(end)
+        return [self._as_told(end) for end in told]
 
     def take(self, moment: datetime) -> list[Ended]:
         """Take the ends that are to be written. They still run, to the end of the process: nothing

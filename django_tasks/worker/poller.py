@@ -188,6 +188,14 @@ class Poller:
         """
         self._given_up.add(ends)
 
+    def expect_ends(self, claims: Sequence[Claimed]) -> None:
+        """Write no ends of their own for runs that are about to be given up. For any thread."""
+        self._given_up.expect(claims)
+
+    def expect_no_ends(self, claims: Sequence[Claimed]) -> None:
+        """Write their own ends, where no other ones were told. For any thread."""
+        self._given_up.are_told(claims)
+
     def write_given_up(self, delay: timedelta) -> bool:
         """Write the ends of runs that were given up, as the last act; False if some are locked.
 
@@ -195,6 +203,8 @@ class Poller:
         database errors pass, and what was not written is kept. ``delay``: see ``last_ends``.
         """
         now = self._membership.clock.now()
+        # A call that was given up has ended after the last cycle: the rest of its batch goes back.
+        self._finisher.add(self._given_up.as_told(self._executor.collect()))
         if ends := self.last_ends(now, delay):
             # Race: a run has ended by itself before it was given up, and its own end is written.
             self._finisher.add(end for end in ends if self._finisher.holds(end.claimed))

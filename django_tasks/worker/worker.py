@@ -250,18 +250,26 @@ class Worker:
         self._woken.set()
 
     def _give_up(self, kill: Callable[[], None], runs: Sequence[Run], error: TaskTimeout) -> None:
-        """Give up runs that do not end, and with them this process. In a thread of its own."""
+        """Give up runs that do not end, and with them this process. In a thread of its own.
+
+        The process ends whatever the project's policy for the next try does: it may wait for what a
+        stuck run holds. Then no end is told, and the row is rescued.
+        """
+        claims = [run.claimed for run in runs]
 
         def write(ends: Sequence[Ended]) -> None:
             self._poller.give_up(ends)
-            self.is_condemned = True
-            self.stop()
-            kill()
             logs.killing(runs[0].task, error, len(runs))
 
+        self._poller.expect_ends(claims)
+        self.is_condemned = True
+        self.stop()
+        kill()
         try:
             self._runner.give_up(runs, error, write)
         finally:
+            self._poller.expect_no_ends(claims)
+            self._woken.set()
             close_connections()
 
     # The poller's thread

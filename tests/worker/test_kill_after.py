@@ -349,6 +349,53 @@ def test_an_end_of_its_own_does_not_come_in_the_way_of_one_that_another_thread_w
     assert own.outcome == settled(told.outcome)
 
 
+class Slow:
+    """A backoff that takes its time, as one that looks into a table does."""
+
+    def __init__(self) -> None:
+        self.asked, self.go_on = Event(), Event()
+
+    def delay(self, attempt: int) -> float:
+        self.asked.set()
+        assert self.go_on.wait(DEADLINE)
+        return 3600.0
+
+
+@database
+@pytest.mark.parametrize("atomic", [False, True])
+def test_a_run_that_ends_while_it_is_just_being_given_up_has_the_end_that_is_told(
+    register: Register, start: Start, gate: Event, atomic: bool
+) -> None:
+    slow = Slow()
+    register(partial(stuck, gate, Event()), kill_after=SOON, backoff=slow, atomic=atomic)
+    added()
+    with heard(signals.task_retried) as told, heard(signals.task_lost) as lost:
+        worker = start()
+        assert slow.asked.wait(DEADLINE)
+        gate.set()
+        eventually(worker._executor.is_idle, "its own end is collected")
+        slow.go_on.set()
+        assert worker.join(DEADLINE)
+    assert (len(told), lost) == (1, [])
+    after = stored()
+    assert (after.status, after.attempts, after.claimed_by) == (Status.PENDING, 1, None)
+
+
+@database
+def test_a_policy_that_waits_for_the_stuck_run_keeps_no_process_from_its_end(
+    register: Register, start: Start, gate: Event
+) -> None:
+    slow = Slow()
+    register(partial(stuck, gate, Event()), kill_after=SOON, backoff=slow)
+    added()
+    worker = start()
+    assert slow.asked.wait(DEADLINE)
+    eventually(lambda: worker.is_condemned, "the process is to end")
+    assert stored().status == Status.RUNNING
+    slow.go_on.set()
+    assert worker.join(DEADLINE)
+
+
 @database
 def test_each_task_of_a_batch_is_charged(start: Start, handlers: Any, gate: Event) -> None:
     class Batch(TaskHandler):
