@@ -72,7 +72,7 @@ def charged_for_others(history: History, records: Records) -> Iterator[Accusatio
 
 
 def charged_for_nothing(history: History, records: Records) -> Iterator[Accusation]:
-    """What goes back between two calls, or comes again by itself, is as it was."""
+    """A task that goes back between two calls, or comes again by itself, is as it was."""
     runs = _by_version(history)
     last = {run.claim: run for run in _in_order(history.runs)}
     for end in history.ends:
@@ -118,7 +118,7 @@ def _moves(call: Call, run: Run, history: History) -> bool:
 
 
 def kept_ends(history: History, records: Records) -> Iterator[Accusation]:
-    """What a call has brought is written while the rest of its item is called.
+    """The ends that a call has brought are written while the rest of its item is called.
 
     Of an ``atomic`` run, which writes its own end, nothing is seen here.
     """
