@@ -82,7 +82,7 @@ def _schedules_are_kept_to_the_end() -> Iterator[None]:
     empty = TransactionTestCase._fixture_teardown  # type: ignore[attr-defined]
 
     def wait_and_empty(case: TransactionTestCase) -> None:
-        eventually(lambda: not at_schedules(), "nobody looks after schedules")
+        eventually(lambda: not _at_schedules(), "nobody looks after schedules")
         empty(case)
 
     with pytest.MonkeyPatch.context() as patched:
@@ -90,7 +90,7 @@ def _schedules_are_kept_to_the_end() -> Iterator[None]:
         yield
 
 
-def at_schedules() -> list[str]:
+def _at_schedules() -> list[str]:
     names = [each.name for each in enumerate_threads()]
     return [name for name in names if name.startswith("django_tasks-schedules")]
 

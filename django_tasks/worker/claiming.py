@@ -128,8 +128,11 @@ class Claiming:
         return items + self._claim_from(due, now, room - items, careful)
 
     def _claim_from(self, due: list[Lane], now: datetime, room: int, careful: bool) -> int:
-        """Claim as many as fit into ``room`` items; the number of items that were made of them."""
-        taken, claimer, is_alone = 0, self._claimer(), True
+        """Claim as many as fit into ``room`` items; the number of items that were made of them.
+
+        What is left of ``due`` changes its order where another worker was quicker.
+        """
+        taken, claimer, is_in_order = 0, self._claimer(), True
         self._lanes.rely()
         for place, lane in enumerate(due, 1):
             if taken >= room or self.has_had_enough():
@@ -145,8 +148,8 @@ class Claiming:
             taken += self._start(claims, batch, first=self._gates.has_limit(lane))
             if len(claims) < portion and self._gates.is_open(lane):
                 self._lanes.use_up(lane if claims else None)
-                if is_alone and not claims:
-                    is_alone = False
+                if is_in_order and not claims:
+                    is_in_order = False
                     due[place:] = _parted(due[place:])
         return taken
 

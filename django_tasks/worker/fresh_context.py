@@ -1,4 +1,4 @@
-"""What a call sets for itself ends with it: language, time zone, decimal precision, variables."""
+"""A context for each call: its language, time zone, decimal precision and variables end with it."""
 
 from collections.abc import Callable
 from contextvars import copy_context

@@ -72,7 +72,7 @@ def charged_for_others(history: History, records: Records) -> Iterator[Accusatio
 
 
 def charged_for_nothing(history: History, records: Records) -> Iterator[Accusation]:
-    """What goes back between two calls, or comes again by itself, is as it was."""
+    """A task that goes back between two calls, or comes again by itself, is as it was."""
     runs = _by_version(history)
     last = {run.claim: run for run in _in_order(history.runs)}
     for end in history.ends:
@@ -118,7 +118,7 @@ def _moves(call: Call, run: Run, history: History) -> bool:
 
 
 def kept_ends(history: History, records: Records) -> Iterator[Accusation]:
-    """What a call has brought is written while the rest of its item is called.
+    """The ends that a call has brought are written while the rest of its item is called.
 
     Of an ``atomic`` run, which writes its own end, nothing is seen here.
     """
@@ -172,17 +172,10 @@ def beside(history: History, records: Records) -> Iterator[Accusation]:
             if other.claim == run.claim or not run.start < other.start < over:
                 continue
             may_be_dead = run.claim not in accepted and history.had_gap(run.worker, other.start)
-            is_let_off = may_be_dead or _was_moved(run, other, history)
+            is_let_off = may_be_dead or history.was_moved(run, other.start)
             if not is_let_off and not _was_frozen(run.pid, run.start, other.start, history):
                 text = f"{other} beside {run}, whose process ended at {over:.3f}"
                 yield Accusation("beside", text)
-
-
-def _was_moved(run: Run, other: Run, history: History) -> bool:
-    """Tell if a client may have moved the task after the last act, and before another run of it."""
-    acted = history.last_acts.get(run.claim, inf)
-    calls = history.calls_by_key.get(run.key, [])
-    return any(acted < call.answered and call.sent < other.start for call in calls)
 
 
 def _was_frozen(pid: int, since: float, until: float, history: History) -> bool:

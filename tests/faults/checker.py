@@ -119,7 +119,8 @@ def overlaps(history: History) -> Iterator[Accusation]:
     """Two runs of a key at once, while the older one's worker could still finish.
 
     It could if its finish was accepted, and also if its worker was never silent for a lease: then
-    nobody had the right to take the row. A silence without a reason is no excuse.
+    nobody had the right to take the row. A silence without a reason is no excuse. A client that
+    moves the task of a run past its ``kill_after`` in the last moments of its process is one.
     """
     accepted = {end.claim for end in history.ends if end.verdict == "accepted"}
     spans = silences(history)
@@ -130,6 +131,8 @@ def overlaps(history: History) -> Iterator[Accusation]:
                 for since, until in spans.get(older.pid, [])
             )
             taken = history.had_gap(older.worker, younger.start)
+            if history.was_moved(older, younger.start):
+                continue
             if older.claim in accepted or blamed or not taken:
                 yield Accusation("overlap", f"{older} and {younger}")
 

@@ -293,6 +293,14 @@ class History:
             and add.id not in self.reused_ids
         }
 
+    def was_moved(self, run: Run, before: float) -> bool:
+        """Tell if a client may have moved the task of a run that was given up after the last act of
+        its process: from then on another run of it may begin, before that process has ended.
+        """
+        acted = self.last_acts.get(run.claim, inf)
+        calls = self.calls_by_key.get(run.key, [])
+        return any(acted < call.answered and call.sent < before for call in calls)
+
     def had_gap(self, worker: int, before: float) -> bool:
         """Tell if a worker was silent for about a lease: others could take it for dead."""
         beats = [beat for beat in self.beats.get(worker, []) if beat < before]

@@ -225,6 +225,15 @@ def test_a_run_lasts_for_as_long_as_its_process_gives_signs_of_life():
     assert accused(an_add(), endless, a_run(start=14.1, version=3, worker=8)) == []
 
 
+def test_what_a_client_moves_in_the_last_moments_of_a_process_may_begin_beside_it():
+    endless = a_run(end=None, how="", lasted=14.0)
+    acted = {"last_acts": {endless.claim: 13.0}}
+    other = a_run(start=13.9, version=4, worker=8)
+    late, early = (Call("run_now", KEY, at, at + 0.1, "acknowledged", True) for at in (13.5, 12.5))
+    assert accused(an_add(), endless, other, late, **acted) == []
+    assert accused(an_add(), endless, other, early, **acted) == ["overlap"]
+
+
 # 3. Early, after a cancel
 
 
