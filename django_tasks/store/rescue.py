@@ -119,9 +119,11 @@ def forgive(worker_id: int, guilty: Collection[int] = (), *, using: str) -> int:
     with write_transaction(using):
         found = f"SELECT id FROM {{task}} WHERE {which}{dialect.lock_free_rows}"
         ids = flatten(dialect.fetch(found, [worker_id, *guilty]))
-        among = f"id IN ({placeholders(len(ids))})"
-        change = f"UPDATE {{task}} SET rescues = rescues - 1 WHERE {among}"
-        return dialect.execute(change, ids) if ids else 0
+        change = (
+            "UPDATE {task} SET rescues = rescues - 1"
+            f" WHERE id IN ({placeholders(len(ids))}) AND {which}"
+        )
+        return dialect.execute(change, [*ids, worker_id, *guilty]) if ids else 0
 
 
 def give_back_strays(worker_id: int, held: Collection[int], now: datetime, *, using: str) -> int:

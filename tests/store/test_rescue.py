@@ -1,12 +1,16 @@
 """Rescuing: rows of dead workers, suspects and their neighbours."""
 
+from threading import Event
+
 import pytest
+from django.db import transaction
 
 from django_tasks.models import Task, TaskRun
 from django_tasks.store.finish import Ended, finish
 from django_tasks.store.rescue import ROWS_AT_ONCE, forgive, give_back_strays, rescue
 from django_tasks.values.outcomes import Done
 from django_tasks.values.status import OWNED, UNOWNED, Status
+from tests.conftest import DEADLINE
 from tests.factories import (
     NOW,
     WORKER,
@@ -20,6 +24,7 @@ from tests.factories import (
     table,
     the_row,
 )
+from tests.vendor import SERVERS, only_on
 
 pytestmark = pytest.mark.django_db
 
@@ -85,6 +90,32 @@ def test_of_a_row_that_has_cost_its_worker_it_is_not_forgiven():
     a_row("2", status=Status.RUNNING, claimed_by=DEAD, rescues=1)
     assert forgive(DEAD, [guilty.id], using="default") == 1
     assert dict(Task.objects.values_list("biz_num", "rescues")) == {"1": 1, "2": 0}
+
+
+@only_on(*SERVERS, because="there are no locks of rows there")
+@pytest.mark.django_db(transaction=True)
+def test_a_row_that_a_run_holds_locked_keeps_no_other_one_from_being_forgiven(elsewhere):
+    """An ``atomic`` run that has saved its row holds the lock to its end."""
+    for number in "123":
+        a_row(number, status=Status.RUNNING, claimed_by=DEAD, rescues=1)
+    locked, done = Event(), Event()
+
+    def hold():
+        with transaction.atomic():
+            table(biz_num="2").update(last_error="saved")
+            locked.set()
+            assert done.wait(DEADLINE)
+
+    holding = elsewhere(hold)
+    assert locked.wait(DEADLINE)
+    try:
+        count = elsewhere(forgive, DEAD, using="default").result(DEADLINE / 2)
+    finally:
+        done.set()
+    holding.result(DEADLINE)
+    assert count == 2
+    rescues = dict(Task.objects.values_list("biz_num", "rescues"))
+    assert rescues == {"1": 0, "2": 1, "3": 0}
 
 
 @pytest.mark.parametrize("rescues", [0, 2])
