@@ -36,6 +36,10 @@ class GivenUp:
         self._unwritten.update([end.claimed[:2] for end in ends])
         self._ends.update([(end.claimed[:2], end) for end in ends])
 
+    def is_empty(self) -> bool:
+        """Tell if no run was given up, and no end of its own waits for what is told of it."""
+        return not (self._ends or self._kept)
+
     def fences(self) -> frozenset[tuple[int, ...]]:
         """Id and version of each claim."""
         return frozenset(self._ends)
@@ -52,8 +56,8 @@ class GivenUp:
     def as_told(self, ended: list[Ended]) -> list[Ended]:
         """Ends that have come, each as it was told already; its own where that is written.
 
-        Race: it is just being given up, and a backoff of the project's takes its time. Then its own
-        end waits for what is told.
+        For the poller's thread. Race: it is just being given up, and a backoff of the project's
+        takes its time. Then its own end waits for what is told.
         """
         if not (self._ends or self._awaited or self._kept):
             return ended

@@ -216,6 +216,10 @@ class Poller:
         """Take the ends of runs that were given up. The process ends in ``delay`` at the latest."""
         return self._given_up.take(now + delay)
 
+    def has_given_up(self) -> bool:
+        """Tell if there may be ends of runs that were given up. For the poller's thread."""
+        return not self._given_up.is_empty()
+
     def given_up(self) -> frozenset[tuple[int, ...]]:
         """Id and version of the claims whose runs were given up. For any thread."""
         return self._given_up.fences()

@@ -267,6 +267,8 @@ class Worker:
         kill()
         try:
             self._runner.give_up(runs, error, write)
+        except BaseException:  # noqa: BLE001 - a policy of the project's may raise anything
+            logs.run_failed(runs[0].task)
         finally:
             self._poller.expect_no_ends(claims)
             self._woken.set()
@@ -303,7 +305,7 @@ class Worker:
         self._active.close()
         # Who is told of runs that were given up may take long: no row is free before that.
         self._timeouts.await_told()
-        while self._poller.given_up() and not self._has_written_given_up():
+        while self._poller.has_given_up() and not self._has_written_given_up():
             self._woken.wait(LOCKED_SECONDS)
             self._woken.clear()
         if self.failed:  # else it writes them before its row goes

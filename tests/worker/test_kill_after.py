@@ -397,6 +397,66 @@ def test_a_policy_that_waits_for_the_stuck_run_keeps_no_process_from_its_end(
 
 
 @database
+def test_where_no_end_can_be_told_a_run_has_the_end_of_its_own(
+    register: Register, start: Start, gate: Event
+) -> None:
+    asked, go_on = Event(), Event()
+
+    def refuse(handler: TaskHandler) -> Any:
+        if threading.current_thread().name != KILL_NAME:
+            return (Exception,)
+        asked.set()
+        assert go_on.wait(DEADLINE)
+        raise SystemExit("no such setting any more")
+
+    register(partial(stuck, gate, Event()), kill_after=SOON, retry_on=property(refuse))
+    added()
+    worker = start()
+    assert asked.wait(DEADLINE)
+    gate.set()
+    eventually(worker._executor.is_idle, "its own end is collected")
+    go_on.set()
+    assert worker.join(DEADLINE)
+    assert row() is None
+
+
+@database
+def test_the_rest_of_a_batch_goes_back_where_its_call_ends_after_the_poller(
+    start: Start, handlers: Any, gate: Event
+) -> None:
+    told, go_on = Event(), Event()
+
+    class Batch(TaskHandler):
+        biz_code = "job"
+        batch = 10
+        kill_after = SOON
+        max_attempts = 1
+
+        def handle_batch(self, tasks: list[Any]) -> None:
+            if len(tasks) > 1:
+                raise ValueError("not together")
+            stuck(gate, Event(), tasks)
+
+        def on_failure(self, task: Any, exc: BaseException) -> None:
+            told.set()
+            assert go_on.wait(DEADLINE)
+
+    handlers(Batch)
+    added("1")
+    added("2")
+    worker = start()
+    assert told.wait(DEADLINE)
+    eventually(lambda: worker._poller.finished, "the poller is done")
+    gate.set()
+    eventually(lambda: not worker._executor.running(), "the call has ended")
+    go_on.set()
+    assert worker.join(DEADLINE)
+    assert stored("1").status == Status.FAILED
+    rest = stored("2")
+    assert (rest.status, rest.claimed_by, rest.attempts) == (Status.PENDING, None, 0)
+
+
+@database
 def test_each_task_of_a_batch_is_charged(start: Start, handlers: Any, gate: Event) -> None:
     class Batch(TaskHandler):
         biz_code = "job"

@@ -10,9 +10,11 @@ from django.db import OperationalError
 from django_tasks import signals
 from django_tasks.host.clocks import utc_now
 from django_tasks.models import Task
+from django_tasks.store import gates
 from django_tasks.store.finish import Ended
 from django_tasks.values.claimed import Claimed
 from django_tasks.values.status import Status
+from django_tasks.worker import poller
 from django_tasks.worker.counting import Counts
 from django_tasks.worker.executor import Executor, Item
 from django_tasks.worker.heartbeat import Heartbeat, Report
@@ -20,7 +22,7 @@ from django_tasks.worker.poller import Poller
 from tests.waiting import DEADLINE, eventually
 from tests.worker.conftest import Register
 from tests.worker.parts import Ticks, added, config, heard, joined, runner, stored
-from tests.worker.test_poller import Cycles
+from tests.worker.test_poller import Cycles, failing_once
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("in_one_transaction")]
 
@@ -86,6 +88,43 @@ def test_what_waits_runs_or_has_ended_is_not_lost(
         cycles.beat()
     assert Task.objects.filter(status=Status.RUNNING).count() == 3
     assert "lost inside" not in caplog.text
+
+
+def test_an_error_after_the_look_makes_no_second_look_of_the_same_heartbeat(
+    register: Register,
+    world: Ticks,
+    caplog: pytest.LogCaptureFixture,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """What follows a heartbeat is repeated after an error at once, not a heartbeat later."""
+    cycles = with_claims(register, world, "1")
+    (on_its_way,) = cycles.hands.waiting
+    cycles.hands.waiting.clear()
+    failing_once(monkeypatch, poller, "give_back_strays", after=False)
+    cycles.poller.unsure()
+    with pytest.raises(OperationalError):
+        cycles.beat()
+    cycles.run()
+    cycles.hands.waiting.append(on_its_way)
+    cycles.beat()
+    assert stored().status == Status.RUNNING
+    assert "lost inside" not in caplog.text
+
+
+def test_claims_that_go_back_are_kept_where_the_refund_of_their_rate_fails(
+    register: Register, world: Ticks, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    register(lambda task: None, rate_limit="100/m")
+    added()
+    cycles = Cycles(world)
+    cycles.run()
+    assert cycles.hands.has_waiting()
+    failing_once(monkeypatch, gates, "refund", after=False)
+    cycles.poller.quieten()
+    with pytest.raises(OperationalError):
+        cycles.run()
+    cycles.run()
+    assert waiting() == [("1", None)]
 
 
 # A poller that hangs
