@@ -5,7 +5,7 @@ import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
 from functools import partial
-from threading import Event
+from threading import local
 from typing import Any
 
 from django.db import Error, connections
@@ -31,9 +31,22 @@ TRIAL = Bounds(lock_wait=5.0, statement=10.0)
 # the parent's server, on the parent's connection. So they are held here.
 _ours: dict[int, BaseDatabaseWrapper] = {}
 
-# Set where a block of a run was open and is forgotten. A generator that hangs in it, in whatever
-# thread, ends it where it is collected, and may roll back what that thread does then.
-_left = Event()
+
+class _Blocks:
+    """Blocks of runs that were open and are forgotten. A generator that hangs in one, in whatever
+    thread, ends it where it is collected, and may roll back what that thread does then.
+    """
+
+    last: object = None  # a mark of the last one
+
+
+class _Seen(local):
+    """The mark for which this thread has looked after a run of its own."""
+
+    last: object = None
+
+
+_seen = _Seen()
 
 
 def take_connection(using: str, bounds: Bounds) -> None:
@@ -179,7 +192,7 @@ def abandon_connections(keeping: str | None = None) -> None:
     for connection in connections.all(initialized_only=True):
         is_kept = connection.alias == keeping
         if connection.savepoint_ids or (connection.in_atomic_block and not is_kept):
-            _left.set()
+            _Blocks.last = object()
         connection.savepoint_ids = []
         del connection.atomic_blocks[int(is_kept) :]
         if not is_kept:
@@ -204,25 +217,26 @@ def close_blocks(number: int, *, using: str) -> bool:
     if left <= 0:
         return False
     del connection.savepoint_ids[-left:], connection.atomic_blocks[-left:]
-    _left.set()
+    _Blocks.last = object()
     return True
 
 
 def leave_transactions(
-    connections: Sequence[BaseDatabaseWrapper], *, is_over: bool = True
+    connections: Sequence[BaseDatabaseWrapper], *, has_run: bool = False
 ) -> list[str]:
     """Roll back what a run has left open on this thread's connections; returns their databases.
 
     Django would close such a connection, keep it as dead, and never open it again. A generator that
     hangs in an ``atomic()`` ends it where it is collected: here, and not in a run that comes later.
-    So does one of a block that was forgotten before, here or in a thread that has ended. Where the
-    run ``is_over`` in another thread only, that one looks as well: its exception may keep it still.
+    Where the thread itself ``has_run`` it, so does one of a block that was forgotten before, here
+    or in a thread that has ended. Another thread must not look in its place: the exception of a
+    run, which may keep its generator, is the run's until its end.
     """
     left = [connection.alias for connection in connections if connection.in_atomic_block]
-    if left or _left.is_set():
+    if left or (has_run and _seen.last is not _Blocks.last):
         abandon_connections()
-        if is_over:
-            _left.clear()
+        if has_run:
+            _seen.last = _Blocks.last
         gc.collect()
         abandon_connections()
     return left

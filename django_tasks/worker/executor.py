@@ -269,6 +269,7 @@ class Executor:
                 self._wake_one()  # now: this item may take its time
             self._last_start = started = ticks()
             self._running[place] = Running(item, started)
+            leave_transactions(own, has_run=True)  # the thread of an async run may take its time
             try:
                 ended = self._context.run(self._run, item, take)
             except BaseException:  # noqa: BLE001 - else the rows would be held for ever
@@ -282,7 +283,7 @@ class Executor:
             self._wake()
 
     def _leave_transactions(self, item: Item, own: Sequence[BaseDatabaseWrapper]) -> None:
-        if left := leave_transactions(own):
+        if left := leave_transactions(own, has_run=True):
             logs.transaction_left(item[0], left)
 
     def _take(self, place: int, own: Sequence[BaseDatabaseWrapper], ended: Sequence[Ended]) -> None:

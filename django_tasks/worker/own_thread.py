@@ -7,11 +7,7 @@ from queue import SimpleQueue
 from threading import Lock, Thread
 from typing import Any, TypeVar
 
-from django_tasks.store.connection import (
-    close_connections,
-    leave_transactions,
-    own_connections,
-)
+from django_tasks.store.connection import close_connections
 
 R = TypeVar("R")
 
@@ -58,15 +54,10 @@ class OwnThread(Executor):
 
     def _finish(self, calls: Calls) -> Future[None]:
         closed: Future[None] = Future()
-        calls.put((closed, _leave))
+        calls.put((closed, close_connections))
         calls.put(None)
         self._calls = None
         return closed
-
-
-def _leave() -> None:
-    leave_transactions(own_connections(), is_over=False)
-    close_connections()
 
 
 def _serve(calls: Calls) -> None:

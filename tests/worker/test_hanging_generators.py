@@ -5,8 +5,9 @@ That is before another run begins, and never in the transaction of one, or of a 
 
 import gc
 import logging
+import weakref
 from collections.abc import Callable, Iterator
-from threading import Event
+from threading import Event, Thread
 from typing import Any
 
 import pytest
@@ -15,6 +16,7 @@ from django.db import transaction
 
 from django_tasks.client.adding import add_task
 from django_tasks.models import Task
+from django_tasks.store import connection
 from django_tasks.values.status import Status
 from tests.factories import a_task
 from tests.waiting import eventually
@@ -133,3 +135,17 @@ def test_a_transaction_of_a_client_in_the_same_process_is_left_alone(
         effect("after")
         transaction.set_rollback(True)
     assert effects() == []
+
+
+def test_a_thread_that_ends_does_not_look_in_place_of_the_one_that_has_run() -> None:
+    found = numbers()
+    next(found)
+    connection.abandon_connections()  # as after a timeout, whose exception keeps the generator
+    other = Thread(target=connection.close_connections)
+    other.start()
+    other.join()
+    circle, seen = [found], weakref.ref(found)
+    circle.append(circle)  # type: ignore[arg-type]
+    del found, circle
+    connection.leave_transactions((), has_run=True)
+    assert seen() is None
