@@ -70,16 +70,27 @@ _GROUPED_LANES = f"""
 SELECT queue, priority, biz_code, {{first}} FROM {{task}}
 WHERE status = 0 GROUP BY status, queue, priority, biz_code{_AND_PAUSES}"""
 _SOUGHT_LANES = f"""
-WITH RECURSIVE head(queue, priority, biz_code, moment) AS (
-    (SELECT queue, priority, biz_code, {{when}} FROM {{task}} WHERE status = 0
+WITH RECURSIVE head(queue, priority, biz_code, moment, hops) AS (
+    (SELECT queue, priority, biz_code, {{when}}, 0 FROM {{task}} WHERE status = 0
      ORDER BY queue, priority, biz_code, {{when}} LIMIT 1)
-  UNION ALL
-    SELECT later.* FROM head CROSS JOIN LATERAL (
-        SELECT queue, priority, biz_code, {{when}} FROM {{task}} AS t WHERE status = 0
-           AND (t.queue, t.priority, t.biz_code) > (head.queue, head.priority, head.biz_code)
-        ORDER BY t.queue, t.priority, t.biz_code, t.{{when}} LIMIT 1) AS later
-)
-SELECT queue, priority, biz_code, {{first}} FROM head{_AND_PAUSES}"""
+  UNION ALL SELECT later.* FROM head, LATERAL ({{later}}) AS later WHERE head.hops IS NOT NULL
+) SELECT queue, priority, biz_code, {{first}} FROM head{_AND_PAUSES}"""
+_LATER = """
+SELECT queue, priority, biz_code, {when}, head.hops - 1 AS hops FROM {task} AS t WHERE status = 0
+   AND (t.queue, t.priority, t.biz_code) > (head.queue, head.priority, head.biz_code)
+ORDER BY t.queue, t.priority, t.biz_code, t.{when} LIMIT"""
+# Each seek of PostgreSQL reads a page of the index to its end. After a look that has found so many
+# lanes one seek takes 16 entries, and the next begins behind the last of their lanes: 7 ms instead
+# of 15 for 2,000 lanes of one row. If they are of less than four lanes, the next 64 seeks only hop.
+MANY_LANES = 300
+_LEAP = f"""
+SELECT * FROM ({_LATER} 1) AS hop WHERE head.hops > 0 UNION ALL SELECT * FROM (
+    SELECT queue, priority, biz_code, {{when}}, CASE WHEN lead(queue) OVER along IS NULL
+        THEN CASE WHEN count(*) OVER along < 4 THEN 64 ELSE 0 END END
+    FROM (SELECT DISTINCT ON (queue, priority, biz_code) * FROM ({_LATER} 16) AS entries
+          ORDER BY queue, priority, biz_code, {{when}}) AS firsts
+    WINDOW along AS (ORDER BY queue, priority, biz_code)
+) AS leap WHERE head.hops = 0"""
 _HOPPED_LANES = f"""
 WITH RECURSIVE head(id) AS (
     SELECT (SELECT id FROM {{task}} WHERE status = 0
@@ -122,11 +133,14 @@ def look_everywhere(status: Status = Status.PENDING, *, using: str) -> Look:
     if dialect.groups_along_index:
         template, first = _GROUPED_LANES, "MIN({when})"
     elif dialect.has_lateral:
-        template, first = _SOUGHT_LANES, "moment"
+        later = _LEAP if dialect.has_many_lanes else f"{_LATER} 1"
+        template, first = _SOUGHT_LANES.replace("{later}", later), "moment"
     else:
         template, first = _HOPPED_LANES, "{when}"
     template = template.replace("{first}", dialect.readable(first))
-    return _look_of(dialect, dialect.fetch(template.replace("status = 0", f"status = {status:d}")))
+    found = _look_of(dialect, dialect.fetch(template.replace("status = 0", f"status = {status:d}")))
+    dialect.has_many_lanes = len(found.lanes) >= MANY_LANES
+    return found
 
 
 def _look_of(dialect: Dialect, found: Sequence[tuple[Any, ...]]) -> Look:

@@ -74,6 +74,7 @@ _SQLITE = (
 _POSTGRESQL = (
     *("store/dialects/postgresql.py", "wakeup/postgres.py", "store/bounds.py _bounded_locally"),
     *("store/backlog.py _each_at_once", "store/lanes.py _SOUGHT_LANES"),
+    *("store/lanes.py _LATER", "store/lanes.py _LEAP"),
     "store/search.py _sorts_by_letters",
 )
 _FAMILY = (

@@ -17,7 +17,7 @@ from django.test import override_settings
 
 from django_tasks import api
 from django_tasks.handlers import finders, registry
-from django_tasks.store import bounds, claim, claimed_rows, forerunner, gates, runs, search
+from django_tasks.store import bounds, claim, claimed_rows, forerunner, gates, lanes, runs, search
 from django_tasks.store import connection as sessions
 from django_tasks.store.clock import read_clock
 from django_tasks.store.dialects import Bounds, choice, dialect_of
@@ -57,6 +57,8 @@ def races() -> None:
     dialect = dialect_of(USING)
     claim._still_ours(dialect, ME, [1])
     gates._settle(dialect, gates._State(0, 0, 0, None, None), 1)
+    dialect.has_many_lanes = True
+    lanes.every_lane(using=USING)
     table().delete()
     rows(range(60), when=later(-9), rescues=2)
     a_row("behind")

@@ -1,14 +1,16 @@
 """The search for lanes finds each of them, whatever the names of queues and codes are."""
 
+from collections.abc import Sequence
 from itertools import product
 
 import pytest
 from django.db.models import Min
 
+from django_tasks.store import lanes as store
 from django_tasks.store.lanes import Lane, every_lane, look_everywhere
 from django_tasks.store.pauses import Scope, set_pause
 from django_tasks.values.status import Status
-from tests.factories import NOW, a_row, later, table
+from tests.factories import NOW, a_row, later, rows, table
 
 pytestmark = pytest.mark.django_db
 
@@ -38,6 +40,33 @@ def test_each_lane_is_found_with_the_earliest_time_of_it(status: Status) -> None
 
     assert len(found) == len(lanes)
     assert set(found) == grouped(status)
+
+
+LENGTHS = {
+    "one row each": [1] * 100,
+    "as many as a seek takes": [16, 15, 17, *[1] * 16, 16, 32, 1],
+    "long": [40] * 5,
+    "short behind long": [40, *[1] * 100, 40, 40, *[2] * 50],
+    "four and three of a seek": [5, 5, 5, 5, 6, 6, 6, *[1] * 70, 4, 4, 4, 4],
+    "one lane": [20],
+}
+
+
+@pytest.mark.parametrize("lengths", LENGTHS.values(), ids=LENGTHS)
+def test_after_a_look_that_has_found_many_lanes_each_is_found_once_however_long(
+    lengths: Sequence[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(store, "MANY_LANES", 1)
+    assert not every_lane(using=USING)
+    for number, length in enumerate(lengths):
+        lane = {"queue": f"q{number // 7:03}", "priority": number % 7}
+        rows((f"{number} {n}" for n in range(length - 1)), when=later(number + 1), **lane)
+        a_row(f"{number} first", when=later(number), **lane)
+
+    first, second = every_lane(using=USING), every_lane(using=USING)
+
+    assert len(first) == len(second) == len(lengths)
+    assert set(first) == set(second) == grouped(Status.PENDING)
 
 
 def test_what_is_paused_comes_along_and_hides_no_lane() -> None:

@@ -11,7 +11,7 @@ from django_tasks.models import Task
 from django_tasks.store import backlog, control, workers
 from django_tasks.store.claim import Claimer, claim, claim_alone, owned_ids
 from django_tasks.store.finish import Ended, finish
-from django_tasks.store.lanes import has_suspects, next_due
+from django_tasks.store.lanes import MANY_LANES, has_suspects, next_due
 from django_tasks.store.rescue import rescue
 from django_tasks.store.upsert import OnConflict, upsert, upsert_one
 from django_tasks.values.outcomes import Done, Reschedule, Retry
@@ -30,7 +30,7 @@ from tests.factories import (
     table,
 )
 from tests.plans import analyze, asked, handler_reads, lines_of, steps_of
-from tests.vendor import MYSQL, MYSQL_FAMILY, is_on, only_on
+from tests.vendor import MYSQL, MYSQL_FAMILY, POSTGRESQL, is_on, only_on
 
 pytestmark = pytest.mark.django_db
 
@@ -119,6 +119,44 @@ def test_looking_for_lanes_seeks_once_a_lane(crowd, queries):
         assert "Using index for group-by" in plan[0]["Extra"]
     else:
         check_plan(sql)
+
+
+@pytest.fixture
+def many_lanes(transactional_db):
+    """As many as make looks go by several lanes at once, of one row each, and a long one.
+
+    The look before has found none, whatever other tests have left.
+    """
+    assert not lanes(using="default")
+    for n in range(MANY_LANES):
+        a_row(f"{n}", when=later(3600), queue=f"q{n}")
+    rows((f"due {i}" for i in range(FUTURE)), when=later(-1))
+    analyze("t_task")
+
+
+@only_on(POSTGRESQL, because="the others' looks do not depend on what was found before")
+def test_a_look_seeks_for_several_lanes_at_once_where_there_were_many(many_lanes, queries):
+    def looked(found):
+        with queries() as captured:
+            assert len(lanes(using="default")) == found
+        return statements(captured)[0]
+
+    first, second = looked(MANY_LANES + 1), looked(MANY_LANES + 1)
+    table(queue__startswith="q").delete()
+    third, fourth = looked(1), looked(1)
+
+    assert first != second
+    assert (third, fourth) == (second, first)
+    check_plan(first)
+    check_plan(second)
+
+
+@only_on(POSTGRESQL, because="the others' looks do not depend on what was found before")
+def test_a_look_at_many_short_lanes_reads_few_pages(many_lanes):
+    first, second = (pages_read(lambda: lanes(using="default")) for _ in range(2))
+
+    assert first > MANY_LANES
+    assert second < first / 3
 
 
 @pytest.mark.parametrize("careful", [False, True], ids=["plain", "careful"])
@@ -243,6 +281,20 @@ def postgresql_reads(action):
     def total():
         found = "seq_tup_read + idx_tup_fetch FROM pg_stat_xact_user_tables"
         ((count,),) = asked(f"SELECT {found} WHERE relname = 't_task'")
+        return count
+
+    with transaction.atomic():
+        before = total()
+        action()
+        return total() - before
+
+
+def pages_read(action):
+    """Visits to pages of PostgreSQL's claim index, as this transaction counts them."""
+
+    def total():
+        visits = "pg_stat_get_xact_blocks_fetched('t_task_claim'::regclass)"
+        ((count,),) = asked(f"SELECT {visits}")
         return count
 
     with transaction.atomic():

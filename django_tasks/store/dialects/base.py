@@ -43,6 +43,7 @@ class Dialect:
     groups_along_index = False
     # A subquery of FROM that sees the rows of those before it
     has_lateral = False
+    has_many_lanes = False  # at the last look for them
     # A hint to the optimizer, behind SELECT: these rows are found by the claim index, see MySQL
     by_lane = ""
     # The ORDER BY of a lane's rows, in a subquery that has the lane from a row around it
