@@ -20,7 +20,8 @@ from django_tasks.values.runs import Line
 
 DIED_ALONE = "The worker process died while it ran this task alone."
 
-ROWS_AT_ONCE = 2000  # more than one worker ever holds
+# A worker of many threads and batches may hold more than one call frees.
+ROWS_AT_ONCE = 2000
 
 
 class Orphan(NamedTuple):
@@ -81,7 +82,7 @@ def rescue(
         return Rescued([], [])
     with write_transaction(using):
         dialect = dialect_of(using)
-        orphans = _owned_by(dialect, owners, _ORPHANED)
+        orphans = _orphans_of(dialect, owners)
         failing: set[int] = set()
 
         def changed(row: Orphan) -> HandOver:
@@ -127,17 +128,18 @@ def forgive(worker_id: int, guilty: Collection[int] = (), *, using: str) -> int:
 
 
 def give_back_strays(worker_id: int, held: Collection[int], now: datetime, *, using: str) -> int:
-    """Free rows that a living worker owns without knowing; returns how many.
+    """Free up to 2,000 rows that a living worker owns without knowing; returns how many.
 
     A claim whose answer was lost with its connection leaves them. ``held`` are the ids that the
     worker does know of; it must not be claiming meanwhile. Atomic; database errors pass.
     """
-    if not owned_ids(worker_id, using=using) - set(held):
+    # By their ids: behind 2,000 rows that it knows of they would not be found.
+    strays = sorted(owned_ids(worker_id, using=using) - set(held))[:ROWS_AT_ONCE]
+    if not strays:
         return 0
     with write_transaction(using):
         dialect = dialect_of(using)
-        strays = [row for row in _owned_by(dialect, [worker_id]) if row.id not in held]
-        return len(give_up(dialect, strays, _as_it_was, now))
+        return len(give_up(dialect, _locked(dialect, strays, [worker_id]), _as_it_was, now))
 
 
 def _as_it_was(row: Orphan) -> HandOver:
@@ -149,17 +151,21 @@ def _as_it_was(row: Orphan) -> HandOver:
 _ORPHANED = " AND NOT EXISTS (SELECT 1 FROM {worker} AS w WHERE w.id = t.claimed_by)"
 
 
-def _owned_by(dialect: Dialect, owners: Sequence[int], condition: str = "") -> list[Orphan]:
-    """Rows of ``owners``, locked; those that somebody holds locked are left for the next time.
-
-    Found by a plain read and locked by id: MariaDB would lock, and wait for, every row that a
-    locking search passes on its way.
+def _orphans_of(dialect: Dialect, owners: Sequence[int]) -> list[Orphan]:
+    """Rows of dead ``owners``, locked. Found by a plain read and locked by id: MariaDB would lock,
+    and wait for, every row that a locking search passes on its way.
     """
-    owned = f"IN {OWNED_SQL} AND claimed_by IN ({placeholders(len(owners))})"
-    find = f"SELECT id FROM {{task}} WHERE status {owned} ORDER BY id LIMIT {ROWS_AT_ONCE}"
+    owned = f"status IN {OWNED_SQL} AND claimed_by IN ({placeholders(len(owners))})"
+    find = f"SELECT id FROM {{task}} WHERE {owned} ORDER BY id LIMIT {ROWS_AT_ONCE}"
     ids = flatten(dialect.fetch(find, list(owners)))
-    if not ids:
-        return []
+    return _locked(dialect, ids, owners, _ORPHANED) if ids else []
+
+
+def _locked(
+    dialect: Dialect, ids: Sequence[int], owners: Sequence[int], condition: str = ""
+) -> list[Orphan]:
+    """Rows of ``owners``, locked; those that somebody holds locked are left for the next time."""
+    owned = f"IN {OWNED_SQL} AND claimed_by IN ({placeholders(len(owners))})"
     lock = (
         "SELECT id, version, claimed_by, status, attempts, rescues, last_error, biz_code, biz_num,"
         f" schedule, options, {{when}}, COALESCE(claim_time, {{when}}) FROM {{task}} AS t"
