@@ -1,6 +1,7 @@
 """Failed rows that nobody has asked for in a long time go, if the project wants that."""
 
 from datetime import datetime
+from random import sample
 
 from django.db import DatabaseError
 
@@ -20,19 +21,23 @@ _OLD = "{when} < %s AND update_time < %s AND schedule IS NULL"
 _OF_LANE = f"status = {Status.FAILED:d} AND queue = %s AND priority = %s AND biz_code = %s"
 
 
-def delete_old_failed(before: datetime, *, using: str, at_once: int = AT_ONCE) -> int:
+def delete_old_failed(
+    before: datetime, *, using: str, at_once: int = AT_ONCE, most_lanes: int = MOST_LANES
+) -> int:
     """Delete up to ``at_once`` rows that FAILED before ``before`` (aware); returns how many.
 
-    Those that were due first. Recurring ones stay. 0 as well while somebody is in the way: nothing
-    is tried again here, for the caller may have a lease to keep.
+    Those that were due first. Recurring ones stay. Of more than ``most_lanes`` some are looked at,
+    by chance: in the first ones there may be nothing but what stays. 0 as well while somebody is in
+    the way: nothing is tried again here, for the caller may have a lease to keep.
 
     Race: somebody requeues one meanwhile, or it fails again. What is deleted must still be FAILED
     and as old, in the statement that deletes it; locked rows are left for the next time.
     """
     dialect = dialect_of(using)
     lanes = [lane for lane in every_lane(Status.FAILED, using=using) if lane.first < before]
+    lanes = sample(lanes, most_lanes) if len(lanes) > most_lanes else lanes
     try:
-        for lane in sorted(lanes, key=lambda lane: lane.first)[:MOST_LANES]:
+        for lane in sorted(lanes, key=lambda lane: lane.first):
             if ids := _old(dialect, lane, before, at_once):
                 return _delete(dialect, ids, before)
     except DatabaseError as error:
