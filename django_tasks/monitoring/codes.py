@@ -1,13 +1,13 @@
 """The codes: those that this process has handlers for, and those that rows or workers name."""
 
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import NamedTuple
 
 from django_tasks.exceptions import TaskException
-from django_tasks.handlers.registry import get_task_handlers, terms_for
+from django_tasks.handlers.registry import get_task_handlers, handler_for, terms_for
 from django_tasks.host.clocks import EPOCH
 from django_tasks.models import Gate, Pause
 from django_tasks.monitoring.backlog import Failures, Waiting
@@ -62,8 +62,8 @@ class Code:
     running: Amount
     failed: Amount
     is_waiting: bool
-    is_paused: bool
-    pauses: tuple[Pause, ...]
+    is_paused: bool = False
+    pauses: tuple[Pause, ...] = ()
     limits: Limits
     figures: Figures
 
@@ -91,40 +91,38 @@ def gates(*, using: str) -> dict[str, Gate]:
     return {gate.biz_code: gate for gate in Gate._base_manager.using(using)[:MOST_GATES]}
 
 
-class _ByCode(NamedTuple):
-    """What was seen, by code. Not looked through for each: 2,000 codes with as many pauses."""
-
-    waiting: Mapping[str, Sequence[Waiting]]
-    pauses: Mapping[str, Sequence[Pause]]
-    running: Mapping[str, Amount]
-    paused: Collection[str]
-    working: Sequence[Worker]
-
-
 def codes(seen: Seen, now: datetime) -> list[Code]:
     """Each code that anything names, in the order of names."""
+    # By code, and not looked through for each: there may be 2,000 of them, and as many pauses.
     lanes, pauses = defaultdict[str, list[Waiting]](list), defaultdict[str, list[Pause]](list)
     for each in seen.waiting:
         lanes[each.lane.biz_code].append(each)
     for pause in seen.pauses:
         pauses[pause.biz_code].append(pause)
     paused = {lane.biz_code for lane in seen.paused}
-    working = [worker for worker in seen.workers if worker.is_working]
-    by_code = _ByCode(lanes, pauses, running_by_code(seen.claims), paused, working)
-    known = {*get_task_handlers(), *lanes, *pauses, *paused, *by_code.running}
-    known |= {*seen.failures.by_code, *seen.figures}
+    running = running_by_code(seen.claims)
+    handlers = get_task_handlers()
+    known = {*handlers, *lanes, *pauses, *paused, *running, *seen.failures.by_code, *seen.figures}
     known |= {code for worker in seen.workers for code in worker.codes or ()}
-    return [_code(code, by_code, seen, now) for code in sorted(known - {""})]
+    seen = seen._replace(workers=[worker for worker in seen.workers if worker.is_working])
+    return [
+        replace(
+            _code(code, lanes[code], running.get(code, Amount(0)), seen, now),
+            is_paused=code in paused,
+            pauses=tuple(pauses[code]),
+        )
+        for code in sorted(known - {""})
+    ]
 
 
-def _code(code: str, by_code: _ByCode, seen: Seen, now: datetime) -> Code:
-    waiting, running = by_code.waiting.get(code, ()), by_code.running.get(code, Amount(0))
-    free = [each.lane.first for each in waiting if each.pause is None]
-    oldest = min(free, default=None)
+def _code(
+    code: str, waiting: Sequence[Waiting], running: Amount, seen: Seen, now: datetime
+) -> Code:
+    oldest = min((each.lane.first for each in waiting if each.pause is None), default=None)
     return Code(
         code=code,
-        has_handler=code in get_task_handlers(),
-        workers=sum(worker.knows(code) for worker in by_code.working),
+        has_handler=handler_for(code) is not None,
+        workers=sum(worker.knows(code) for worker in seen.workers),
         queues=tuple(sorted({each.lane.queue for each in waiting})),
         first=min((each.lane.first for each in waiting), default=None),
         oldest=oldest if oldest is not None and oldest <= now else None,
@@ -133,8 +131,6 @@ def _code(code: str, by_code: _ByCode, seen: Seen, now: datetime) -> Code:
         running=running,
         failed=seen.failures.by_code.get(code, Amount(0)),
         is_waiting=bool(waiting),
-        is_paused=code in by_code.paused,
-        pauses=tuple(by_code.pauses.get(code, ())),
         limits=_limits(code, seen.gates.get(code), running.number, now),
         figures=seen.figures.get(code, NO_FIGURES),
     )

@@ -8,6 +8,7 @@ is named, due times are looked up lane by lane, and a number code by code.
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, fields, replace
 from datetime import datetime, timedelta
+from itertools import product
 from typing import Any, Literal
 
 from django.db.models import Exists, OuterRef, Q, QuerySet
@@ -54,14 +55,9 @@ _MOST_ID = 2**63 - 1
 SearchAs = Literal["", "code", "begins", "contains"]
 # Asked by the statement itself: of 2,000 pauses each was a condition of each lane, and SQLite takes
 # a thousand. One seek for each scope: with IN, MariaDB walks through all pauses for each row.
-_PAUSED = Q(
-    *(
-        Exists(Pause._base_manager.filter(queue=queue, biz_code=code))
-        for queue in ("", OuterRef("queue"))
-        for code in ("", OuterRef("biz_code"))
-    ),
-    _connector=Q.OR,
-)
+_SCOPES = product(("", OuterRef("queue")), ("", OuterRef("biz_code")))
+_PAUSES = [Exists(Pause._base_manager.filter(queue=q, biz_code=code)) for q, code in _SCOPES]
+_PAUSED = Q(*_PAUSES, _connector=Q.OR)
 # What a search may mean, within a code and without one.
 _WITHIN_A_CODE = ("begins", "contains")
 _EVERYWHERE = ("code", "begins")
@@ -306,8 +302,8 @@ class TaskFilter:
             "due": Q(when__lte=moment),
             "late": Q(when__lt=moment),
             "future": Q(when__gt=moment),
-        }[self.due] & Q(status=Status.PENDING)
-        return timed, limit
+        }[self.due]
+        return timed & Q(status=Status.PENDING), limit
 
     def _search_as(self, using: str) -> SearchAs:
         """Tell what a search means now, by the rows that are there."""

@@ -217,8 +217,7 @@ def _no_handler(facts: Facts) -> Iterator[Problem]:
 
 
 def _no_queue(facts: Facts) -> Iterator[Problem]:
-    working = facts.working  # once: there may be a thousand of them, and two thousand queues
-    if not working:
+    if not (working := facts.working):  # once, for all queues: there may be 2,000
         return
     queues: dict[str, list[Waiting]] = {}
     for each in facts.seen.waiting:

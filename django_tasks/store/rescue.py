@@ -20,8 +20,7 @@ from django_tasks.values.runs import Line
 
 DIED_ALONE = "The worker process died while it ran this task alone."
 
-# A worker of many threads and batches may hold more than one call frees.
-ROWS_AT_ONCE = 2000
+ROWS_AT_ONCE = 2000  # a worker of many threads and batches may hold more
 
 
 class Orphan(NamedTuple):
@@ -82,7 +81,7 @@ def rescue(
         return Rescued([], [])
     with write_transaction(using):
         dialect = dialect_of(using)
-        orphans = _orphans_of(dialect, owners)
+        orphans = _locked(dialect, owners, condition=_ORPHANED)
         failing: set[int] = set()
 
         def changed(row: Orphan) -> HandOver:
@@ -139,7 +138,7 @@ def give_back_strays(worker_id: int, held: Collection[int], now: datetime, *, us
         return 0
     with write_transaction(using):
         dialect = dialect_of(using)
-        return len(give_up(dialect, _locked(dialect, strays, [worker_id]), _as_it_was, now))
+        return len(give_up(dialect, _locked(dialect, [worker_id], strays), _as_it_was, now))
 
 
 def _as_it_was(row: Orphan) -> HandOver:
@@ -151,21 +150,19 @@ def _as_it_was(row: Orphan) -> HandOver:
 _ORPHANED = " AND NOT EXISTS (SELECT 1 FROM {worker} AS w WHERE w.id = t.claimed_by)"
 
 
-def _orphans_of(dialect: Dialect, owners: Sequence[int]) -> list[Orphan]:
-    """Rows of dead ``owners``, locked. Found by a plain read and locked by id: MariaDB would lock,
-    and wait for, every row that a locking search passes on its way.
-    """
-    owned = f"status IN {OWNED_SQL} AND claimed_by IN ({placeholders(len(owners))})"
-    find = f"SELECT id FROM {{task}} WHERE {owned} ORDER BY id LIMIT {ROWS_AT_ONCE}"
-    ids = flatten(dialect.fetch(find, list(owners)))
-    return _locked(dialect, ids, owners, _ORPHANED) if ids else []
-
-
 def _locked(
-    dialect: Dialect, ids: Sequence[int], owners: Sequence[int], condition: str = ""
+    dialect: Dialect, owners: Sequence[int], ids: Sequence[int] = (), condition: str = ""
 ) -> list[Orphan]:
-    """Rows of ``owners``, locked; those that somebody holds locked are left for the next time."""
+    """Rows of ``owners``, or those with ``ids``, locked; what somebody holds locked is left out.
+
+    Found by a plain read and locked by id: MariaDB would lock, and wait for, every row that a
+    locking search passes on its way.
+    """
     owned = f"IN {OWNED_SQL} AND claimed_by IN ({placeholders(len(owners))})"
+    find = f"SELECT id FROM {{task}} WHERE status {owned} ORDER BY id LIMIT {ROWS_AT_ONCE}"
+    ids = ids or flatten(dialect.fetch(find, list(owners)))
+    if not ids:
+        return []
     lock = (
         "SELECT id, version, claimed_by, status, attempts, rescues, last_error, biz_code, biz_num,"
         f" schedule, options, {{when}}, COALESCE(claim_time, {{when}}) FROM {{task}} AS t"

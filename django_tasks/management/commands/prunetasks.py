@@ -1,8 +1,6 @@
 """``manage.py prunetasks``: delete old lines of the history, and tasks that failed long ago."""
 
-import sys
 from datetime import datetime
-from functools import partial
 from typing import Any
 
 from django.core.management.base import CommandError, CommandParser
@@ -89,8 +87,7 @@ class Command(TaskCommand):
         return counted(rows.values("pk")[: MOST_COUNTED + 1].count(), MOST_COUNTED)
 
     def _delete(self, name: str, before: datetime, options: dict[str, Any]) -> Amount:
-        every = partial(failed.delete_old_failed, most_lanes=sys.maxsize)
-        delete = runs.delete_old if name == "history" else every
+        delete = runs.delete_old if name == "history" else failed.delete_old_failed
         total, misses = 0, 0
         shown = Progress(
             None, self.stderr.write, is_wanted=options["progress"], is_quiet=self.is_json
