@@ -1,12 +1,13 @@
 """The codes: those that this process has handlers for, and those that rows or workers name."""
 
+from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import NamedTuple
 
 from django_tasks.exceptions import TaskException
-from django_tasks.handlers.registry import get_task_handlers, terms_for
+from django_tasks.handlers.registry import get_task_handlers, handler_for, terms_for
 from django_tasks.host.clocks import EPOCH
 from django_tasks.models import Gate, Pause
 from django_tasks.monitoring.backlog import Failures, Waiting
@@ -61,8 +62,8 @@ class Code:
     running: Amount
     failed: Amount
     is_waiting: bool
-    is_paused: bool
-    pauses: tuple[Pause, ...]
+    is_paused: bool = False
+    pauses: tuple[Pause, ...] = ()
     limits: Limits
     figures: Figures
 
@@ -92,31 +93,36 @@ def gates(*, using: str) -> dict[str, Gate]:
 
 def codes(seen: Seen, now: datetime) -> list[Code]:
     """Each code that anything names, in the order of names."""
-    lanes: dict[str, list[Waiting]] = {}
+    # By code, and not looked through for each: there may be 2,000 of them, and as many pauses.
+    lanes, pauses = defaultdict[str, list[Waiting]](list), defaultdict[str, list[Pause]](list)
     for each in seen.waiting:
-        lanes.setdefault(each.lane.biz_code, []).append(each)
+        lanes[each.lane.biz_code].append(each)
+    for pause in seen.pauses:
+        pauses[pause.biz_code].append(pause)
     paused = {lane.biz_code for lane in seen.paused}
     running = running_by_code(seen.claims)
     handlers = get_task_handlers()
-    known: set[str] = {*handlers, *lanes, *paused, *running, *seen.failures.by_code, *seen.figures}
-    known |= {pause.biz_code for pause in seen.pauses if pause.biz_code}
+    known = {*handlers, *lanes, *pauses, *paused, *running, *seen.failures.by_code, *seen.figures}
     known |= {code for worker in seen.workers for code in worker.codes or ()}
+    seen = seen._replace(workers=[worker for worker in seen.workers if worker.is_working])
     return [
-        _code(code, lanes.get(code, []), running.get(code, Amount(0)), seen, now)
-        for code in sorted(known)
+        replace(
+            _code(code, lanes[code], running.get(code, Amount(0)), seen, now),
+            is_paused=code in paused,
+            pauses=tuple(pauses[code]),
+        )
+        for code in sorted(known - {""})
     ]
 
 
 def _code(
     code: str, waiting: Sequence[Waiting], running: Amount, seen: Seen, now: datetime
 ) -> Code:
-    free = [each.lane.first for each in waiting if each.pause is None]
-    oldest = min(free, default=None)
-    paused = any(lane.biz_code == code for lane in seen.paused)
+    oldest = min((each.lane.first for each in waiting if each.pause is None), default=None)
     return Code(
         code=code,
-        has_handler=code in get_task_handlers(),
-        workers=sum(worker.is_working and worker.knows(code) for worker in seen.workers),
+        has_handler=handler_for(code) is not None,
+        workers=sum(worker.knows(code) for worker in seen.workers),
         queues=tuple(sorted({each.lane.queue for each in waiting})),
         first=min((each.lane.first for each in waiting), default=None),
         oldest=oldest if oldest is not None and oldest <= now else None,
@@ -125,8 +131,6 @@ def _code(
         running=running,
         failed=seen.failures.by_code.get(code, Amount(0)),
         is_waiting=bool(waiting),
-        is_paused=paused,
-        pauses=tuple(pause for pause in seen.pauses if pause.biz_code == code),
         limits=_limits(code, seen.gates.get(code), running.number, now),
         figures=seen.figures.get(code, NO_FIGURES),
     )

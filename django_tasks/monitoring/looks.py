@@ -13,7 +13,7 @@ from django.db.models.lookups import Exact, In
 
 from django_tasks.models import Task
 from django_tasks.monitoring.filters import TaskFilter
-from django_tasks.store.backlog import newest_each
+from django_tasks.store.backlog import MOST_LOOKS, newest_each
 from django_tasks.store.lanes import every_lane
 from django_tasks.values.status import Status
 
@@ -39,7 +39,7 @@ def look(tasks: TaskFilter, *, using: str, now: datetime) -> Look:
     if sought.status is not None and not (sought.due or sought.stuck or sought.search):
         ids = _of_each_lane(sought.status, sought, using) or ids
     among = Task.objects.using(using).filter(tasks.sifting(), pk__in=ids[:LOOKED])
-    return Look(among, LOOKED)
+    return Look(among, min(len(ids), LOOKED))
 
 
 def _last_first(sought: TaskFilter, using: str, now: datetime) -> QuerySet[Task]:
@@ -57,6 +57,7 @@ def _of_each_lane(status: Status, sought: TaskFilter, using: str) -> list[int]:
         for lane in every_lane(status, using=using)
         if sought.code in ("", lane.biz_code) and sought.queue in (None, lane.queue)
     ]
+    lanes = lanes[:MOST_LOOKS]
     return newest_each(lanes, status, LOOKED // max(1, len(lanes)), using=using)
 
 

@@ -217,13 +217,13 @@ def _no_handler(facts: Facts) -> Iterator[Problem]:
 
 
 def _no_queue(facts: Facts) -> Iterator[Problem]:
-    if not facts.working:
+    if not (working := facts.working):  # once, for all queues: there may be 2,000
         return
     queues: dict[str, list[Waiting]] = {}
     for each in facts.seen.waiting:
         queues.setdefault(each.lane.queue, []).append(each)
     for queue, waiting in sorted(queues.items()):
-        if any(worker.serves(queue) for worker in facts.working):
+        if any(worker.serves(queue) for worker in working):
             continue
         due = together(*(each.due for each in waiting))
         text = ngettext(
@@ -236,10 +236,11 @@ def _no_queue(facts: Facts) -> Iterator[Problem]:
 
 
 def _late(facts: Facts) -> Iterator[Problem]:
+    is_worked = bool(facts.working)
     # The worst first: of many, the others are not told.
     for code in sorted(facts.codes, key=lambda code: code.oldest or facts.now):
         # Without a handler they are told of with that, which is why they are late.
-        if not code.late or (facts.working and not code.workers):
+        if not code.late or (is_worked and not code.workers):
             continue
         text = ngettext(
             "%(count)s task of “%(code)s” is late, by %(time)s.",

@@ -67,7 +67,7 @@ def own_rows(*, using: str) -> OwnRows:
     )
     lean = without_long_texts(found.order_by("biz_code", "biz_num"))
     rows = tuple(lean[:MOST_HANDLERS])
-    there = {row.biz_code for row in rows}
+    there = {*found.values_list("biz_code", flat=True).distinct()}  # more than are shown
     wanted = sorted(code for code, handler in handlers.items() if handler.schedule is not None)
     return OwnRows(rows=rows, missing=tuple(code for code in wanted if code not in there))
 

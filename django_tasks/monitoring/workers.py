@@ -1,5 +1,6 @@
 """The workers that poll a database, and the tasks that they have claimed."""
 
+from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
@@ -180,9 +181,7 @@ def held(*, using: str) -> tuple[list[Held], bool]:
 
 def running_by_code(claimed: Claims) -> dict[str, Amount]:
     """The number of claimed tasks of each code."""
-    counts: dict[str, int] = {}
-    for claim in claimed.rows:
-        counts[claim.biz_code] = counts.get(claim.biz_code, 0) + 1
+    counts = Counter(claim.biz_code for claim in claimed.rows)
     return {
         code: counted(count, MOST_CLAIMED)._replace(is_more=claimed.is_more)
         for code, count in counts.items()

@@ -1,6 +1,7 @@
 """Failed rows that nobody has asked for in a long time go, if the project wants that."""
 
 from datetime import datetime
+from random import sample
 
 from django.db import DatabaseError
 
@@ -10,7 +11,7 @@ from django_tasks.store.statuses import STATUS_OF_FOUND
 from django_tasks.store.transactions import is_contention, write_transaction
 from django_tasks.values.status import Status
 
-# Rows that one call deletes, and lanes that it looks at, at most.
+# Rows that one call deletes, and lanes at which a worker's call looks, at most.
 AT_ONCE = 500
 MOST_LANES = 100
 
@@ -20,20 +21,22 @@ _OLD = "{when} < %s AND update_time < %s AND schedule IS NULL"
 _OF_LANE = f"status = {Status.FAILED:d} AND queue = %s AND priority = %s AND biz_code = %s"
 
 
-def delete_old_failed(before: datetime, *, using: str, at_once: int = AT_ONCE) -> int:
-    """Delete up to ``at_once`` rows that FAILED before ``before`` (aware); returns how many.
+def delete_old_failed(before: datetime, *, using: str, most_lanes: int | None = None) -> int:
+    """Delete up to AT_ONCE rows that FAILED before ``before`` (aware); returns how many.
 
-    Those that were due first. Recurring ones stay. 0 as well while somebody is in the way: nothing
-    is tried again here, for the caller may have a lease to keep.
+    Those that were due first; of more than ``most_lanes`` some are looked at by chance, for there
+    may be nothing in the first ones but recurring rows, which stay. 0 as well while somebody is in
+    the way: nothing is tried again here, for the caller may have a lease to keep.
 
     Race: somebody requeues one meanwhile, or it fails again. What is deleted must still be FAILED
     and as old, in the statement that deletes it; locked rows are left for the next time.
     """
     dialect = dialect_of(using)
     lanes = [lane for lane in every_lane(Status.FAILED, using=using) if lane.first < before]
+    lanes = sample(lanes, min(most_lanes or len(lanes), len(lanes)))
     try:
-        for lane in sorted(lanes, key=lambda lane: lane.first)[:MOST_LANES]:
-            if ids := _old(dialect, lane, before, at_once):
+        for lane in sorted(lanes, key=lambda lane: lane.first):
+            if ids := _old(dialect, lane, before, AT_ONCE):
                 return _delete(dialect, ids, before)
     except DatabaseError as error:
         if not is_contention(using, error):

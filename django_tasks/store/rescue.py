@@ -20,7 +20,7 @@ from django_tasks.values.runs import Line
 
 DIED_ALONE = "The worker process died while it ran this task alone."
 
-ROWS_AT_ONCE = 2000  # more than one worker ever holds
+ROWS_AT_ONCE = 2000  # a worker of many threads and batches may hold more
 
 
 class Orphan(NamedTuple):
@@ -81,7 +81,7 @@ def rescue(
         return Rescued([], [])
     with write_transaction(using):
         dialect = dialect_of(using)
-        orphans = _owned_by(dialect, owners, _ORPHANED)
+        orphans = _locked(dialect, owners, condition=_ORPHANED)
         failing: set[int] = set()
 
         def changed(row: Orphan) -> HandOver:
@@ -127,17 +127,18 @@ def forgive(worker_id: int, guilty: Collection[int] = (), *, using: str) -> int:
 
 
 def give_back_strays(worker_id: int, held: Collection[int], now: datetime, *, using: str) -> int:
-    """Free rows that a living worker owns without knowing; returns how many.
+    """Free up to 2,000 rows that a living worker owns without knowing; returns how many.
 
     A claim whose answer was lost with its connection leaves them. ``held`` are the ids that the
     worker does know of; it must not be claiming meanwhile. Atomic; database errors pass.
     """
-    if not owned_ids(worker_id, using=using) - set(held):
+    # By their ids: behind 2,000 rows that it knows of they would not be found.
+    strays = sorted(owned_ids(worker_id, using=using) - set(held))[:ROWS_AT_ONCE]
+    if not strays:
         return 0
     with write_transaction(using):
         dialect = dialect_of(using)
-        strays = [row for row in _owned_by(dialect, [worker_id]) if row.id not in held]
-        return len(give_up(dialect, strays, _as_it_was, now))
+        return len(give_up(dialect, _locked(dialect, [worker_id], strays), _as_it_was, now))
 
 
 def _as_it_was(row: Orphan) -> HandOver:
@@ -149,15 +150,17 @@ def _as_it_was(row: Orphan) -> HandOver:
 _ORPHANED = " AND NOT EXISTS (SELECT 1 FROM {worker} AS w WHERE w.id = t.claimed_by)"
 
 
-def _owned_by(dialect: Dialect, owners: Sequence[int], condition: str = "") -> list[Orphan]:
-    """Rows of ``owners``, locked; those that somebody holds locked are left for the next time.
+def _locked(
+    dialect: Dialect, owners: Sequence[int], ids: Sequence[int] = (), condition: str = ""
+) -> list[Orphan]:
+    """Rows of ``owners``, or those with ``ids``, locked; what somebody holds locked is left out.
 
     Found by a plain read and locked by id: MariaDB would lock, and wait for, every row that a
     locking search passes on its way.
     """
     owned = f"IN {OWNED_SQL} AND claimed_by IN ({placeholders(len(owners))})"
     find = f"SELECT id FROM {{task}} WHERE status {owned} ORDER BY id LIMIT {ROWS_AT_ONCE}"
-    ids = flatten(dialect.fetch(find, list(owners)))
+    ids = ids or flatten(dialect.fetch(find, list(owners)))
     if not ids:
         return []
     lock = (

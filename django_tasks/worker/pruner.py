@@ -104,7 +104,8 @@ class Pruner:
             return False
         before = self._membership.clock.now() - timedelta(seconds=age)
         # More follow where many were found; a few have grown old just now.
-        return failed.delete_old_failed(before, using=self._using) * 10 >= failed.AT_ONCE
+        gone = failed.delete_old_failed(before, using=self._using, most_lanes=failed.MOST_LANES)
+        return gone * 10 >= failed.AT_ONCE
 
     def _forget_pauses(self) -> bool:
         pauses.forget_ends(self._membership.clock.now() - ENDED_PAUSE_AGE, using=self._using)

@@ -156,11 +156,38 @@ def test_the_worker_deletes_them_if_the_project_wants_that(
     assert there() == {"tried again", "young", "waits", "recurs"}
 
 
+def kept_in_many_lanes() -> None:
+    """As many lanes as one look has, with rows that stay, before one whose row goes."""
+    old = {"update_time": later(-99 * DAY), "status": Status.FAILED}
+    for number in range(failed.MOST_LANES):
+        kept = {"queue": f"q{number}", "schedule": "every 5m", **old}
+        a_row(str(number), when=later(-999 * DAY), **kept)
+    a_row("old", when=later(-99 * DAY), **old)
+
+
+def test_old_failures_go_from_behind_many_lanes_with_rows_that_stay(call: Call) -> None:
+    kept_in_many_lanes()
+    assert call("prunetasks", "--failed", "90d").startswith("1 task that failed before ")
+    assert "old" not in there()
+
+
+def test_the_worker_finds_them_there_in_the_end(
+    settings: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    kept_in_many_lanes()
+    settings.DJANGO_TASKS = {"FAILED_AGE": timedelta(days=90)}
+    membership = joined()
+    monkeypatch.setattr(membership.clock, "now", lambda: NOW)
+    for _ in range(10):  # each leaves out one lane of 101, by chance
+        Pruner(USING, membership)._prune_failed()
+    assert "old" not in there()
+
+
 def test_it_is_a_chore_of_the_pruner(settings: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     settings.DJANGO_TASKS = {"FAILED_AGE": 60}
     asked: list[Any] = []
 
-    def note(before: Any, using: str) -> int:
+    def note(before: Any, using: str, most_lanes: int) -> int:
         asked.append(before)
         return 0
 

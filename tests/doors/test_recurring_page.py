@@ -105,6 +105,17 @@ def test_a_handler_whose_row_is_missing_is_named(boss: Client, handlers: Any) ->
     assert "The handler of sweep has a schedule and no row" in text(look(boss))
 
 
+def test_a_row_that_is_not_among_the_first_ones_is_not_missing(
+    boss: Client, handlers: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    handlers(Report, Sweep)
+    monkeypatch.setattr(recurring, "MOST_HANDLERS", 1)
+    for code in ("report", "sweep"):
+        a_row(SCHEDULE_NUM, biz_code=code, schedule="every 2h")
+    assert listed(look(boss)) == ["report/@schedule", "sweep/@schedule"]
+    assert "no row" not in text(look(boss))
+
+
 def test_a_code_without_schedules_ends_the_look(
     boss: Client, monkeypatch: pytest.MonkeyPatch, queries: Any
 ) -> None:

@@ -9,9 +9,10 @@ import pytest
 
 from django_tasks.api import pause_tasks
 from django_tasks.exceptions import TaskValueError
-from django_tasks.models import Task
+from django_tasks.models import Pause, Task
 from django_tasks.monitoring import filters
 from django_tasks.monitoring.filters import LATE_SECONDS, TaskFilter
+from django_tasks.timezones import for_django
 from django_tasks.values.status import OWNED, Status
 from tests.factories import NOW, a_row, a_worker, in_utc, later
 
@@ -165,7 +166,9 @@ def test_stuck_ones_belong_to_workers_that_are_gone_or_silent(crowd: dict[str, i
     )
 
 
-@pytest.mark.parametrize("scope", [{"biz_code": "mail"}, {"queue": "slow"}])
+@pytest.mark.parametrize(
+    "scope", [{"biz_code": "mail"}, {"queue": "slow"}, {"biz_code": "mail", "queue": "slow"}]
+)
 def test_what_is_paused_as_a_whole_is_not_late(
     scope: dict[str, str], crowd: dict[str, int]
 ) -> None:
@@ -177,6 +180,17 @@ def test_what_is_paused_as_a_whole_is_not_late(
             and any(getattr(row, name) != value for name, value in scope.items())
         )
     )
+
+
+def test_many_pauses_change_nothing(crowd: dict[str, int]) -> None:
+    before = found(TaskFilter(due="late"))
+    scopes = [{"queue": f"q{number}", "biz_code": f"c{number % 2}"} for number in range(2000)]
+    for first in range(0, 2000, 200):
+        Pause._base_manager.bulk_create(
+            Pause(**scope, since=for_django(NOW)) for scope in scopes[first : first + 200]
+        )
+    assert before
+    assert found(TaskFilter(due="late")) == before
 
 
 def test_nothing_is_late_while_everything_is_paused(crowd: dict[str, int]) -> None:

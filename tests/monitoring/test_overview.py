@@ -13,6 +13,7 @@ from django_tasks.models import Gate, TaskMinute
 from django_tasks.monitoring import backlog
 from django_tasks.monitoring.overview import Overview, overview
 from django_tasks.monitoring.words import Amount
+from django_tasks.monitoring.workers import Worker
 from django_tasks.values.hosts import queue_of
 from django_tasks.values.status import Status
 from tests.factories import NOW, a_row, a_worker, later, rows, table
@@ -397,6 +398,28 @@ def test_the_number_of_statements_is_the_same_for_many_tasks_codes_and_workers(
     with queries() as many:
         look()
     assert len(many) == len(few) <= 20
+
+
+def test_what_was_seen_is_not_looked_through_for_each_code(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[str] = []
+
+    def counting(name: str) -> property:
+        read = getattr(Worker, name).fget
+
+        def ask(worker: Worker) -> bool:
+            asked.append(name)
+            return bool(read(worker))
+
+        return property(ask)
+
+    for number in range(30):
+        a_row(biz_code=f"code{number}", queue=f"q{number}", when=later(-300))
+    for number in range(30):
+        at_work(f"w{number}", queues=["default"])
+    monkeypatch.setattr(Worker, "is_working", counting("is_working"))
+    found = look()
+    assert len(found.codes) >= 30
+    assert len(asked) < 30 * 30
 
 
 def test_names_that_are_markup_or_formats_stay_as_they_are() -> None:

@@ -273,6 +273,15 @@ def test_rows_that_the_worker_knows_of_and_those_of_others_are_no_strays():
     assert [state(num)[0] for num in "123"] == [Status.RUNNING, Status.RUNNING, Status.PENDING]
 
 
+def test_strays_are_found_behind_more_rows_than_one_look_has():
+    rows(range(ROWS_AT_ONCE + 1), status=Status.RUNNING, claimed_by=DEAD)
+    held = set(table().values_list("id", flat=True))
+    a_row("stray", status=Status.RUNNING, claimed_by=DEAD)
+
+    assert give_back_strays(DEAD, held, NOW, using="default") == 1
+    assert state("stray")[0] == Status.PENDING
+
+
 # Long texts
 
 
