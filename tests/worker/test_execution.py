@@ -2,6 +2,7 @@
 
 import logging
 from collections.abc import Callable
+from contextvars import ContextVar
 from datetime import date, datetime, timedelta, timezone
 from typing import Any
 
@@ -29,6 +30,7 @@ from django_tasks.values.outcomes import (
 from django_tasks.worker import execution
 from django_tasks.worker.apart.parent import NoProcess, NotRun, ProcessDied
 from django_tasks.worker.error_text import ERROR_LENGTH
+from django_tasks.worker.executor import Executor
 from django_tasks.worker.membership import Membership
 from tests.worker.conftest import Register
 from tests.worker.parts import (
@@ -689,6 +691,37 @@ def test_a_claim_whose_handler_has_gone_is_given_back(register: Register) -> Non
 
 
 # What is told
+
+
+def test_receivers_find_what_the_run_has_set_for_itself(register: Register) -> None:
+    """As the span that is current: what they tell is a part of it."""
+    seen: list[str] = []
+    variable = ContextVar("variable", default="nothing")
+
+    def handle(task: Any) -> None:
+        variable.set(f"set by attempt {task.attempt}")
+        if task.attempt == 1:
+            raise ValueError("once")
+
+    def receive(sender: Any, signal: Any, **_: Any) -> None:
+        seen.append(variable.get())
+
+    register(handle)
+    membership = joined()
+    executor = Executor(1, runner(membership).runner, lambda: None)
+    added()
+    (claim,) = claimed(membership.worker_id)
+    told = [signals.task_retried, signals.task_succeeded]
+    for signal in told:
+        signal.connect(receive)
+    try:
+        for attempts in (0, 1):
+            executor.submit([(claim._replace(attempts=attempts),)])
+            executor._run_all(0)
+    finally:
+        for signal in told:
+            signal.disconnect(receive)
+    assert seen == ["set by attempt 1", "set by attempt 2"]
 
 
 def test_each_end_is_told_with_its_facts(register: Register) -> None:

@@ -23,7 +23,7 @@ from django_tasks.worker import executor as module
 from django_tasks.worker.executor import Executor, Item
 from tests.factories import a_claim_of
 from tests.waiting import DEADLINE, eventually
-from tests.worker.parts import StillTicks
+from tests.worker.parts import StillTicks, added
 
 
 def items(count: int) -> list[Item]:
@@ -511,6 +511,23 @@ def test_a_transaction_that_a_run_leaves_open_is_rolled_back_and_the_next_run_ha
     assert states == [(False, True), 0] * 2
     (line,) = caplog.messages
     assert line == "job/0 left a transaction open on default; it was rolled back"
+
+
+@pytest.mark.django_db(transaction=True)
+def test_what_a_run_has_not_committed_without_autocommit_is_rolled_back() -> None:
+    states: list[Any] = []
+
+    def run(claimed: Claimed) -> Ended:
+        states.append((connection.get_autocommit(), Task.objects.count()))
+        connection.set_autocommit(False)
+        added(str(claimed.id))
+        return done(claimed)
+
+    with working(1, run) as executor:
+        executor.submit(items(2))
+        ends: list[Ended] = []
+        eventually(lambda: collected(executor, ends) == 2, "two ends")
+    assert states == [(True, 0)] * 2
 
 
 # Items that end in parts

@@ -1,10 +1,11 @@
 """Pairs of features: what a client does during a run, how its handler is called, how it ends.
 
 All cells of one ending at once: each has a code of its own, whose handler steps on command, on real
-workers. What is left in the table, and how often each task was called, is what the model says.
+workers. What is left in the table, how often each task was called, and what ``atomic`` calls have
+committed, is what the model says.
 """
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from datetime import timedelta
 from threading import Event, Lock
@@ -12,6 +13,7 @@ from time import monotonic
 from typing import Any, NamedTuple
 
 import pytest
+from django.contrib.auth.models import Group
 from django.db import OperationalError
 
 from django_tasks import api
@@ -40,11 +42,11 @@ TOUCHED, OTHER = "2", "1"
 STEPS: dict[str, Callable[[str], Any]] = {
     "nothing": lambda code: None,
     "added": lambda code: api.add_task(
-        Task(biz_code=code, biz_num=TOUCHED, when=ago(-3600), biz_ext="new")
+        Task(biz_code=code, biz_num=TOUCHED, when=ago(-3 * 3600), biz_ext="new")
     ),
     "cancelled": lambda code: api.cancel_task(code, TOUCHED),
     "paused": lambda code: api.pause_task(code, TOUCHED),
-    "moved": lambda code: api.reschedule_task(code, TOUCHED, HOUR),
+    "moved": lambda code: api.reschedule_task(code, TOUCHED, 2 * HOUR),
     "updated": lambda code: api.update_task(code, TOUCHED, biz_ext="new"),
     "requeued": lambda code: api.requeue_task(code, TOUCHED),
     "run-now": lambda code: api.run_task_now(code, TOUCHED),
@@ -82,18 +84,35 @@ class Cell(NamedTuple):
 
 
 class Left(NamedTuple):
-    """A row at the end: its status, failed attempts and payload; it is due in an hour."""
+    """A row at the end: its status, failed attempts and payload; it is due in so many hours."""
 
     status: str
     attempts: int
     payload: str
+    hours: int
 
 
-Found = tuple[Left | None, int]
+class Found(NamedTuple):
+    """The row that is left, the number of calls with it, and that of effects which are committed:
+    of ``atomic`` calls, each of which leaves one. Others leave theirs whatever comes of them.
+    """
+
+    left: Left | None
+    calls: int
+    effects: int
 
 
 def expected(cell: Cell, biz_num: str) -> Found:
-    """The row that is left, and the number of calls with it."""
+    """What is found at the end."""
+    left, first, later = _lives(cell, biz_num)
+    is_atomic = cell.mode.startswith("atomic")
+    # Of the first calls of a task, which are of one claim, one is committed, if any.
+    effects = (cell.end == "succeeds") + later if is_atomic else 0
+    return Found(left, first + later, effects)
+
+
+def _lives(cell: Cell, biz_num: str) -> tuple[Left | None, int, int]:
+    """The row that is left, the number of calls of its first claim, and that of further runs."""
     step = cell.step if biz_num == TOUCHED else "nothing"
     in_parts = cell.mode == "halves" or (cell.mode in BATCHES and cell.end == "fails")
     calls = 2 if in_parts and not (cell.mode == "halves" and cell.end in LOST) else 1
@@ -101,12 +120,12 @@ def expected(cell: Cell, biz_num: str) -> Found:
         calls = 2  # with both, and then by itself, which does not end
     if in_parts and cell.end not in LOST and step in CHANGED:
         left, later = _by_itself(cell, step, "comes back")
-        return left, 1 + later
+        return left, 1, later
     # What has taken too long together is tried one by one.
     together = cell.mode in BATCHES and cell.mode != "halves" and cell.end == "times out"
     comes_back = together or cell.end in LOST
     left, later = _by_itself(cell, step, "comes back" if comes_back else cell.end)
-    return left, calls + later
+    return left, calls, later
 
 
 def _by_itself(cell: Cell, step: str, end: str) -> tuple[Left | None, int]:
@@ -117,22 +136,22 @@ def _by_itself(cell: Cell, step: str, end: str) -> tuple[Left | None, int]:
     payload = "new" if step in ("added", "updated") else "old"
     is_scheduled = cell.mode == "scheduled"
     # What a run leaves that ends well, and what one that is to be tried again.
-    good = Left("PENDING", 0, payload) if is_scheduled else None
-    bad = Left("PENDING", 1, payload)
+    good = Left("PENDING", 0, payload, hours=1) if is_scheduled else None
+    bad = Left("PENDING", 1, payload, hours=1)
     runs_again = end == "comes back"
     if step == "cancelled":
         return None, 0
     if step in ("added", "moved"):
-        return Left("PENDING", 0, payload), 0
+        return Left("PENDING", 0, payload, hours=3 if step == "added" else 2), 0
     if step == "run-now":
         return good, 1
     if step == "paused":
         if runs_again:
-            return Left("PAUSED", 0, payload), 0
+            return Left("PAUSED", 0, payload, hours=0), 0
         left = good if end == "succeeds" else bad
         return left and left._replace(status="PAUSED"), 0
     if step == "expired" and runs_again:
-        return None if is_scheduled else Left("FAILED", 1, payload), 0
+        return None if is_scheduled else Left("FAILED", 1, payload, hours=0), 0
     if runs_again:
         return good, 1
     return (good if end == "succeeds" else bad), 0
@@ -191,11 +210,16 @@ class Play:
         with self._lock:
             for task in tasks:
                 self._calls[cell.code, task.biz_num] += 1
+            keys = [(cell.code, task.biz_num) for task in tasks]
+            names = [f"{code}/{num}/{self._calls[code, num]}" for code, num in keys]
             first = [self._first.setdefault((cell.code, t.biz_num), t.version) for t in tasks]
-            if all(task.version > version for task, version in zip(tasks, first, strict=True)):
-                return  # a further run
-            if cell.mode == "halves" and len(tasks) > 1:
-                raise Trouble("both of them")
+        if cell.mode.startswith("atomic"):
+            Group.objects.bulk_create([Group(name=name) for name in names])
+        if all(task.version > version for task, version in zip(tasks, first, strict=True)):
+            return  # a further run
+        if cell.mode == "halves" and len(tasks) > 1:
+            raise Trouble("both of them")
+        with self._lock:
             self._waiting.add(cell.code)
         _wait_for(self.go)
         if self.end == "times out":
@@ -211,15 +235,17 @@ class Play:
 
     def found(self) -> dict[tuple[str, str], Found]:
         rows = {(row.biz_code, row.biz_num): row for row in Task.objects.all()}
+        names = Group.objects.values_list("name", flat=True)
+        effects = Counter((code, num) for code, num, _ in (name.split("/") for name in names))
         known = [
             (cell.code, biz_num)
             for cell in self.cells
             for biz_num in ((OTHER, TOUCHED) if cell.mode in BATCHES else (TOUCHED,))
         ]
-        return {key: (_left(rows.get(key)), self._calls[key]) for key in known}
+        return {key: Found(_left(rows.get(key)), self._calls[key], effects[key]) for key in known}
 
     def differences(self) -> list[str]:
-        """The cells in which the table, or the number of calls, is not as the model has it."""
+        """The cells in which the row, the calls, or the effects are not as the model has them."""
         wanted = {
             (cell.code, biz_num): expected(cell, biz_num)
             for cell in self.cells
@@ -244,10 +270,8 @@ def _wait_for(event: Event) -> None:
 def _left(row: Task | None) -> Left | None:
     if row is None:
         return None
-    status = Status(row.status).name
-    if status == "PENDING" and aware("when", row.when) < ago(-1800):
-        status = "PENDING soon"
-    return Left(status, row.attempts, row.biz_ext)
+    hours = round((aware("when", row.when) - ago(0)) / HOUR)
+    return Left(Status(row.status).name, row.attempts, row.biz_ext, hours)
 
 
 @pytest.fixture

@@ -160,29 +160,6 @@ def test_a_timeout_of_the_handlers_own_is_left_as_it_is(run: Run) -> None:
     assert outcome.error.rstrip().endswith("TaskTimeout: mine")
 
 
-@database
-def test_a_batch_that_takes_too_long_comes_again_one_by_one(
-    register: Register, timeouts: Timeouts, elsewhere: Elsewhere, handlers: Any
-) -> None:
-    class Batch(TaskHandler):
-        biz_code = "job"
-        batch = 10
-        timeout = SOON
-
-        def handle_batch(self, tasks: list[Any]) -> None:
-            if len(tasks) > 1:
-                spin()
-
-    handlers(Batch)
-    membership = joined()
-    for number in range(3):
-        added(str(number))
-    claims = tuple(claimed(membership.worker_id, limit=10))
-    ends = elsewhere(runner(membership, None, timeouts).runner, claims).result(DEADLINE)
-    assert [type(end.outcome).__name__ for end in ends] == ["Unsettled"] * 3
-    assert [type(end.outcome.otherwise).__name__ for end in ends] == ["Again"] * 3
-
-
 # Transactions and connections
 
 
@@ -287,6 +264,30 @@ def test_within_a_query_it_is_what_the_run_ends_with(run: Run, query: Any) -> No
     outcome = run(query, timeout=SOON, retry_on=(TimeoutError,), max_attempts=5)
     assert isinstance(outcome, Retry)
     assert "TaskTimeout: handle() took longer than its timeout" in outcome.error.splitlines()[-1]
+
+
+@database
+@pytest.mark.parametrize("wait", [spin, ask_again_and_again, ask_the_driver])
+def test_a_batch_that_takes_too_long_comes_again_one_by_one(
+    register: Register, timeouts: Timeouts, elsewhere: Elsewhere, handlers: Any, wait: Any
+) -> None:
+    class Batch(TaskHandler):
+        biz_code = "job"
+        batch = 10
+        timeout = SOON
+
+        def handle_batch(self, tasks: list[Any]) -> None:
+            if len(tasks) > 1:
+                wait()
+
+    handlers(Batch)
+    membership = joined()
+    for number in range(3):
+        added(str(number))
+    claims = tuple(claimed(membership.worker_id, limit=10))
+    ends = elsewhere(runner(membership, None, timeouts).runner, claims).result(DEADLINE)
+    assert [type(end.outcome).__name__ for end in ends] == ["Unsettled"] * 3
+    assert [type(end.outcome.otherwise).__name__ for end in ends] == ["Again"] * 3
 
 
 @database
