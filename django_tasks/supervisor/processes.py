@@ -5,9 +5,10 @@ import multiprocessing
 import os
 import sys
 import threading
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
+from functools import partial
 from multiprocessing.context import ForkProcess
 
 from django.db import connections
@@ -16,17 +17,17 @@ from django_tasks import logs
 from django_tasks.handlers.companions import take_leave
 from django_tasks.host.clocks import ticks
 from django_tasks.host.stop_signals import Notes, held_back
+from django_tasks.logs.patient import PatientLog, patient_lines
 from django_tasks.probes.board import Board, Line
 from django_tasks.probes.teller import ChildPulse, Pulse, Teller
 from django_tasks.store.dialects import has_one_writer
 from django_tasks.supervisor.delays import next_delay
 from django_tasks.supervisor.log_queues import UNREAD, is_log_unread
-from django_tasks.supervisor.patient_log import PatientLog
 from django_tasks.supervisor.probing import Answering, Probes, facts_about
 from django_tasks.supervisor.recycling import Recycling
 from django_tasks.worker.config import WorkerConfig
 from django_tasks.worker.surroundings import shares_one_thread
-from django_tasks.worker.worker import Worker, stop_all
+from django_tasks.worker.worker import Worker, abandon_all, stop_all
 
 # How often the main thread looks up: whether its workers have ended by themselves, and whether
 # its supervisor is still there.
@@ -66,8 +67,14 @@ def run_process(
     ``kill_after``, with ``REJECTED`` for a statement, and with ``ASKED`` if its workers were asked
     to stop, whatever becomes of their runs. When a limit of ``recycling``
     is reached it claims no more, and ends when everything that runs has ended. Its ``pulse`` beats
-    at each glance.
+    at each glance. A log handler that hangs hides no signal from it.
     """
+    return _patiently(partial(_work, configs, parent, recycling, pulse))
+
+
+def _work(
+    configs: Sequence[WorkerConfig], parent: int | None, recycling: Recycling, pulse: Pulse
+) -> int:
     began = ticks()
     with Notes.taken(is_child=parent is not None) as notes:
         workers = _started(configs, notes, is_child=parent is not None)
@@ -90,7 +97,7 @@ def run_process(
             for worker in workers:
                 logs.total(worker.config.using, worker.runs(), ticks() - began)
             if _is_condemned(workers):
-                _end_at_once([], pulse, _code(workers, COST, is_child=is_child))
+                _end_at_once(pulse, _code(workers, COST, is_child=is_child))
             take_leave()
             pulse.close()
             is_good = not (_failed(workers) or _is_rejected(workers))
@@ -108,12 +115,13 @@ def run_processes(
     One more answers over HTTP, if ``probes`` want it. A log handler that hangs holds up neither a
     successor nor the end.
     """
-    log = PatientLog()
-    logs.send_through(log.post)
-    try:
-        code = _watch(configs, count, recycling, probes)
-    finally:
-        logs.send_through(None)
+    return _patiently(partial(_watch, configs, count, recycling, probes))
+
+
+def _patiently(run: Callable[[], int]) -> int:
+    """The exit code of ``run``; ends with it where a log handler hangs."""
+    with patient_lines() as log:
+        code = run()
     if log.hangs():
         os._exit(code)  # at its exit Python would wait for the lock of that handler
     return code
@@ -197,9 +205,9 @@ def _are_to_end(workers: list[Worker]) -> bool:
 
 def _retire(workers: list[Worker], reached: str) -> Recycling:
     """Claim no more; there is no deadline, because nobody is waiting."""
-    logs.retiring(reached)
     for worker in workers:
         worker.stop()
+    logs.retiring(reached)
     return NO_RECYCLING
 
 
@@ -212,12 +220,11 @@ def _ending_in_time(workers: list[Worker]) -> Iterator[None]:
 
     def end() -> None:
         try:
-            for worker in workers:
-                worker.abandon()
+            abandon_all(workers)
         finally:
             os._exit(1)
 
-    guard = threading.Timer(_patience(workers) + LAST_WORDS_SECONDS * len(workers), end)
+    guard = threading.Timer(_patience(workers) + LAST_WORDS_SECONDS, end)
     guard.daemon = True
     guard.start()
     try:
@@ -235,35 +242,41 @@ def _stop(
 ) -> int:
     """Wait for workers that were told to stop, against one deadline."""
     patience = _patience(workers)
+    deadline = ticks() + patience
     for worker in workers:
         if running := worker.running():
             logs.stopping(worker.config.using, running, patience)
-    deadline = ticks() + patience
     while any(worker.is_alive() for worker in workers) and ticks() < deadline:
         pulse.beat(workers, is_stopping=True)
         # The first one may come now, where something else has begun this stop.
         if notes.wait(STOPPING_GLANCE_SECONDS) and notes.is_second:
-            logs.second_signal([key for worker in workers for key in worker.running()])
-            return _end_at_once(workers, pulse, _code(workers, 1, is_child=is_child))
+            running = [key for worker in workers for key in worker.running()]
+            abandon_all(workers)
+            logs.second_signal(running)
+            return _end_at_once(pulse, _code(workers, 1, is_child=is_child))
     left = stop_all(workers, timeout=0)
     in_order = [worker for worker in left if worker.has_signed_off()]
-    for worker in left:
-        if worker in in_order or (worker.is_condemned and not worker.running()):
-            logs.receivers_unheard(worker.config.using)
-        else:
-            logs.abandoned(worker.config.using, worker.running())
     is_good = left == in_order and not (_failed(workers) or _is_rejected(workers))
     code = COST if _is_condemned(workers) else int(not is_good)
-    return _end_at_once(left, pulse, _code(workers, code, is_child=is_child)) if left else 0
+    lines = [_last_line(worker, in_order=worker in in_order) for worker in left]
+    abandon_all(left)
+    for line in lines:
+        line()
+    return _end_at_once(pulse, _code(workers, code, is_child=is_child)) if left else 0
 
 
-def _end_at_once(workers: list[Worker], pulse: Pulse, code: int = 1) -> int:
+def _last_line(worker: Worker, *, in_order: bool) -> Callable[[], None]:
+    """What is to be said of a worker that has not ended: as it is now."""
+    if in_order or (worker.is_condemned and not worker.running()):
+        return partial(logs.receivers_unheard, worker.config.using)
+    return partial(logs.abandoned, worker.config.using, worker.running())
+
+
+def _end_at_once(pulse: Pulse, code: int) -> int:
     """End without waiting for threads. The rows that are still owned will be rescued."""
-    for worker in workers:
-        worker.abandon()
     take_leave()
     pulse.close()
-    logging.shutdown()
+    PatientLog().post(logging.shutdown)  # a handler that hangs may hold its lock
     for stream in (sys.stdout, sys.stderr):
         with suppress(OSError, ValueError):  # its reader has gone, or it is closed
             if stream is not None:
@@ -394,10 +407,10 @@ def _stop_children(children: list[Child], notes: Notes, timeout: float, teller: 
     while _living(children) and ticks() < deadline:
         teller.look(is_stopping=True)
         if notes.wait(STOPPING_GLANCE_SECONDS) and notes.is_second:
-            logs.second_signal([])
             _terminate(children)
             # They say what they leave behind.
             deadline = min(deadline, ticks() + LAST_WORDS_SECONDS)
+            logs.second_signal([])
     clean = not _living(children)
     for child in children:
         child.kill()

@@ -261,6 +261,7 @@ class Worker:
             self._poller.give_up(ends)
             logs.killing(runs[0].task, error, len(runs))
 
+        logs.send_through(self._notifier.post)
         self._poller.expect_ends(claims)
         self.is_condemned = True
         self.stop()
@@ -418,3 +419,18 @@ def stop_all(workers: list[Worker], timeout: float | None) -> list[Worker]:
         for worker in workers
         if not worker.join(None if deadline is None else max(0.0, deadline - ticks()))
     ]
+
+
+def abandon_all(workers: list[Worker]) -> None:
+    """Have each of them ``abandon`` what it runs, all at once: each may take its two seconds."""
+    threads = []
+    for worker in workers:
+        thread = Thread(target=worker.abandon, name="django_tasks-abandoning", daemon=True)
+        try:
+            thread.start()
+        except RuntimeError:  # Python 3.12 and later start no thread when a process exits
+            worker.abandon()
+        else:
+            threads.append(thread)
+    for thread in threads:
+        thread.join()

@@ -1,14 +1,16 @@
 """Lines of the log from a thread that must go on: it waits for a handler, but not for long."""
 
 from collections import deque
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from threading import Thread
 
 from django_tasks.host.clocks import ticks
+from django_tasks.logs.lines import send_through
 
-# How long a line may take until the thread that says it goes on, in seconds.
-LONGEST_WAIT = 1.0
+# How long lines may take until the thread that says them goes on, in seconds. Less than the second
+# in which another stop signal is the same stop: a thread that reads signals may wait here.
+LONGEST_WAIT = 0.5
 # Lines that may wait for a handler that hangs; older ones are dropped.
 CAPACITY = 1000
 
@@ -23,17 +25,28 @@ class PatientLog:
     def __init__(self) -> None:
         self._waiting: deque[Callable[[], None]] = deque(maxlen=CAPACITY)
         self._thread: Thread | None = None
+        self._end = 0.0
 
     def post(self, line: Callable[[], None]) -> None:
-        """Have ``line`` called, and wait for it for a second at most."""
+        """Have ``line`` called, and wait for it for a moment. One that hangs is waited for once."""
+        if not self._is_alive():
+            self._end = ticks() + LONGEST_WAIT
         self._waiting.append(line)
-        end = ticks() + LONGEST_WAIT
-        while self._is_busy() and (left := end - ticks()) > 0:
-            self._ensured().join(left)
+        self._wait()
 
     def hangs(self) -> bool:
-        """Tell if a line has not been written yet."""
+        """Tell if a line has not been written yet, a moment after the last one was said."""
+        self._end = ticks() + LONGEST_WAIT
+        self._wait()
         return self._is_busy()
+
+    def _wait(self) -> None:
+        with suppress(RuntimeError):  # no thread is left for now: the next line tries again
+            while self._is_busy():
+                thread = self._ensured()
+                if (left := self._end - ticks()) <= 0:
+                    return
+                thread.join(left)
 
     def _is_busy(self) -> bool:
         return bool(self._waiting) or self._is_alive()
@@ -44,8 +57,9 @@ class PatientLog:
     def _ensured(self) -> Thread:
         """The thread, another one if it has ended just when a line came."""
         if self._thread is None or not self._thread.is_alive():
-            self._thread = Thread(target=self._main, name="django_tasks-log", daemon=True)
-            self._thread.start()
+            thread = Thread(target=self._main, name="django_tasks-log", daemon=True)
+            thread.start()
+            self._thread = thread
         return self._thread
 
     def _main(self) -> None:
@@ -54,3 +68,14 @@ class PatientLog:
             # A log handler that fails, even with SystemExit, leaves nowhere to say so.
             with suppress(BaseException):
                 line()
+
+
+@contextmanager
+def patient_lines() -> Iterator[PatientLog]:
+    """Have the lines of the current thread wait for no handler that hangs."""
+    log = PatientLog()
+    send_through(log.post)
+    try:
+        yield log
+    finally:
+        send_through(None)
