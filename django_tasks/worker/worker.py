@@ -287,6 +287,7 @@ class Worker:
                 self._run()
         except BaseException:  # noqa: BLE001 - said here, and with the exit code
             self.failed = True
+            self._stopping.set()
             logs.poller_died(self.config.using)
         finally:
             self._close()
@@ -297,6 +298,9 @@ class Worker:
         self._listener.stop()
         self._active.retire()
         self._executor.close()
+        # Its heartbeat goes on until the last run has ended: nobody else would rescue what waits.
+        while self._is_left() and not self._has_written(self._poller.write_rest):
+            self._await_news(self.config.poll_interval)
         stuck = self._poller.given_up()
         self._executor.join(stuck)
         self._timeouts.close()
@@ -304,9 +308,9 @@ class Worker:
         self._active.close()
         # Who is told of runs that were given up may take long: no row is free before that.
         self._timeouts.await_told()
-        while self._poller.given_up() and not self._has_written_given_up():
-            self._woken.wait(LOCKED_SECONDS)
-            self._woken.clear()
+        write = partial(self._poller.write_given_up, self._last_delay())
+        while (self._is_left() or self._poller.given_up()) and not self._has_written(write):
+            self._await_news(LOCKED_SECONDS)
         if self.failed:  # else it writes them before its row goes
             self._heartbeat.write_counts(LAST_SECONDS)
         # Its row goes last, and only if nothing is left that others must rescue.
@@ -319,17 +323,25 @@ class Worker:
         close_connections()
         self._notifier.close()
 
-    def _has_written_given_up(self) -> bool:
-        """Try to write the ends of runs that were given up; True also where that cannot be."""
+    def _is_left(self) -> bool:
+        """Tell if its poller has died over claims whose ends are not written."""
+        return self.failed and not self._poller.has_written()
+
+    def _await_news(self, seconds: float) -> None:
+        self._woken.wait(seconds)
+        self._woken.clear()
+
+    def _has_written(self, write: Callable[[], bool]) -> bool:
+        """Try to ``write`` last ends; True also where that cannot be."""
         try:
-            keep_connection(self.config.using)  # who was told of them may have taken long
-            return self._poller.write_given_up(self._last_delay())
+            keep_connection(self.config.using)  # what came before may have taken long
+            return write()
         except Error as error:
             self._after(error, had_ended=True)
             return self.is_rejected
-        except Exception:  # noqa: BLE001 - a defect must not keep the worker from its end
+        except BaseException:  # noqa: BLE001 - a defect must not keep the worker from its end
             logs.poller_failed(self.config.using)
-            return True
+            return not self._poller.ending()
 
     def _must_be_rescued(self) -> bool:
         """Tell if the end of a run cannot be written, or this worker not be taken out."""
@@ -342,8 +354,7 @@ class Worker:
         while not (self._stopping.is_set() or self.is_rejected):
             if self._heartbeat.joined:
                 return True
-            self._woken.wait(self.config.poll_interval)
-            self._woken.clear()
+            self._await_news(self.config.poll_interval)
             self._heartbeat.ensure()
         return False
 
@@ -352,8 +363,7 @@ class Worker:
         self._executor.start()
         self._listener.start()
         while not (self._poller.finished or self._can_write_nothing):
-            self._woken.wait(self._cycle())
-            self._woken.clear()
+            self._await_news(self._cycle())
             self._heartbeat.ensure()
             self._notifier.ensure()
             self._timeouts.ensure()
