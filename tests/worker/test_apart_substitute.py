@@ -14,8 +14,10 @@ from django_tasks import logs
 from django_tasks.exceptions import TaskTimeout
 from django_tasks.store.finish import Ended
 from django_tasks.values.outcomes import Done, Outcome, Retry, Settled
+from django_tasks.worker import execution
 from django_tasks.worker.apart import substitute
 from django_tasks.worker.apart.texts import claim_to_text, end_of_text
+from django_tasks.worker.timeouts import Timeouts
 from tests.conftest import Elsewhere
 from tests.factories import NOW, a_claim_of
 from tests.waiting import DEADLINE
@@ -125,10 +127,8 @@ def test_an_end_of_its_own_waits_for_what_is_told_unless_it_is_written(
     """Race: the run is given up in the moment in which it ends."""
     waited: list[list[Outcome]] = []
     ended = Ended(CLAIM, outcome)
-    monkeypatch.setattr(substitute.Runner, "run", lambda runner, claim, handler: ended)
-    monkeypatch.setattr(
-        substitute.Timeouts, "await_told", lambda timeouts: waited.append([*ending.said])
-    )
+    monkeypatch.setattr(execution.Runner, "run", lambda runner, claim, handler: ended)
+    monkeypatch.setattr(Timeouts, "await_told", lambda timeouts: waited.append([*ending.said]))
     standing: Any = SimpleNamespace(clock=None)
     text = substitute._run(standing, handler(nothing), "default", ending.say, claim_to_text(CLAIM))
     assert end_of_text(text).outcome == outcome

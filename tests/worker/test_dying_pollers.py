@@ -8,8 +8,8 @@ import pytest
 from django.db import OperationalError
 
 from django_tasks.models import Task
+from django_tasks.store.finish import finish
 from django_tasks.values.status import Status
-from django_tasks.worker import finisher
 from django_tasks.worker.executor import Executor
 from django_tasks.worker.poller import Poller
 from django_tasks.worker.worker import Worker
@@ -50,7 +50,7 @@ def rows() -> dict[str, Any]:
 def test_it_gives_back_what_waits_and_writes_what_has_ended(
     gate: Gate, monkeypatch: pytest.MonkeyPatch, error: BaseException | None
 ) -> None:
-    cycle, write = Poller.run_once, finisher.finish
+    cycle = Poller.run_once
     problems = [error] if error else []
 
     def dies(poller: Poller) -> float:
@@ -60,14 +60,14 @@ def test_it_gives_back_what_waits_and_writes_what_has_ended(
             raise SystemExit("a defect")
         return delay
 
-    def finish(*args: Any, **kwargs: Any) -> Any:
+    def write(*args: Any, **kwargs: Any) -> Any:
         if problems:
             raise problems.pop()
-        return write(*args, **kwargs)
+        return finish(*args, **kwargs)
 
     monkeypatch.setattr(Executor, "room", lambda executor, most: 3 - executor._in_hand)
     monkeypatch.setattr(Poller, "run_once", dies)
-    monkeypatch.setattr(finisher, "finish", finish)
+    monkeypatch.setattr("django_tasks.worker.finisher.finish", write)
     for number in "123":
         added(number)
     worker = Worker(config(threads=1, poll_interval=0.05))
