@@ -196,7 +196,7 @@ def test_a_log_handler_that_hangs_keeps_no_process_alive_beyond_its_deadline(
         assert ended.wait(DEADLINE)
 
     def end(code: int) -> None:
-        codes.append((code, sorted(FakeWorker.abandoned)))
+        codes.append((code, sorted({*FakeWorker.abandoned})))
         ended.set()
 
     FakeWorker.how["signal"] = True
@@ -285,7 +285,7 @@ def test_a_log_handler_that_hangs_at_a_stop_is_not_waited_for(
     monkeypatch.setattr(FakeWorker, "is_alive", is_alive)
     monkeypatch.setattr(FakeWorker, "join", lambda worker, timeout: False)
     monkeypatch.setattr(
-        os, "_exit", lambda code: ended.append((code, sorted(FakeWorker.abandoned)))
+        os, "_exit", lambda code: ended.append((code, sorted({*FakeWorker.abandoned})))
     )
     configs = [config(using=using, shutdown_timeout=patience) for using in ("first", "second")]
     began = ticks()

@@ -1,15 +1,21 @@
 """Lines of the log from a thread that must go on: it waits for a handler, but not for long."""
 
+import os
 from collections import deque
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Callable
+from contextlib import suppress
+from functools import wraps
 from threading import Thread
+from typing import ParamSpec, TypeVar
 
 from django_tasks.host.clocks import ticks
 from django_tasks.logs.lines import send_through
 
-# How long lines may take until the thread that says them goes on, in seconds. Less than the second
-# in which another stop signal is the same stop: a thread that reads signals may wait here.
+P = ParamSpec("P")
+Code = TypeVar("Code", int, None)
+
+# How long lines that hang are waited for, in seconds. Less than the second in which another stop
+# signal is the same stop: who reads signals may wait here.
 LONGEST_WAIT = 0.5
 # Lines that may wait for a handler that hangs; older ones are dropped.
 CAPACITY = 1000
@@ -24,43 +30,31 @@ class PatientLog:
 
     def __init__(self) -> None:
         self._waiting: deque[Callable[[], None]] = deque(maxlen=CAPACITY)
-        self._thread: Thread | None = None
+        self._thread = Thread()
         self._end = 0.0
 
     def post(self, line: Callable[[], None]) -> None:
-        """Have ``line`` called, and wait for it for a moment. One that hangs is waited for once."""
-        if not self._is_alive():
-            self._end = ticks() + LONGEST_WAIT
+        """Have ``line`` called, and wait for it a moment, but not behind one that hangs."""
         self._waiting.append(line)
         self._wait()
 
     def hangs(self) -> bool:
-        """Tell if a line has not been written yet, a moment after the last one was said."""
+        """Tell if a line is not written, a moment after the last one was said."""
         self._end = ticks() + LONGEST_WAIT
         self._wait()
-        return self._is_busy()
+        return bool(self._waiting) or self._thread.is_alive()
 
     def _wait(self) -> None:
-        with suppress(RuntimeError):  # no thread is left for now: the next line tries again
-            while self._is_busy():
-                thread = self._ensured()
-                if (left := self._end - ticks()) <= 0:
-                    return
-                thread.join(left)
-
-    def _is_busy(self) -> bool:
-        return bool(self._waiting) or self._is_alive()
-
-    def _is_alive(self) -> bool:
-        return self._thread is not None and self._thread.is_alive()
-
-    def _ensured(self) -> Thread:
-        """The thread, another one if it has ended just when a line came."""
-        if self._thread is None or not self._thread.is_alive():
-            thread = Thread(target=self._main, name="django_tasks-log", daemon=True)
-            thread.start()
-            self._thread = thread
-        return self._thread
+        """Wait for the thread, or for another one if it has ended just when a line came."""
+        while self._waiting or self._thread.is_alive():
+            if not self._thread.is_alive():
+                self._end = ticks() + LONGEST_WAIT
+                self._thread = Thread(target=self._main, name="django_tasks-log", daemon=True)
+                with suppress(RuntimeError):  # no thread is left for now: the next line tries again
+                    self._thread.start()
+            if self._thread.ident is None or ticks() >= self._end:
+                return
+            self._thread.join(max(0.0, self._end - ticks()))
 
     def _main(self) -> None:
         while self._waiting:
@@ -70,12 +64,19 @@ class PatientLog:
                 line()
 
 
-@contextmanager
-def patient_lines() -> Iterator[PatientLog]:
-    """Have the lines of the current thread wait for no handler that hangs."""
-    log = PatientLog()
-    send_through(log.post)
-    try:
-        yield log
-    finally:
-        send_through(None)
+def patiently(run: Callable[P, Code]) -> Callable[P, Code]:
+    """Have ``run`` wait for no log handler that hangs, which ends the process with its answer."""
+
+    @wraps(run)
+    def patient(*args: P.args, **kwargs: P.kwargs) -> Code:
+        log = PatientLog()
+        send_through(log.post)
+        try:
+            code = run(*args, **kwargs)
+        finally:
+            send_through(None)
+        if log.hangs():
+            os._exit(code or 0)  # at its exit Python would wait for the lock of that handler
+        return code
+
+    return patient

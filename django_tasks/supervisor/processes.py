@@ -5,10 +5,9 @@ import multiprocessing
 import os
 import sys
 import threading
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
-from functools import partial
 from multiprocessing.context import ForkProcess
 
 from django.db import connections
@@ -17,7 +16,7 @@ from django_tasks import logs
 from django_tasks.handlers.companions import take_leave
 from django_tasks.host.clocks import ticks
 from django_tasks.host.stop_signals import Notes, held_back
-from django_tasks.logs.patient import PatientLog, patient_lines
+from django_tasks.logs.patient import PatientLog, patiently
 from django_tasks.probes.board import Board, Line
 from django_tasks.probes.teller import ChildPulse, Pulse, Teller
 from django_tasks.store.dialects import has_one_writer
@@ -51,6 +50,7 @@ PATIENCE_SECONDS = 5.0
 LAST_WORDS_SECONDS = 3.0
 
 
+@patiently
 def run_process(
     configs: Sequence[WorkerConfig],
     parent: int | None = None,
@@ -69,12 +69,6 @@ def run_process(
     is reached it claims no more, and ends when everything that runs has ended. Its ``pulse`` beats
     at each glance. A log handler that hangs hides no signal from it.
     """
-    return _patiently(partial(_work, configs, parent, recycling, pulse))
-
-
-def _work(
-    configs: Sequence[WorkerConfig], parent: int | None, recycling: Recycling, pulse: Pulse
-) -> int:
     began = ticks()
     with Notes.taken(is_child=parent is not None) as notes:
         workers = _started(configs, notes, is_child=parent is not None)
@@ -104,6 +98,7 @@ def _work(
             return _code(workers, code if is_good else 1, is_child=is_child)
 
 
+@patiently
 def run_processes(
     configs: Sequence[WorkerConfig],
     count: int,
@@ -115,21 +110,6 @@ def run_processes(
     One more answers over HTTP, if ``probes`` want it. A log handler that hangs holds up neither a
     successor nor the end.
     """
-    return _patiently(partial(_watch, configs, count, recycling, probes))
-
-
-def _patiently(run: Callable[[], int]) -> int:
-    """The exit code of ``run``; ends with it where a log handler hangs."""
-    with patient_lines() as log:
-        code = run()
-    if log.hangs():
-        os._exit(code)  # at its exit Python would wait for the lock of that handler
-    return code
-
-
-def _watch(
-    configs: Sequence[WorkerConfig], count: int, recycling: Recycling, probes: Probes
-) -> int:
     board = Board(count, len(configs))
     teller = probes.teller(board, configs)
     answering = Answering(probes.sites(board, facts_about(configs)), _close_connections)
@@ -244,32 +224,28 @@ def _stop(
     patience = _patience(workers)
     deadline = ticks() + patience
     for worker in workers:
-        if running := worker.running():
-            logs.stopping(worker.config.using, running, patience)
+        if keys := worker.running():
+            logs.stopping(worker.config.using, keys, patience)
     while any(worker.is_alive() for worker in workers) and ticks() < deadline:
         pulse.beat(workers, is_stopping=True)
         # The first one may come now, where something else has begun this stop.
         if notes.wait(STOPPING_GLANCE_SECONDS) and notes.is_second:
-            running = [key for worker in workers for key in worker.running()]
+            keys = [key for worker in workers for key in worker.running()]
             abandon_all(workers)
-            logs.second_signal(running)
+            logs.second_signal(keys)
             return _end_at_once(pulse, _code(workers, 1, is_child=is_child))
     left = stop_all(workers, timeout=0)
     in_order = [worker for worker in left if worker.has_signed_off()]
     is_good = left == in_order and not (_failed(workers) or _is_rejected(workers))
     code = COST if _is_condemned(workers) else int(not is_good)
-    lines = [_last_line(worker, in_order=worker in in_order) for worker in left]
+    running = [worker.running() for worker in left]
     abandon_all(left)
-    for line in lines:
-        line()
+    for worker, keys in zip(left, running, strict=True):
+        if worker in in_order or (worker.is_condemned and not keys):
+            logs.receivers_unheard(worker.config.using)
+        else:
+            logs.abandoned(worker.config.using, keys)
     return _end_at_once(pulse, _code(workers, code, is_child=is_child)) if left else 0
-
-
-def _last_line(worker: Worker, *, in_order: bool) -> Callable[[], None]:
-    """What is to be said of a worker that has not ended: as it is now."""
-    if in_order or (worker.is_condemned and not worker.running()):
-        return partial(logs.receivers_unheard, worker.config.using)
-    return partial(logs.abandoned, worker.config.using, worker.running())
 
 
 def _end_at_once(pulse: Pulse, code: int) -> int:

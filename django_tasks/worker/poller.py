@@ -212,18 +212,6 @@ class Poller:
         self._finisher.write(now, careful=True)
         return self._finisher.is_empty()
 
-    def write_rest(self) -> bool:
-        """Write what has ended and give back what has not started, in place of further cycles,
-        which an error has ended; true once nothing runs. Errors pass, and what is left is kept.
-        """
-        is_last = not self.ending()
-        self._finisher.add(self._given_up.as_told(self._executor.collect()))
-        self._finisher.give_back(self._executor.take_back())
-        self._find_missing()
-        self._give_back_strays()
-        self._finisher.write(self._membership.clock.now(), careful=True)
-        return is_last and self._finisher.is_empty()
-
     def last_ends(self, now: datetime, delay: timedelta) -> list[Ended]:
         """Take the ends of runs that were given up. The process ends in ``delay`` at the latest."""
         return self._given_up.take(now + delay)

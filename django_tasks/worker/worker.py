@@ -1,6 +1,7 @@
 """One worker: a poller in a thread of its own, an executor beside it, one database."""
 
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from datetime import timedelta
 from functools import partial
 from threading import Event, Lock, Thread
@@ -189,8 +190,8 @@ class Worker:
         two threads call it, because one of them hangs. It is said once: see ``forgive``.
         """
         with self._abandoning:
-            if not self._is_abandoned:
-                self._is_abandoned = True
+            is_abandoned, self._is_abandoned = self._is_abandoned, True
+            if not is_abandoned:
                 self._abandon()
 
     def _abandon(self) -> None:
@@ -286,9 +287,7 @@ class Worker:
             if self._joined():
                 self._run()
         except BaseException:  # noqa: BLE001 - said here, and with the exit code
-            self.failed = True
-            self._stopping.set()
-            logs.poller_died(self.config.using)
+            self._note_death()
         finally:
             self._close()
             self._ended()
@@ -298,9 +297,6 @@ class Worker:
         self._listener.stop()
         self._active.retire()
         self._executor.close()
-        # Its heartbeat goes on until the last run has ended: nobody else would rescue what waits.
-        while self._is_left() and not self._has_written(self._poller.write_rest):
-            self._await_news(self.config.poll_interval)
         stuck = self._poller.given_up()
         self._executor.join(stuck)
         self._timeouts.close()
@@ -308,9 +304,9 @@ class Worker:
         self._active.close()
         # Who is told of runs that were given up may take long: no row is free before that.
         self._timeouts.await_told()
-        write = partial(self._poller.write_given_up, self._last_delay())
-        while (self._is_left() or self._poller.given_up()) and not self._has_written(write):
-            self._await_news(LOCKED_SECONDS)
+        while self._poller.given_up() and not self._has_written_given_up():
+            self._woken.wait(LOCKED_SECONDS)
+            self._woken.clear()
         if self.failed:  # else it writes them before its row goes
             self._heartbeat.write_counts(LAST_SECONDS)
         # Its row goes last, and only if nothing is left that others must rescue.
@@ -323,25 +319,17 @@ class Worker:
         close_connections()
         self._notifier.close()
 
-    def _is_left(self) -> bool:
-        """Tell if its poller has died over claims whose ends are not written."""
-        return self.failed and not self._poller.has_written()
-
-    def _await_news(self, seconds: float) -> None:
-        self._woken.wait(seconds)
-        self._woken.clear()
-
-    def _has_written(self, write: Callable[[], bool]) -> bool:
-        """Try to ``write`` last ends; True also where that cannot be."""
+    def _has_written_given_up(self) -> bool:
+        """Try to write the ends of runs that were given up; True also where that cannot be."""
         try:
-            keep_connection(self.config.using)  # what came before may have taken long
-            return write()
+            keep_connection(self.config.using)  # who was told of them may have taken long
+            return self._poller.write_given_up(self._last_delay())
         except Error as error:
             self._after(error, had_ended=True)
             return self.is_rejected
         except BaseException:  # noqa: BLE001 - a defect must not keep the worker from its end
             logs.poller_failed(self.config.using)
-            return not self._poller.ending()
+            return True
 
     def _must_be_rescued(self) -> bool:
         """Tell if the end of a run cannot be written, or this worker not be taken out."""
@@ -354,7 +342,8 @@ class Worker:
         while not (self._stopping.is_set() or self.is_rejected):
             if self._heartbeat.joined:
                 return True
-            self._await_news(self.config.poll_interval)
+            self._woken.wait(self.config.poll_interval)
+            self._woken.clear()
             self._heartbeat.ensure()
         return False
 
@@ -363,20 +352,38 @@ class Worker:
         self._executor.start()
         self._listener.start()
         while not (self._poller.finished or self._can_write_nothing):
-            self._await_news(self._cycle())
-            self._heartbeat.ensure()
-            self._notifier.ensure()
-            self._timeouts.ensure()
-            self._active.ensure()
-            self._passive.ensure()
-            if self._poller.was_asked_to_stop() or self.is_rejected:
-                self._stopping.set()
-            if self._stopping.is_set():
-                self._poller.quieten()
-                # The process may give up waiting for the last run, and end.
-                self._heartbeat.write_counts()
-            self._active.retire(self._poller.claims_no_more())
+            try:
+                self._woken.wait(self._cycle())
+                self._woken.clear()
+                self._look_after()
+            except BaseException:  # noqa: BLE001 - said there, and with the exit code
+                self._note_death()
+                self._woken.wait(self.config.poll_interval)
         self._tell(signals.worker_stopped)
+
+    def _look_after(self) -> None:
+        for each in (self._heartbeat, self._notifier, self._timeouts, self._active, self._passive):
+            each.ensure()
+        if self._poller.was_asked_to_stop() or self.is_rejected:
+            self._stopping.set()
+        if self._stopping.is_set():
+            self._poller.quieten()
+            # The process may give up waiting for the last run, and end.
+            self._heartbeat.write_counts()
+        self._active.retire(self._poller.claims_no_more())
+
+    def _note_death(self) -> None:
+        """Stop over an exception that ends the poller, in as many cycles as it has. Its heartbeat
+        goes on while something runs: what waits goes back, even if it dies in each of them.
+        """
+        self._can_write_nothing = self.failed and not self._poller.ending()
+        if not self.failed:
+            self.failed = True
+            logs.poller_died(self.config.using)
+        self._stopping.set()
+        self._poller.quieten()
+        with suppress(BaseException):
+            self._poller.relieve()
 
     def _tell(self, signal: Signal) -> None:
         self._notifier.tell(
@@ -432,15 +439,9 @@ def stop_all(workers: list[Worker], timeout: float | None) -> list[Worker]:
 
 
 def abandon_all(workers: list[Worker]) -> None:
-    """Have each of them ``abandon`` what it runs, all at once: each may take its two seconds."""
-    threads = []
+    """Have each ``abandon`` what it runs, all at once: each may take its two seconds."""
     for worker in workers:
-        thread = Thread(target=worker.abandon, name="django_tasks-abandoning", daemon=True)
-        try:
-            thread.start()
-        except RuntimeError:  # Python 3.12 and later start no thread when a process exits
-            worker.abandon()
-        else:
-            threads.append(thread)
-    for thread in threads:
-        thread.join()
+        with suppress(RuntimeError):  # no thread is left, or see above
+            Thread(target=worker.abandon, daemon=True).start()
+    for worker in workers:
+        worker.abandon()

@@ -15,7 +15,7 @@ from django_tasks.handlers import finders
 from django_tasks.handlers.base import TaskHandler
 from django_tasks.handlers.companions import take_leave
 from django_tasks.handlers.registry import handler_for
-from django_tasks.logs.patient import patient_lines
+from django_tasks.logs.patient import PatientLog
 from django_tasks.store.clock import read_clock
 from django_tasks.store.connection import close_connections
 from django_tasks.store.finish import Ended
@@ -83,8 +83,7 @@ def _give_up(
 ) -> None:
     """End a run that does not end, and with it this process. The row stays as suspect as it was.
 
-    As in a worker the end is told as the last act, after hooks and receivers: these may take their
-    time, and no longer. Nothing starts beside this process, and no hook of it is cut off.
+    As in a worker its end is told as the last act: hooks and receivers come before, up to a time.
     """
     ends: list[Ended] = []
 
@@ -95,23 +94,20 @@ def _give_up(
         finally:
             os._exit(1)
 
-    def keep(given_up: Sequence[Ended]) -> None:
-        ends.extend(map(_suspect, given_up))
+    def write(given_up: Sequence[Ended]) -> None:
+        (told,) = given_up
+        if isinstance(told.outcome, Retry):
+            told = told._replace(outcome=replace(told.outcome, is_suspect=True))
+        ends.append(told)
         logs.killing(runs[0].task, error)
 
+    logs.send_through(PatientLog().post)
     guard = threading.Timer(LAST_WORDS_SECONDS, end)
     guard.daemon = True
-    with patient_lines():
-        try:
-            guard.start()
-            runner.give_up(runs, error, keep)
-        finally:
-            take_leave()
-            end()
-            guard.cancel()
-
-
-def _suspect(end: Ended) -> Ended:
-    if isinstance(end.outcome, Retry):
-        return end._replace(outcome=replace(end.outcome, is_suspect=True))
-    return end
+    try:
+        guard.start()
+        runner.give_up(runs, error, write)
+    finally:
+        take_leave()
+        end()
+        guard.cancel()
