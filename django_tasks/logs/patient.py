@@ -12,7 +12,7 @@ from django_tasks.host.clocks import ticks
 from django_tasks.logs.lines import send_through
 
 P = ParamSpec("P")
-Code = TypeVar("Code", int, None)
+Code = TypeVar("Code", bound=int | None)
 
 # How long lines that hang are waited for, in seconds. Less than the second in which another stop
 # signal is the same stop: who reads signals may wait here.
@@ -75,8 +75,8 @@ def patiently(run: Callable[P, Code]) -> Callable[P, Code]:
             code = run(*args, **kwargs)
         finally:
             send_through(None)
-        if log.hangs():
-            os._exit(code or 0)  # at its exit Python would wait for the lock of that handler
+        if log.hangs():  # at its exit Python would wait for the lock of that handler
+            os._exit(code if isinstance(code, int) else 0)
         return code
 
     return patient

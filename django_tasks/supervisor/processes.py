@@ -60,14 +60,13 @@ def run_process(
     """Run a worker for each config in this process until a signal; returns the exit code.
 
     0: everything ended in order, even if not all receivers have heard of it, or all workers were
-    asked to stop and did, however long it took. 1: something still ran
-    at the deadline, or a second signal came, or a worker ended by an error, or its database rejects
-    a statement of ours; then the others are stopped as by a signal. ``parent`` is the supervisor's
-    process id: this process stops when that is gone, and ends with ``COST`` for a run past its
-    ``kill_after``, with ``REJECTED`` for a statement, and with ``ASKED`` if its workers were asked
-    to stop, whatever becomes of their runs. When a limit of ``recycling``
-    is reached it claims no more, and ends when everything that runs has ended. Its ``pulse`` beats
-    at each glance. A log handler that hangs hides no signal from it.
+    asked to stop and did, however long it took. 1: something still ran at the deadline, or a second
+    signal came, or a worker ended by an error, or its database rejects a statement of ours; then
+    the others are stopped as by a signal. ``parent`` is the supervisor's process id: this process
+    stops when that is gone, and ends with ``COST`` for a run past its ``kill_after``, with
+    ``REJECTED`` for a statement, and with ``ASKED`` if its workers were asked to stop, whatever
+    becomes of their runs. At a limit of ``recycling`` it claims no more, and ends when what runs
+    has ended. Its ``pulse`` beats at each glance. A log handler that hangs hides no signal from it.
     """
     began = ticks()
     with Notes.taken(is_child=parent is not None) as notes:
@@ -84,18 +83,18 @@ def run_process(
         with _ending_in_time(workers):
             for worker in workers:
                 worker.stop()
-            for worker in _failed(workers):
-                logs.worker_failed(worker.config.using)
+            for worker in workers:
+                if worker.failed:
+                    logs.worker_failed(worker.config.using)
             is_child = parent is not None
             code = _stop(workers, notes, pulse, is_child=is_child)
             for worker in workers:
                 logs.total(worker.config.using, worker.runs(), ticks() - began)
-            if _is_condemned(workers):
+            if any(worker.is_condemned for worker in workers):
                 _end_at_once(pulse, _code(workers, COST, is_child=is_child))
             take_leave()
             pulse.close()
-            is_good = not (_failed(workers) or _is_rejected(workers))
-            return _code(workers, code if is_good else 1, is_child=is_child)
+            return _code(workers, 1 if _are_broken(workers) else code, is_child=is_child)
 
 
 @patiently
@@ -152,19 +151,9 @@ def _started(configs: Sequence[WorkerConfig], notes: Notes, *, is_child: bool) -
     return workers
 
 
-def _failed(workers: list[Worker]) -> list[Worker]:
-    """The workers whose poller has ended by an error."""
-    return [worker for worker in workers if worker.failed]
-
-
-def _is_rejected(workers: list[Worker]) -> bool:
-    """Tell if a database has rejected a statement of ours for good."""
-    return any(worker.is_rejected for worker in workers)
-
-
-def _is_condemned(workers: list[Worker]) -> bool:
-    """Tell if a run without end has cost this process."""
-    return any(worker.is_condemned for worker in workers)
+def _are_broken(workers: list[Worker]) -> bool:
+    """Tell if a poller has ended by an error, or a database has rejected a statement for good."""
+    return any(worker.failed or worker.is_rejected for worker in workers)
 
 
 def _code(workers: list[Worker], code: int, *, is_child: bool) -> int:
@@ -176,11 +165,11 @@ def _code(workers: list[Worker], code: int, *, is_child: bool) -> int:
     """
     if is_child and all(worker.was_asked_to_stop() for worker in workers):
         return ASKED
-    return REJECTED if is_child and _is_rejected(workers) else code
+    return REJECTED if is_child and any(worker.is_rejected for worker in workers) else code
 
 
 def _are_to_end(workers: list[Worker]) -> bool:
-    return bool(_failed(workers)) or _is_condemned(workers) or _is_rejected(workers)
+    return _are_broken(workers) or any(worker.is_condemned for worker in workers)
 
 
 def _retire(workers: list[Worker], reached: str) -> Recycling:
@@ -193,10 +182,7 @@ def _retire(workers: list[Worker], reached: str) -> Recycling:
 
 @contextmanager
 def _ending_in_time(workers: list[Worker]) -> Iterator[None]:
-    """End this process soon after its deadline, whatever its main thread is doing then.
-
-    It says what it does, and a project's log handler may hang. An orderly stop it is all the same.
-    """
+    """End this process soon after its deadline, in order, whatever its main thread is doing."""
 
     def end() -> None:
         try:
@@ -204,7 +190,8 @@ def _ending_in_time(workers: list[Worker]) -> Iterator[None]:
         finally:
             os._exit(1)
 
-    guard = threading.Timer(_patience(workers) + LAST_WORDS_SECONDS, end)
+    patience = max(worker.config.shutdown_timeout for worker in workers)
+    guard = threading.Timer(patience + LAST_WORDS_SECONDS, end)
     guard.daemon = True
     guard.start()
     try:
@@ -213,15 +200,11 @@ def _ending_in_time(workers: list[Worker]) -> Iterator[None]:
         guard.cancel()
 
 
-def _patience(workers: list[Worker]) -> float:
-    return max(worker.config.shutdown_timeout for worker in workers)
-
-
 def _stop(
     workers: list[Worker], notes: Notes, pulse: Pulse = NO_PULSE, *, is_child: bool = False
 ) -> int:
     """Wait for workers that were told to stop, against one deadline."""
-    patience = _patience(workers)
+    patience = max(worker.config.shutdown_timeout for worker in workers)
     deadline = ticks() + patience
     for worker in workers:
         if keys := worker.running():
@@ -236,8 +219,8 @@ def _stop(
             return _end_at_once(pulse, _code(workers, 1, is_child=is_child))
     left = stop_all(workers, timeout=0)
     in_order = [worker for worker in left if worker.has_signed_off()]
-    is_good = left == in_order and not (_failed(workers) or _is_rejected(workers))
-    code = COST if _is_condemned(workers) else int(not is_good)
+    is_bad = left != in_order or _are_broken(workers)
+    code = COST if any(worker.is_condemned for worker in workers) else int(is_bad)
     running = [worker.running() for worker in left]
     abandon_all(left)
     for worker, keys in zip(left, running, strict=True):

@@ -179,12 +179,11 @@ class Worker:
         return self._poller.runs()
 
     def abandon(self) -> None:
-        """Say in the database that what still runs is abandoned in order, by a process that ends,
-        and have the last counts written.
+        """Say in the database that what still runs is abandoned in order, by a process that ends
+        right afterwards, and have the last counts written.
 
-        Call right before the process ends: the runs go on until then. Does nothing that takes
-        longer than two seconds, whatever the database does; where no thread can be started any
-        more, than the bounds of a heartbeat.
+        Does nothing that takes longer than two seconds, whatever the database does; where no thread
+        can be started any more, than the bounds of a heartbeat.
 
         Race: the end of a run is written after the last counts. It counts nowhere. Another race:
         two threads call it, because one of them hangs. It is said once: see ``forgive``.
@@ -192,10 +191,9 @@ class Worker:
         with self._abandoning:
             is_abandoned, self._is_abandoned = self._is_abandoned, True
             if not is_abandoned:
-                self._abandon()
+                self._abandon(ticks() + LAST_SECONDS)
 
-    def _abandon(self) -> None:
-        deadline = ticks() + LAST_SECONDS
+    def _abandon(self, deadline: float) -> None:
         self._heartbeat.write_counts()  # beside what follows, which may take all of the time
         if self._poller.running():
             thread = Thread(target=self._forgive, name="django_tasks-abandon", daemon=True)
@@ -373,8 +371,8 @@ class Worker:
         self._active.retire(self._poller.claims_no_more())
 
     def _note_death(self) -> None:
-        """Stop over an exception that ends the poller, in as many cycles as it has. Its heartbeat
-        goes on while something runs: what waits goes back, even if it dies in each of them.
+        """Stop after an exception. The heartbeat goes on while something runs, so what waits goes
+        back, even if each further cycle dies as well.
         """
         self._can_write_nothing = self.failed and not self._poller.ending()
         if not self.failed:

@@ -46,40 +46,73 @@ def rows() -> dict[str, Any]:
     return dict(Task.objects.values_list("biz_num", "status"))
 
 
+class Dying:
+    """Has the poller die over three claims: in this cycle alone, or in all that follow as well."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, gate: Gate, *, for_good: bool) -> None:
+        self._cycle, self._gate, self._for_good = Poller.run_once, gate, for_good
+        self._is_dead = False
+        monkeypatch.setattr(Executor, "room", lambda executor, most: 3 - executor._in_hand)
+        monkeypatch.setattr(Poller, "run_once", lambda poller: self.run_once(poller))
+
+    def run_once(self, poller: Poller) -> float:
+        if self._is_dead and self._for_good:
+            raise SystemExit("a defect")
+        delay = self._cycle(poller)
+        if Task.objects.filter(status=Status.RUNNING).count() == 3:
+            assert self._gate.begun.wait(DEADLINE)
+            self._is_dead = True
+            raise SystemExit("a defect")
+        return delay
+
+
+def with_three_claims() -> Worker:
+    for number in "123":
+        added(number)
+    worker = Worker(config(threads=1, poll_interval=0.05))
+    worker.start()
+    return worker
+
+
 @pytest.mark.parametrize("error", [None, OperationalError("gone away"), SystemExit("a defect")])
 def test_it_gives_back_what_waits_and_writes_what_has_ended(
     gate: Gate, monkeypatch: pytest.MonkeyPatch, error: BaseException | None
 ) -> None:
-    cycle = Poller.run_once
     problems = [error] if error else []
-
-    def dies(poller: Poller) -> float:
-        delay = cycle(poller)
-        if Task.objects.filter(status=Status.RUNNING).count() == 3:
-            assert gate.begun.wait(DEADLINE)
-            raise SystemExit("a defect")
-        return delay
 
     def write(*args: Any, **kwargs: Any) -> Any:
         if problems:
             raise problems.pop()
         return finish(*args, **kwargs)
 
-    monkeypatch.setattr(Executor, "room", lambda executor, most: 3 - executor._in_hand)
-    monkeypatch.setattr(Poller, "run_once", dies)
+    Dying(monkeypatch, gate, for_good=False)
     monkeypatch.setattr("django_tasks.worker.finisher.finish", write)
-    for number in "123":
-        added(number)
-    worker = Worker(config(threads=1, poll_interval=0.05))
-    worker.start()
+    worker = with_three_claims()
     assert gate.begun.wait(DEADLINE)
-    ran = [*gate.ran]
-    (third,) = {*"123"} - {*ran}
-    left = {ran[1]: Status.RUNNING, third: Status.PENDING}
+    first, second = gate.ran
+    (third,) = {*"123"} - {first, second}
+    left = {second: Status.RUNNING, third: Status.PENDING}
     eventually(lambda: rows() == left, "all else is written")
     assert worker.failed
     assert worker.is_alive()
     gate.open.set()
     assert worker.join(DEADLINE)
     assert rows() == {third: Status.PENDING}
-    assert gate.ran == ran
+    assert gate.ran == [first, second]
+
+
+def test_one_that_dies_in_each_cycle_gives_back_what_waits_all_the_same(
+    gate: Gate, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """What it cannot write is rescued once its heartbeat ends, with the last run."""
+    Dying(monkeypatch, gate, for_good=True)
+    worker = with_three_claims()
+    assert gate.begun.wait(DEADLINE)
+    (third,) = {*"123"} - {*gate.ran}
+    eventually(lambda: rows()[third] == Status.PENDING, "it is given back")
+    assert worker.is_alive()
+    gate.open.set()
+    assert worker.join(DEADLINE)
+    assert rows() == dict.fromkeys(gate.ran, Status.RUNNING) | {third: Status.PENDING}
+    assert len(gate.ran) == 2
+    assert caplog.text.count("has ended by an error") == 1
