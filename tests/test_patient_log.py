@@ -6,8 +6,8 @@ from threading import Event
 
 import pytest
 
-from django_tasks.supervisor import patient_log
-from django_tasks.supervisor.patient_log import PatientLog
+from django_tasks.logs import patient as patient_log
+from django_tasks.logs.patient import PatientLog
 from tests.waiting import DEADLINE, eventually
 
 

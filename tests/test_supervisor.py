@@ -1,8 +1,10 @@
 """Processes: how they end, and when they are replaced."""
 
+import logging
 import os
 import signal
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from itertools import count
 from threading import Event
 from types import SimpleNamespace
 from typing import Any
@@ -11,6 +13,7 @@ import pytest
 
 from django_tasks import logs
 from django_tasks.host import stop_signals
+from django_tasks.host.clocks import ticks
 from django_tasks.host.stop_signals import Notes
 from django_tasks.supervisor import processes
 from django_tasks.supervisor.delays import FIRST_DELAY, LONGEST_DELAY, STEADY_SECONDS
@@ -24,6 +27,7 @@ class FakeWorker:
     """A worker without threads: it is alive until it is stopped, or from the start not."""
 
     made: list["FakeWorker"]
+    abandoned: list[str]
     how: dict[str, Any]
 
     def __init__(
@@ -57,6 +61,12 @@ class FakeWorker:
     def running(self) -> list[str]:
         return []
 
+    def has_signed_off(self) -> bool:
+        return False
+
+    def abandon(self) -> None:
+        self.abandoned.append(self.config.using)
+
     def runs(self) -> int:
         return 12
 
@@ -68,6 +78,7 @@ class FakeWorker:
 def workers(monkeypatch: pytest.MonkeyPatch) -> list[FakeWorker]:
     monkeypatch.setattr(processes, "Worker", FakeWorker)
     monkeypatch.setattr(FakeWorker, "made", [], raising=False)
+    monkeypatch.setattr(FakeWorker, "abandoned", [], raising=False)
     monkeypatch.setattr(FakeWorker, "how", {"failed": "", "signal": False}, raising=False)
     return FakeWorker.made
 
@@ -151,8 +162,6 @@ def test_one_that_was_asked_is_not_replaced_if_it_is_told_to_hurry(
     monkeypatch.setitem(FakeWorker.how, "asked", True)
     monkeypatch.setattr(FakeWorker, "is_alive", lambda worker: True)
     monkeypatch.setattr(FakeWorker, "join", lambda worker, timeout: False)
-    monkeypatch.setattr(FakeWorker, "has_signed_off", lambda worker: False, raising=False)
-    monkeypatch.setattr(FakeWorker, "abandon", lambda worker: None, raising=False)
     monkeypatch.setattr(os, "_exit", codes.append)
     configs = [config(shutdown_timeout=0.01)]
     processes.run_process(configs, parent=os.getppid() if supervised else None)
@@ -181,21 +190,17 @@ def test_a_log_handler_that_hangs_keeps_no_process_alive_beyond_its_deadline(
 ) -> None:
     """And no worker from hearing that it is to stop, nor from saying in its rows that it has."""
     ended, heard, codes = Event(), [], []
-    abandoned: list[str] = []
 
     def hang(*args: Any) -> None:
         heard.append([worker.stopped for worker in workers])
         assert ended.wait(DEADLINE)
 
     def end(code: int) -> None:
-        codes.append((code, [*abandoned]))
+        codes.append((code, sorted({*FakeWorker.abandoned})))
         ended.set()
 
     FakeWorker.how["signal"] = True
     monkeypatch.setattr(FakeWorker, "running", lambda self: ["job/1"])
-    monkeypatch.setattr(
-        FakeWorker, "abandon", lambda self: abandoned.append(self.config.using), raising=False
-    )
     monkeypatch.setattr(processes, "LAST_WORDS_SECONDS", 0.05)
     monkeypatch.setattr(logs, "stopping", hang)
     monkeypatch.setattr(os, "_exit", end)
@@ -212,7 +217,7 @@ def test_the_first_signal_after_a_stop_that_something_else_began_is_no_second_on
     """A run has cost the process, say, and its neighbours may end in the time that they have."""
     ended: list[int] = []
 
-    def end_at_once(workers: Any, pulse: Any, code: int) -> int:
+    def end_at_once(pulse: Any, code: int) -> int:
         ended.append(code)
         return code
 
@@ -232,6 +237,62 @@ def test_the_first_signal_after_a_stop_that_something_else_began_is_no_second_on
     with Notes.taken(is_child=True) as notes:
         assert processes._stop([worker], notes, is_child=True) == code  # type: ignore[list-item]
     assert ended == [1] * code
+
+
+class Hanging(logging.Handler):
+    """As one that waits for a server which never answers."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.heard: list[str] = []
+        self.released = Event()
+
+    def emit(self, record: logging.LogRecord) -> None:
+        self.heard.append(vars(record)["event"])
+        assert self.released.wait(DEADLINE)
+
+
+@pytest.fixture
+def hanging(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> Iterator[Hanging]:
+    """A handler of the log that hangs from its first line on, until the test is over."""
+    monkeypatch.setattr(logging, "shutdown", lambda: None)
+    caplog.set_level("INFO", "django_tasks")
+    handler = Hanging()
+    logs.logger.addHandler(handler)
+    yield handler
+    logs.logger.removeHandler(handler)
+    handler.released.set()
+
+
+@pytest.mark.parametrize("how", ["a second signal", "the deadline"])
+def test_a_log_handler_that_hangs_at_a_stop_is_not_waited_for(
+    workers: list[FakeWorker], monkeypatch: pytest.MonkeyPatch, hanging: Hanging, how: str
+) -> None:
+    """What a process does at its end comes before what it says, and it hears of each signal."""
+    second = how == "a second signal"
+    patience = DEADLINE if second else 0.05
+    ended: list[Any] = []
+    looks = count()
+
+    def is_alive(worker: FakeWorker) -> bool:
+        if second and next(looks) == 6:
+            os.kill(os.getpid(), signal.SIGTERM)
+        return not ended
+
+    FakeWorker.how["signal"] = True
+    monkeypatch.setattr(stop_signals, "SAME_STOP_SECONDS", 0.0)
+    monkeypatch.setattr(FakeWorker, "running", lambda self: ["job/1"])
+    monkeypatch.setattr(FakeWorker, "is_alive", is_alive)
+    monkeypatch.setattr(FakeWorker, "join", lambda worker, timeout: False)
+    monkeypatch.setattr(
+        os, "_exit", lambda code: ended.append((code, sorted({*FakeWorker.abandoned})))
+    )
+    configs = [config(using=using, shutdown_timeout=patience) for using in ("first", "second")]
+    began = ticks()
+    processes.run_process(configs)
+    assert ended[0] == (1, ["first", "second"])
+    assert hanging.heard == ["stopping"]
+    assert ticks() - began < processes.LAST_WORDS_SECONDS
 
 
 class Watched:

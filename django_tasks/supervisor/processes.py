@@ -16,17 +16,17 @@ from django_tasks import logs
 from django_tasks.handlers.companions import take_leave
 from django_tasks.host.clocks import ticks
 from django_tasks.host.stop_signals import Notes, held_back
+from django_tasks.logs.patient import PatientLog, patiently
 from django_tasks.probes.board import Board, Line
 from django_tasks.probes.teller import ChildPulse, Pulse, Teller
 from django_tasks.store.dialects import has_one_writer
 from django_tasks.supervisor.delays import next_delay
 from django_tasks.supervisor.log_queues import UNREAD, is_log_unread
-from django_tasks.supervisor.patient_log import PatientLog
 from django_tasks.supervisor.probing import Answering, Probes, facts_about
 from django_tasks.supervisor.recycling import Recycling
 from django_tasks.worker.config import WorkerConfig
 from django_tasks.worker.surroundings import shares_one_thread
-from django_tasks.worker.worker import Worker, stop_all
+from django_tasks.worker.worker import Worker, abandon_all, stop_all
 
 # How often the main thread looks up: whether its workers have ended by themselves, and whether
 # its supervisor is still there.
@@ -50,6 +50,7 @@ PATIENCE_SECONDS = 5.0
 LAST_WORDS_SECONDS = 3.0
 
 
+@patiently
 def run_process(
     configs: Sequence[WorkerConfig],
     parent: int | None = None,
@@ -59,14 +60,13 @@ def run_process(
     """Run a worker for each config in this process until a signal; returns the exit code.
 
     0: everything ended in order, even if not all receivers have heard of it, or all workers were
-    asked to stop and did, however long it took. 1: something still ran
-    at the deadline, or a second signal came, or a worker ended by an error, or its database rejects
-    a statement of ours; then the others are stopped as by a signal. ``parent`` is the supervisor's
-    process id: this process stops when that is gone, and ends with ``COST`` for a run past its
-    ``kill_after``, with ``REJECTED`` for a statement, and with ``ASKED`` if its workers were asked
-    to stop, whatever becomes of their runs. When a limit of ``recycling``
-    is reached it claims no more, and ends when everything that runs has ended. Its ``pulse`` beats
-    at each glance.
+    asked to stop and did, however long it took. 1: something still ran at the deadline, or a second
+    signal came, or a worker ended by an error, or its database rejects a statement of ours; then
+    the others are stopped as by a signal. ``parent`` is the supervisor's process id: this process
+    stops when that is gone, and ends with ``COST`` for a run past its ``kill_after``, with
+    ``REJECTED`` for a statement, and with ``ASKED`` if its workers were asked to stop, whatever
+    becomes of their runs. At a limit of ``recycling`` it claims no more, and ends when what runs
+    has ended. Its ``pulse`` beats at each glance. A log handler that hangs hides no signal from it.
     """
     began = ticks()
     with Notes.taken(is_child=parent is not None) as notes:
@@ -83,20 +83,21 @@ def run_process(
         with _ending_in_time(workers):
             for worker in workers:
                 worker.stop()
-            for worker in _failed(workers):
-                logs.worker_failed(worker.config.using)
+            for worker in workers:
+                if worker.failed:
+                    logs.worker_failed(worker.config.using)
             is_child = parent is not None
             code = _stop(workers, notes, pulse, is_child=is_child)
             for worker in workers:
                 logs.total(worker.config.using, worker.runs(), ticks() - began)
-            if _is_condemned(workers):
-                _end_at_once([], pulse, _code(workers, COST, is_child=is_child))
+            if any(worker.is_condemned for worker in workers):
+                _end_at_once(pulse, _code(workers, COST, is_child=is_child))
             take_leave()
             pulse.close()
-            is_good = not (_failed(workers) or _is_rejected(workers))
-            return _code(workers, code if is_good else 1, is_child=is_child)
+            return _code(workers, 1 if _are_broken(workers) else code, is_child=is_child)
 
 
+@patiently
 def run_processes(
     configs: Sequence[WorkerConfig],
     count: int,
@@ -108,20 +109,6 @@ def run_processes(
     One more answers over HTTP, if ``probes`` want it. A log handler that hangs holds up neither a
     successor nor the end.
     """
-    log = PatientLog()
-    logs.send_through(log.post)
-    try:
-        code = _watch(configs, count, recycling, probes)
-    finally:
-        logs.send_through(None)
-    if log.hangs():
-        os._exit(code)  # at its exit Python would wait for the lock of that handler
-    return code
-
-
-def _watch(
-    configs: Sequence[WorkerConfig], count: int, recycling: Recycling, probes: Probes
-) -> int:
     board = Board(count, len(configs))
     teller = probes.teller(board, configs)
     answering = Answering(probes.sites(board, facts_about(configs)), _close_connections)
@@ -164,19 +151,9 @@ def _started(configs: Sequence[WorkerConfig], notes: Notes, *, is_child: bool) -
     return workers
 
 
-def _failed(workers: list[Worker]) -> list[Worker]:
-    """The workers whose poller has ended by an error."""
-    return [worker for worker in workers if worker.failed]
-
-
-def _is_rejected(workers: list[Worker]) -> bool:
-    """Tell if a database has rejected a statement of ours for good."""
-    return any(worker.is_rejected for worker in workers)
-
-
-def _is_condemned(workers: list[Worker]) -> bool:
-    """Tell if a run without end has cost this process."""
-    return any(worker.is_condemned for worker in workers)
+def _are_broken(workers: list[Worker]) -> bool:
+    """Tell if a poller has ended by an error, or a database has rejected a statement for good."""
+    return any(worker.failed or worker.is_rejected for worker in workers)
 
 
 def _code(workers: list[Worker], code: int, *, is_child: bool) -> int:
@@ -188,36 +165,33 @@ def _code(workers: list[Worker], code: int, *, is_child: bool) -> int:
     """
     if is_child and all(worker.was_asked_to_stop() for worker in workers):
         return ASKED
-    return REJECTED if is_child and _is_rejected(workers) else code
+    return REJECTED if is_child and any(worker.is_rejected for worker in workers) else code
 
 
 def _are_to_end(workers: list[Worker]) -> bool:
-    return bool(_failed(workers)) or _is_condemned(workers) or _is_rejected(workers)
+    return _are_broken(workers) or any(worker.is_condemned for worker in workers)
 
 
 def _retire(workers: list[Worker], reached: str) -> Recycling:
     """Claim no more; there is no deadline, because nobody is waiting."""
-    logs.retiring(reached)
     for worker in workers:
         worker.stop()
+    logs.retiring(reached)
     return NO_RECYCLING
 
 
 @contextmanager
 def _ending_in_time(workers: list[Worker]) -> Iterator[None]:
-    """End this process soon after its deadline, whatever its main thread is doing then.
-
-    It says what it does, and a project's log handler may hang. An orderly stop it is all the same.
-    """
+    """End this process soon after its deadline, in order, whatever its main thread is doing."""
 
     def end() -> None:
         try:
-            for worker in workers:
-                worker.abandon()
+            abandon_all(workers)
         finally:
             os._exit(1)
 
-    guard = threading.Timer(_patience(workers) + LAST_WORDS_SECONDS * len(workers), end)
+    patience = max(worker.config.shutdown_timeout for worker in workers)
+    guard = threading.Timer(patience + LAST_WORDS_SECONDS, end)
     guard.daemon = True
     guard.start()
     try:
@@ -226,44 +200,42 @@ def _ending_in_time(workers: list[Worker]) -> Iterator[None]:
         guard.cancel()
 
 
-def _patience(workers: list[Worker]) -> float:
-    return max(worker.config.shutdown_timeout for worker in workers)
-
-
 def _stop(
     workers: list[Worker], notes: Notes, pulse: Pulse = NO_PULSE, *, is_child: bool = False
 ) -> int:
     """Wait for workers that were told to stop, against one deadline."""
-    patience = _patience(workers)
-    for worker in workers:
-        if running := worker.running():
-            logs.stopping(worker.config.using, running, patience)
+    patience = max(worker.config.shutdown_timeout for worker in workers)
     deadline = ticks() + patience
+    for worker in workers:
+        if keys := worker.running():
+            logs.stopping(worker.config.using, keys, patience)
     while any(worker.is_alive() for worker in workers) and ticks() < deadline:
         pulse.beat(workers, is_stopping=True)
         # The first one may come now, where something else has begun this stop.
         if notes.wait(STOPPING_GLANCE_SECONDS) and notes.is_second:
-            logs.second_signal([key for worker in workers for key in worker.running()])
-            return _end_at_once(workers, pulse, _code(workers, 1, is_child=is_child))
+            keys = [key for worker in workers for key in worker.running()]
+            abandon_all(workers)
+            logs.second_signal(keys)
+            return _end_at_once(pulse, _code(workers, 1, is_child=is_child))
     left = stop_all(workers, timeout=0)
     in_order = [worker for worker in left if worker.has_signed_off()]
-    for worker in left:
-        if worker in in_order or (worker.is_condemned and not worker.running()):
+    is_bad = left != in_order or _are_broken(workers)
+    code = COST if any(worker.is_condemned for worker in workers) else int(is_bad)
+    running = [worker.running() for worker in left]
+    abandon_all(left)
+    for worker, keys in zip(left, running, strict=True):
+        if worker in in_order or (worker.is_condemned and not keys):
             logs.receivers_unheard(worker.config.using)
         else:
-            logs.abandoned(worker.config.using, worker.running())
-    is_good = left == in_order and not (_failed(workers) or _is_rejected(workers))
-    code = COST if _is_condemned(workers) else int(not is_good)
-    return _end_at_once(left, pulse, _code(workers, code, is_child=is_child)) if left else 0
+            logs.abandoned(worker.config.using, keys)
+    return _end_at_once(pulse, _code(workers, code, is_child=is_child)) if left else 0
 
 
-def _end_at_once(workers: list[Worker], pulse: Pulse, code: int = 1) -> int:
+def _end_at_once(pulse: Pulse, code: int) -> int:
     """End without waiting for threads. The rows that are still owned will be rescued."""
-    for worker in workers:
-        worker.abandon()
     take_leave()
     pulse.close()
-    logging.shutdown()
+    PatientLog().post(logging.shutdown)  # a handler that hangs may hold its lock
     for stream in (sys.stdout, sys.stderr):
         with suppress(OSError, ValueError):  # its reader has gone, or it is closed
             if stream is not None:
@@ -394,10 +366,10 @@ def _stop_children(children: list[Child], notes: Notes, timeout: float, teller: 
     while _living(children) and ticks() < deadline:
         teller.look(is_stopping=True)
         if notes.wait(STOPPING_GLANCE_SECONDS) and notes.is_second:
-            logs.second_signal([])
             _terminate(children)
             # They say what they leave behind.
             deadline = min(deadline, ticks() + LAST_WORDS_SECONDS)
+            logs.second_signal([])
     clean = not _living(children)
     for child in children:
         child.kill()

@@ -12,7 +12,8 @@ Races:
   its own clock, by which its term has ended before anybody else could take the lock.
 * It stops while a run is about to start. It believes in no term any more before it looks at what
   runs, and a run counts as running before it asks. So either the run is refused or it is seen, and
-  the lock is freed after its end.
+  the lock is freed after its end. This thread alone says what is believed: at any moment the poller
+  may find that it goes on after all.
 """
 
 from collections.abc import Callable, Collection
@@ -217,13 +218,15 @@ class Active:
     def _adopt(self, code: str, state: LockState) -> None:
         """Go on with a lock that this worker has unknowingly: the answer to its take was lost."""
         hold = Hold(state.name, state.term, state.holder)
-        self._note(code, Term(hold, float("-inf")))
+        self._note(code, Term(hold, -inf))
         self._renew(code)
 
     def _renew(self, code: str) -> None:
-        asked, hold, lease = ticks(), self._terms[code].hold, self._config.lease
+        asked, (hold, end), lease = ticks(), self._terms[code], self._config.lease
         if rows.renew(hold, lease, using=self._config.using):
             self._note(code, Term(hold, asked + lease))
+            if end == -inf and not self._is_retiring:
+                self._wake()
         else:
             self._forget(code)
             logs.no_longer_active(code, hold.term, self._config.using)
@@ -247,6 +250,7 @@ class Active:
     def _retired(self) -> float:
         """Free what runs no more, and renew the rest."""
         self.others = {}
+        self._terms = {code: Term(hold, -inf) for code, (hold, _) in self._terms.items()}
         running = () if self._is_closing else self._running()
         self._for_each([code for code in self._terms if code in running], self._renew)
         self._for_each([code for code in self._terms if code not in running], self._free)

@@ -11,7 +11,7 @@ from django_tasks.worker import surroundings
 from django_tasks.worker.apart import child
 from django_tasks.worker.condition import Condition
 from django_tasks.worker.config import WorkerConfig
-from django_tasks.worker.worker import Worker, stop_all
+from django_tasks.worker.worker import Worker, abandon_all, stop_all
 
 # All that have not ended: on one database there may be one at work and others still stopping.
 _workers: list[Worker] = []
@@ -124,5 +124,4 @@ def _stop_in_time() -> None:
     with _lock:
         workers = list(_workers)
     timeout = max((each.config.shutdown_timeout for each in workers), default=0.0)
-    for worker in stop_all(workers, timeout):
-        worker.abandon()
+    abandon_all(stop_all(workers, timeout))

@@ -1,6 +1,7 @@
 """One worker: a poller in a thread of its own, an executor beside it, one database."""
 
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from datetime import timedelta
 from functools import partial
 from threading import Event, Lock, Thread
@@ -178,23 +179,21 @@ class Worker:
         return self._poller.runs()
 
     def abandon(self) -> None:
-        """Say in the database that what still runs is abandoned in order, by a process that ends,
-        and have the last counts written.
+        """Say in the database that what still runs is abandoned in order, by a process that ends
+        right afterwards, and have the last counts written.
 
-        Call right before the process ends: the runs go on until then. Does nothing that takes
-        longer than two seconds, whatever the database does; where no thread can be started any
-        more, than the bounds of a heartbeat.
+        Does nothing that takes longer than two seconds, whatever the database does; where no thread
+        can be started any more, than the bounds of a heartbeat.
 
         Race: the end of a run is written after the last counts. It counts nowhere. Another race:
         two threads call it, because one of them hangs. It is said once: see ``forgive``.
         """
         with self._abandoning:
-            if not self._is_abandoned:
-                self._is_abandoned = True
-                self._abandon()
+            is_abandoned, self._is_abandoned = self._is_abandoned, True
+            if not is_abandoned:
+                self._abandon(ticks() + LAST_SECONDS)
 
-    def _abandon(self) -> None:
-        deadline = ticks() + LAST_SECONDS
+    def _abandon(self, deadline: float) -> None:
         self._heartbeat.write_counts()  # beside what follows, which may take all of the time
         if self._poller.running():
             thread = Thread(target=self._forgive, name="django_tasks-abandon", daemon=True)
@@ -261,6 +260,7 @@ class Worker:
             self._poller.give_up(ends)
             logs.killing(runs[0].task, error, len(runs))
 
+        logs.send_through(self._notifier.post)
         self._poller.expect_ends(claims)
         self.is_condemned = True
         self.stop()
@@ -287,8 +287,7 @@ class Worker:
             if self._joined():
                 self._run()
         except BaseException:  # noqa: BLE001 - said here, and with the exit code
-            self.failed = True
-            logs.poller_died(self.config.using)
+            self._note_death()
         finally:
             self._close()
             self._ended()
@@ -328,7 +327,7 @@ class Worker:
         except Error as error:
             self._after(error, had_ended=True)
             return self.is_rejected
-        except Exception:  # noqa: BLE001 - a defect must not keep the worker from its end
+        except BaseException:  # noqa: BLE001 - a defect must not keep the worker from its end
             logs.poller_failed(self.config.using)
             return True
 
@@ -353,21 +352,38 @@ class Worker:
         self._executor.start()
         self._listener.start()
         while not (self._poller.finished or self._can_write_nothing):
-            self._woken.wait(self._cycle())
-            self._woken.clear()
-            self._heartbeat.ensure()
-            self._notifier.ensure()
-            self._timeouts.ensure()
-            self._active.ensure()
-            self._passive.ensure()
-            if self._poller.was_asked_to_stop() or self.is_rejected:
-                self._stopping.set()
-            if self._stopping.is_set():
-                self._poller.quieten()
-                # The process may give up waiting for the last run, and end.
-                self._heartbeat.write_counts()
-            self._active.retire(self._poller.claims_no_more())
+            try:
+                self._woken.wait(self._cycle())
+                self._woken.clear()
+                self._look_after()
+            except BaseException:  # noqa: BLE001 - said there, and with the exit code
+                self._note_death()
+                self._woken.wait(self.config.poll_interval)
         self._tell(signals.worker_stopped)
+
+    def _look_after(self) -> None:
+        for each in (self._heartbeat, self._notifier, self._timeouts, self._active, self._passive):
+            each.ensure()
+        if self._poller.was_asked_to_stop() or self.is_rejected:
+            self._stopping.set()
+        if self._stopping.is_set():
+            self._poller.quieten()
+            # The process may give up waiting for the last run, and end.
+            self._heartbeat.write_counts()
+        self._active.retire(self._poller.claims_no_more())
+
+    def _note_death(self) -> None:
+        """Stop after an exception. The heartbeat goes on while something runs, so what waits goes
+        back, even if each further cycle dies as well.
+        """
+        self._can_write_nothing = self.failed and not self._poller.ending()
+        if not self.failed:
+            self.failed = True
+            logs.poller_died(self.config.using)
+        self._stopping.set()
+        self._poller.quieten()
+        with suppress(BaseException):
+            self._poller.relieve()
 
     def _tell(self, signal: Signal) -> None:
         self._notifier.tell(
@@ -420,3 +436,12 @@ def stop_all(workers: list[Worker], timeout: float | None) -> list[Worker]:
         for worker in workers
         if not worker.join(None if deadline is None else max(0.0, deadline - ticks()))
     ]
+
+
+def abandon_all(workers: list[Worker]) -> None:
+    """Have each ``abandon`` what it runs, all at once: each may take its two seconds."""
+    for worker in workers:
+        with suppress(RuntimeError):  # no thread is left, or see above
+            Thread(target=worker.abandon, daemon=True).start()
+    for worker in workers:
+        worker.abandon()

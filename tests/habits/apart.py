@@ -31,6 +31,19 @@ class Impatient(Apart):
     kill_after = 1.0
 
 
+class Mourned(Apart):
+    """One with a single attempt, and a hook that takes its time."""
+
+    max_attempts = 1
+    kill_after = 0.3
+
+    def on_failure(self, task: RunningTask, exc: BaseException) -> None:
+        place = Place((task.biz_ext or {})["folder"])
+        place.tell(hook="begun")
+        place.wait()
+        place.tell(hook="ended")
+
+
 class Effect(Apart):
     """The same with an end that the process writes itself."""
 
@@ -113,6 +126,15 @@ def waits_for_ever(place: Place) -> None:
     place.tell()
     reader, _ = os.pipe()
     os.read(reader, 1)
+
+
+def hangs(place: Place) -> None:
+    reader, _ = os.pipe()
+    os.read(reader, 1)
+
+
+def ends_when_it_is_given_up(place: Place) -> None:
+    place.told()
 
 
 def dies(place: Place) -> None:

@@ -40,7 +40,7 @@ from tests.factories import lanes, table
 from tests.habits.apart import Effect, Place
 from tests.leader import is_alive
 from tests.vendor import SERVERS, only_on
-from tests.waiting import DEADLINE, eventually
+from tests.waiting import DEADLINE, eventually, never
 from tests.worker.parts import added, heard, joined, runner
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -99,6 +99,25 @@ def test_it_ends_by_its_kill_after_with_its_process(
     assert " in waits_for_ever)" in outcome.error
     pid = place.told()["pid"]
     eventually(lambda: not is_alive(pid), "its process has ended")
+
+
+@pytest.mark.parametrize("does", ["hangs", "ends_when_it_is_given_up"])
+def test_its_end_is_told_after_on_failure_has_ended_and_nothing_cuts_that_off(
+    apart: Apart,
+    place: Place,
+    monkeypatch: pytest.MonkeyPatch,
+    elsewhere: Elsewhere,
+    does: str,
+) -> None:
+    monkeypatch.setenv("TEST_HANDLERS", "tests.habits.apart.Mourned")
+    running: Future[Ended] = elsewhere(apart, does)
+    assert place.told() == {"pid": place.told()["pid"], "hook": "begun"}
+    never(running.done, "its end is told", seconds=0.5)
+    place.let_go()
+    outcome = running.result(DEADLINE).outcome
+    assert isinstance(outcome, Fail)
+    assert "handle() had not ended" in outcome.error
+    assert place.told()["hook"] == "ended"
 
 
 def test_it_looks_for_modules_where_the_worker_does_and_nowhere_else(

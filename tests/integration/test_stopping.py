@@ -2,6 +2,8 @@
 
 import os
 import signal
+import subprocess
+import sys
 from datetime import timedelta
 from pathlib import Path
 
@@ -11,9 +13,10 @@ from django.utils import timezone
 from django_tasks.api import TaskOptions
 from django_tasks.client.operating import ask_worker
 from django_tasks.models import WorkerRow
+from tests.factories import table
 from tests.integration.conftest import Start
 from tests.integration.freezing import freeze
-from tests.integration.process import Journal
+from tests.integration.process import ROOT, Journal
 from tests.integration.tasks import add, count, done, row, rows, workers
 from tests.leader import is_alive
 from tests.waiting import eventually, never
@@ -103,6 +106,49 @@ def test_at_the_deadline_it_ends_and_says_what_still_ran(
     worker.send(signal.SIGTERM)
     assert worker.ended(deadline=10) == 1
     assert "while 1 task still ran; it will be run again: gated/1" in worker.log()
+
+
+HANGING = {"DJANGO_SETTINGS_MODULE": "tests.integration.hanging_stop"}
+
+
+@pytest.mark.parametrize("processes", ["1", "2"])
+def test_a_log_handler_that_hangs_over_a_stop_hides_no_second_signal(
+    start: Start, journal: Journal, gate: Path, processes: str
+) -> None:
+    """What still runs is told as abandoned in order before the end: a stop is no death."""
+    gated(gate, 1)
+    table().update(rescues=1)
+    worker = start("--processes", processes, *LEASE, **HANGING)
+    journal.wait("start")
+    worker.send(signal.SIGTERM)
+    worker.says("1 task still runs")
+    never(lambda: not worker.is_running(), "it ends by itself", seconds=1.1)
+    worker.send(signal.SIGTERM)
+    assert worker.ended(deadline=5) == 1
+    assert row("gated/1").rescues == 0
+
+
+@pytest.mark.parametrize("databases", [1, 2])
+def test_nor_does_it_keep_children_from_telling_what_they_leave_at_the_deadline(
+    start: Start, journal: Journal, gate: Path, tmp_path: Path, databases: int
+) -> None:
+    second = f"sqlite:///{tmp_path}/second"
+    tables_at(second)
+    gated(gate, 1)
+    table().update(rescues=1)
+    flags = ["--database", "default,second"] if databases == 2 else []
+    terms = ("--processes", "2", "--shutdown-timeout", "0.3", *LEASE, *flags)
+    worker = start(*terms, **HANGING, SECOND_DATABASE_URL=second)
+    journal.wait("start")
+    worker.send(signal.SIGTERM)
+    assert worker.ended(deadline=10) == 1
+    assert row("gated/1").rescues == 0
+
+
+def tables_at(url: str) -> None:
+    settings = {"DATABASE_URL": url, "DJANGO_SETTINGS_MODULE": "tests.integration.settings"}
+    command = [sys.executable, "manage.py", "migrate", "-v", "0"]
+    subprocess.run(command, cwd=ROOT, env={**os.environ, **settings}, check=True)
 
 
 GRACE = 5.0

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from django_tasks import api, signals
+from django_tasks import api, logs, signals
 from django_tasks.exceptions import HandlerError, TaskTimeout
 from django_tasks.handlers import registry
 from django_tasks.handlers.base import TaskHandler
@@ -216,6 +216,32 @@ def test_its_end_is_written_and_the_worker_ends_without_it(
     gate.set()
     worker._executor.join()
     assert stored().version == one.version
+
+
+@database
+def test_a_log_handler_that_hangs_keeps_nobody_from_being_told(
+    register: Register, start: Start, gate: Event
+) -> None:
+    class Hanging(logging.Handler):
+        def emit(self, record: logging.LogRecord) -> None:
+            if vars(record)["event"] == "task_killed":
+                assert gate.wait(2 * DEADLINE)
+
+    told, hanging = Event(), Hanging()
+    register(
+        partial(stuck, gate, Event()),
+        kill_after=SOON,
+        max_attempts=1,
+        on_failure=lambda task, exc: told.set(),
+    )
+    added()
+    logs.logger.addHandler(hanging)
+    try:
+        start()
+        assert told.wait(DEADLINE)
+    finally:
+        gate.set()
+        logs.logger.removeHandler(hanging)
 
 
 @database

@@ -327,6 +327,60 @@ def test_a_worker_that_stops_frees_the_lock_after_the_last_run(sticky: Any) -> N
     assert lock().term == 1  # it does not take it again
 
 
+MOMENTS = ("nothing runs", "it is about to be freed", "it is freed")
+
+
+@pytest.mark.parametrize("moment", MOMENTS)
+def test_one_that_goes_on_after_all_does_not_believe_in_a_lock_that_it_frees(
+    sticky: Any, monkeypatch: pytest.MonkeyPatch, moment: str
+) -> None:
+    """Another one may have it in the same moment."""
+    sticky()
+    free, believed = rows.free, list[bool]()
+
+    def come(now: str) -> None:
+        if now == moment:
+            worker.retire(False)  # as the poller does, in its own thread
+        believed.append(worker.is_active(CODE))
+
+    def running() -> tuple[str, ...]:
+        come("nothing runs")
+        return ()
+
+    def freed(hold: Any, *, using: str) -> bool:
+        come("it is about to be freed")
+        answer = free(hold, using=using)
+        come("it is freed")
+        return answer
+
+    monkeypatch.setattr(rows, "free", freed)
+    worker = a_worker(running=running)
+    cycle(worker)
+    worker.retire()
+    cycle(worker)
+    assert believed == [False] * 3
+    cycle(worker)
+    assert (worker.is_active(CODE), lock().term) == (True, 2)
+
+
+def test_one_that_goes_on_after_all_with_its_lock_has_the_poller_look_again(sticky: Any) -> None:
+    """That may have looked while nothing was believed."""
+    sticky()
+    woken: list[bool] = []
+
+    def running() -> set[str]:
+        worker.retire(False)
+        return {CODE}
+
+    worker = a_worker(running=running, wake=lambda: woken.append(True))
+    cycle(worker)
+    worker.retire()
+    cycle(worker)
+    assert worker.is_active(CODE)
+    assert len(woken) == 2
+    assert lock().term == 1
+
+
 def test_a_worker_that_stops_knows_of_no_other(sticky: Any) -> None:
     sticky()
     first, second = a_worker("a"), a_worker("b")

@@ -21,6 +21,7 @@ from django_tasks import conf, installation, logs, requirements
 from django_tasks.handlers import finders, registry
 from django_tasks.handlers.slips import slips
 from django_tasks.host.stop_signals import held_back
+from django_tasks.logs.patient import patiently
 from django_tasks.management.base import TranslatedCommand
 from django_tasks.management.output import Unread
 from django_tasks.models import Task
@@ -62,6 +63,7 @@ class Command(TranslatedCommand):
         words = gettext("start again when code changes; to develop with")
         parser.add_argument("--reload", action="store_true", help=words)
 
+    @patiently  # else a log handler that hangs would hide each stop
     def handle(self, *args: Any, **options: Any) -> None:
         _refuse_clash()
         _refuse_place()

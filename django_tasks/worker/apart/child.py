@@ -46,7 +46,9 @@ def main(path: list[str], argv: list[str], seat: list[Any]) -> None:
         try:
             run = _set_up(Seat(*seat), to_parent.say)
         except Exception as error:
-            if _is_of_database(error):
+            from django.db import Error
+
+            if isinstance(error, Error):
                 to_parent.say(NOT_NOW)
             raise
         to_parent.say(READY)
@@ -60,12 +62,6 @@ def _set_up(seat: Seat, say: Callable[[str], None]) -> Callable[[str], str]:
     from django_tasks.worker.apart.substitute import taken
 
     return taken(seat, say)
-
-
-def _is_of_database(error: Exception) -> bool:
-    from django.db import Error
-
-    return isinstance(error, Error)
 
 
 class ToParent:

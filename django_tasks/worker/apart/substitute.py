@@ -15,10 +15,11 @@ from django_tasks.handlers import finders
 from django_tasks.handlers.base import TaskHandler
 from django_tasks.handlers.companions import take_leave
 from django_tasks.handlers.registry import handler_for
+from django_tasks.logs.patient import PatientLog
 from django_tasks.store.clock import read_clock
 from django_tasks.store.connection import close_connections
 from django_tasks.store.finish import Ended
-from django_tasks.values.outcomes import Retry
+from django_tasks.values.outcomes import Retry, Settled
 from django_tasks.worker.apart.child import Seat
 from django_tasks.worker.apart.texts import claim_of_text, end_to_text
 from django_tasks.worker.coroutines import EventLoop
@@ -27,7 +28,7 @@ from django_tasks.worker.run import Run
 from django_tasks.worker.timeouts import Timeouts
 
 # How long hooks and receivers have when a run has cost this process.
-LAST_WORDS_SECONDS = 2.0
+LAST_WORDS_SECONDS = 10.0
 
 
 class Substitute:
@@ -66,9 +67,13 @@ def _run(
     try:
         runner = Runner(using, standing, loop, timeouts)
         timeouts.on_kill(partial(_give_up, runner, say))
-        return end_to_text(runner.run(claim_of_text(claim), handler))
+        text = end_to_text(end := runner.run(claim_of_text(claim), handler))
+        if isinstance(end.outcome, Settled):
+            say(text)  # it is written already: before another one is, of which the first counts
+        return text
     finally:
         timeouts.close()
+        timeouts.await_told()  # of a run that was given up as it ended: that ends this process
         loop.close()
         close_connections()
 
@@ -76,20 +81,33 @@ def _run(
 def _give_up(
     runner: Runner, say: Callable[[str], None], runs: Sequence[Run], error: TaskTimeout
 ) -> None:
-    """End a run that does not end, and with it this process. The row stays as suspect as it was."""
+    """End a run that does not end, and with it this process. The row stays as suspect as it was.
 
-    def write(ends: Sequence[Ended]) -> None:
-        (end,) = ends
-        if isinstance(end.outcome, Retry):
-            end = end._replace(outcome=replace(end.outcome, is_suspect=True))
-        say(end_to_text(end))
-        guard = threading.Timer(LAST_WORDS_SECONDS, os._exit, (1,))
-        guard.daemon = True
-        guard.start()
+    As in a worker its end is told as the last act: hooks and receivers come before, up to a time.
+    """
+    ends: list[Ended] = []
 
-    logs.killing(runs[0].task, error)
+    def end() -> None:
+        try:
+            for each in ends:
+                say(end_to_text(each))
+        finally:
+            os._exit(1)
+
+    def write(given_up: Sequence[Ended]) -> None:
+        (told,) = given_up
+        if isinstance(told.outcome, Retry):
+            told = told._replace(outcome=replace(told.outcome, is_suspect=True))
+        ends.append(told)
+        logs.killing(runs[0].task, error)
+
+    logs.send_through(PatientLog().post)
+    guard = threading.Timer(LAST_WORDS_SECONDS, end)
+    guard.daemon = True
     try:
+        guard.start()
         runner.give_up(runs, error, write)
     finally:
         take_leave()
-        os._exit(1)
+        end()
+        guard.cancel()

@@ -6,29 +6,15 @@ JSON and not pickle: nothing that is read makes objects of any class but ours.
 import json
 from dataclasses import fields
 from datetime import datetime
-from typing import Any
+from typing import Any, get_args
 
 from django_tasks.store.finish import Ended
-from django_tasks.values import outcomes
 from django_tasks.values.claimed import Claimed
 from django_tasks.values.outcomes import Outcome
 from django_tasks.values.runs import Line
 
 _TIME = "time"
-_OUTCOMES: dict[str, type[Any]] = {
-    kind.__name__: kind
-    for kind in (
-        outcomes.Done,
-        outcomes.Reschedule,
-        outcomes.Retry,
-        outcomes.Fail,
-        outcomes.Again,
-        outcomes.GiveBack,
-        outcomes.Settled,
-        outcomes.Lost,
-        outcomes.Unsettled,
-    )
-}
+_OUTCOMES: dict[str, type[Any]] = {kind.__name__: kind for kind in get_args(Outcome)}
 
 
 def claim_to_text(claimed: Claimed) -> str:
