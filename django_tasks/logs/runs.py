@@ -111,11 +111,14 @@ def run_failed(task: RunningTask | Claimed) -> None:
     say("run_broken", logging.ERROR, text, task, exc_info=True, **fields_of(task))
 
 
-def transaction_left(task: Claimed, databases: Sequence[str]) -> None:
+def transaction_left(
+    task: RunningTask | Claimed | PassiveTask, databases: Sequence[str], who: str = ""
+) -> None:
     say(
         "transaction_left",
         logging.WARNING,
-        "%s left a transaction open on %s; it was rolled back",
+        "%s%s left a transaction open on %s; it was rolled back",
+        who,
         task,
         ", ".join(databases),
         left_open=list(databases),

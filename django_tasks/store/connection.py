@@ -5,7 +5,7 @@ import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
 from functools import partial
-from threading import Event
+from threading import Event, local
 from typing import Any
 
 from django.db import Error, connections
@@ -34,6 +34,16 @@ _ours: dict[int, BaseDatabaseWrapper] = {}
 # Set where a block of a run was open and is forgotten. A generator that hangs in it, in whatever
 # thread, ends it where it is collected, and may roll back what that thread does then.
 _left = Event()
+
+
+class _Own(local):
+    """The connections of a thread of ours, and how many wrappers of statements stay on them."""
+
+    connections: Sequence[BaseDatabaseWrapper] = ()
+    wrappers = 0
+
+
+_own = _Own()
 
 
 def take_connection(using: str, bounds: Bounds) -> None:
@@ -208,24 +218,56 @@ def close_blocks(number: int, *, using: str) -> bool:
     return True
 
 
+def is_open(connection: BaseDatabaseWrapper) -> bool:
+    """Tell if a transaction is open on a connection, or begins with its next statement."""
+    if connection.in_atomic_block or connection.autocommit:
+        return connection.in_atomic_block
+    return connection.connection is not None and bool(connection.settings_dict["AUTOCOMMIT"])
+
+
+def in_transaction() -> bool:
+    """Tell if one is open on a connection of this thread of ours."""
+    return any(map(is_open, _own.connections))
+
+
 def leave_transactions(
-    connections: Sequence[BaseDatabaseWrapper], *, is_over: bool = True
+    connections: Sequence[BaseDatabaseWrapper] | None = None, *, is_over: bool = True
 ) -> list[str]:
     """Roll back what a run has left open on this thread's connections; returns their databases.
 
     Django would close such a connection, keep it as dead, and never open it again. A generator that
     hangs in an ``atomic()`` ends it where it is collected: here, and not in a run that comes later.
     So does one of a block that was forgotten before, here or in a thread that has ended. Where the
-    run ``is_over`` in another thread only, that one looks as well: its exception may keep it still.
+    run is not ``is_over``, or only in another thread, its exception may keep it: who comes last
+    looks again. Without ``connections``: those of a thread of ours; another one is left alone.
     """
-    left = [connection.alias for connection in connections if connection.in_atomic_block]
-    if left or _left.is_set():
+    own = _own.connections if connections is None else connections
+    left = [each.alias for each in own if is_open(each)]
+    if left or (own and _left.is_set()):
         abandon_connections()
         if is_over:
             _left.clear()
         gc.collect()
         abandon_connections()
+    _leave_wrappers(is_over=is_over)
     return left
+
+
+def _leave_wrappers(*, is_over: bool) -> None:
+    """End the generators that hang in an ``execute_wrapper()``, as soon as nobody holds them.
+
+    What is there afterwards is meant to stay, as that of a receiver of ``connection_created``.
+    """
+    count = _wrappers()
+    if count > _own.wrappers:
+        gc.collect()
+        count = _wrappers()
+    if is_over and count != _own.wrappers:
+        _own.wrappers = count
+
+
+def _wrappers() -> int:
+    return sum([len(each.execute_wrappers) for each in _own.connections])
 
 
 @contextmanager
@@ -264,11 +306,12 @@ def _as_a_whole(
 
 
 def own_connections() -> list[BaseDatabaseWrapper]:
-    """This thread's connections to all databases, open or not.
+    """This thread's connections to all databases, open or not: from now on it is one of ours.
 
     One that cannot even be made (its driver is not installed here) is left out: nobody can use it.
     """
-    own = _made()
+    own = _own.connections = _made()
+    _own.wrappers = _wrappers()
     _ours.update((id(connection), connection) for connection in own)
     return own
 

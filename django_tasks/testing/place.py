@@ -184,7 +184,4 @@ class PlaceRunner(Runner):
         if not isinstance(start, Run):
             return
         start.tell(signals.task_started)
-        if start.handler.atomic:
-            self._atomically(start)
-        else:
-            self._calls.one(start)
+        self._called(start)

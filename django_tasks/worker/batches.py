@@ -27,6 +27,7 @@ from django_tasks.worker.calls import Answer, Calls
 from django_tasks.worker.endings import Endings
 from django_tasks.worker.executor import TakeEnds
 from django_tasks.worker.fresh_context import FreshContext
+from django_tasks.worker.left_open import leave
 from django_tasks.worker.refusals import FIRST_DELAY, Refusals, delay_after
 from django_tasks.worker.run import Run, RunEnd, Standing
 
@@ -201,9 +202,12 @@ class Batches:
     def _performed(self, runs: Sequence[Run]) -> list[Ending]:
         """Call the handler; of an ``atomic`` one, the ends are written with what it has done."""
         perform = partial(self._called, runs)
-        if not runs[0].handler.atomic:
-            return perform()
-        return atomically(runs, perform, self._write, using=self._using)
+        try:
+            if not runs[0].handler.atomic:
+                return perform()
+            return atomically(runs, perform, self._write, using=self._using)
+        finally:
+            leave(runs[0].task)  # before hooks and receivers write, or the next part is called
 
     def _called(self, runs: Sequence[Run]) -> list[Ending]:
         """Call the handler. Nobody is told of the ends yet: they may be rolled back."""

@@ -21,6 +21,7 @@ from django_tasks.values.claimed import Claimed
 from django_tasks.values.outcomes import Done, Fail, Reschedule, Retry
 from django_tasks.worker.coroutines import EventLoop
 from django_tasks.worker.error_text import class_path, error_text
+from django_tasks.worker.left_open import leave
 from django_tasks.worker.misfires import UnreadableSchedule, following
 from django_tasks.worker.run import Run, RunEnd, Standing
 
@@ -143,6 +144,7 @@ class Endings:
                 self._loop.run(answer, None)
         except BaseException:  # noqa: BLE001 - the hook's failure changes nothing
             logs.hook_failed("on_failure", run.task)
+        leave(run.task, "on_failure of ")
 
 
 MOMENTS = _("must be a datetime or a timedelta")

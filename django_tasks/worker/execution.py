@@ -22,7 +22,7 @@ from django_tasks.handlers.running_task import RunningTask
 from django_tasks.host.clocks import ticks
 from django_tasks.store import claimed_rows
 from django_tasks.store.claimed_rows import is_ours
-from django_tasks.store.connection import drop_connections
+from django_tasks.store.connection import drop_connections, own_connections
 from django_tasks.store.finish import Ended, finish_inside
 from django_tasks.values.claimed import Claimed
 from django_tasks.values.outcomes import (
@@ -45,6 +45,7 @@ from django_tasks.worker.endings import Endings
 from django_tasks.worker.error_text import class_path, error_text
 from django_tasks.worker.executor import Item, TakeEnds
 from django_tasks.worker.history import line_since_claim
+from django_tasks.worker.left_open import leave
 from django_tasks.worker.misfires import UnreadableSchedule, in_time, parked, with_own_terms
 from django_tasks.worker.refusals import FIRST_DELAY, MOST_REFUSALS, Refusals, delay_after
 from django_tasks.worker.run import Run, RunEnd, Standing
@@ -178,6 +179,7 @@ class Runner:
         From another thread than theirs. ``write`` takes the ends first: hooks and receivers, which
         are told afterwards, may wait for what that thread has.
         """
+        own_connections()
         ends = self._endings.give_up(runs, error)
         write([self.ended(end) for end in ends])
         duration = ticks() - runs[0].started.monotonic
@@ -278,7 +280,7 @@ class Runner:
         """The end of a run that has been told of."""
         started = ticks()
         try:
-            end = self._atomically(run) if run.handler.atomic else self._calls.one(run)
+            end = self._called(run)
         except ClaimLost as error:
             if run.claimed.id in error.ids:
                 return run, Lost()
@@ -298,9 +300,14 @@ class Runner:
         self._refusals.forget(run.claimed.id)
         return (end[0], settled(end[1])) if run.handler.atomic else end
 
-    def _atomically(self, run: Run) -> RunEnd:
+    def _called(self, run: Run) -> RunEnd:
         perform = partial(self._calls.one, run)
-        return atomically([run], perform, self._write, using=self._using)
+        try:
+            if not run.handler.atomic:
+                return perform()
+            return atomically([run], perform, self._write, using=self._using)
+        finally:
+            leave(run.task)  # before hooks and receivers write
 
     def _write(self, end: RunEnd) -> None:
         self._endings.refuse_given_up([end[0].claimed])

@@ -23,7 +23,6 @@ from django_tasks import logs
 from django_tasks.host.clocks import ticks
 from django_tasks.store.connection import (
     close_connections,
-    leave_transactions,
     own_connections,
     tidy,
 )
@@ -31,6 +30,7 @@ from django_tasks.store.finish import Ended
 from django_tasks.values.claimed import Claimed
 from django_tasks.values.outcomes import GiveBack
 from django_tasks.worker.fresh_context import FreshContext
+from django_tasks.worker.left_open import leave
 
 # Claims that one thread runs together: of one code, and one claim where the code has no batches.
 Item = tuple[Claimed, ...]
@@ -274,16 +274,12 @@ class Executor:
             except BaseException:  # noqa: BLE001 - else the rows would be held for ever
                 logs.run_failed(item[0])
                 ended = self._crashed(self._left(place))
-            self._leave_transactions(item, own)
+            leave(item[0], is_over=True)
             tidy(own, is_busy=bool(self._buffer))
             # In this order: a claim that is in neither place would look lost.
             self._ended.append(ended)
             self._running[place] = None
             self._wake()
-
-    def _leave_transactions(self, item: Item, own: Sequence[BaseDatabaseWrapper]) -> None:
-        if left := leave_transactions(own):
-            logs.transaction_left(item[0], left)
 
     def _take(self, place: int, own: Sequence[BaseDatabaseWrapper], ended: Sequence[Ended]) -> None:
         """Take ends of the item that this thread runs: the rest of it is called next.
@@ -291,7 +287,7 @@ class Executor:
         Not within a transaction that the call before has left: their effects would go with that.
         """
         left, running = self._left(place), self._running[place]
-        self._leave_transactions(left, own)
+        leave(left[0], is_over=True)
         tidy(own, is_busy=True)
         if not ended:
             return

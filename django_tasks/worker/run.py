@@ -9,8 +9,10 @@ from django_tasks.handlers.base import TaskHandler, time_limit
 from django_tasks.handlers.current import CURRENT
 from django_tasks.handlers.recurrence import Policy, Recurrence, policy_of
 from django_tasks.handlers.running_task import RunningTask
+from django_tasks.store.connection import in_transaction
 from django_tasks.values.claimed import Claimed
 from django_tasks.values.outcomes import Outcome
+from django_tasks.worker.left_open import leave
 
 
 class Standing(Protocol):
@@ -54,13 +56,16 @@ class Run(NamedTuple):
         return self.own.timeout if self.own else time_limit(self.handler)
 
     def tell(self, signal: Any, **facts: Any) -> None:
-        """Send a signal about this run."""
+        """Send a signal about this run. What a receiver leaves open is undone."""
         if signal.receivers:  # quicker than has_listeners(), for there are two signals a run
             token = CURRENT.set(self.task)  # one of a batch, perhaps
+            is_inside = in_transaction()  # of an ``atomic`` run: its next time is being found
             try:
                 signals.tell(signal, type(self.handler), task=self.task, using=self.using, **facts)
             finally:
                 CURRENT.reset(token)
+            if not is_inside:
+                leave(self.task, "a receiver of a signal of ")
 
     def having_missed(self, action: str, late: float) -> "Run":
         """This run, once ``action`` was taken because it is ``late`` seconds late."""
