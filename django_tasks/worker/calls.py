@@ -92,7 +92,7 @@ class Calls:
             answer.close()  # its thread would not be in our transaction
             raise TaskTypeError(name, answer, _("must be no coroutine where atomic is set"))
         limit = _shortest(runs)
-        wait = partial(self._loop.run, answer, limit)
+        wait = partial(self._loop.run, answer, limit, name)
         if limit is None and runs[0].handler.kill_after is None:
             return wait()
         return self._timeouts.during(runs, limit, name, wait, partial(place_of, answer))

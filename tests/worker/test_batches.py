@@ -471,6 +471,18 @@ def test_a_call_that_takes_too_long_is_not_repeated_in_halves(handlers: Any) -> 
     job.loop.close()
 
 
+def test_the_timeout_of_an_async_batch_names_its_method(handlers: Any) -> None:
+    some(1)
+
+    async def work(tasks: list[Any]) -> None:
+        await asyncio.Event().wait()
+
+    job = Job(handlers, work, timeout=0.05, max_attempts=1)
+    job.run()
+    assert "handle_batch() took longer than its timeout of 0.05 s (at" in stored("0").last_error
+    job.loop.close()
+
+
 @atomic
 def test_once_they_have_ended_well_alone_they_are_called_together_again(
     handlers: Any, atomic: bool
