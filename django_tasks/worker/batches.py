@@ -10,6 +10,7 @@ from functools import partial
 from typing import NamedTuple, Protocol
 
 from django_tasks import logs, signals
+from django_tasks.clock import Tick
 from django_tasks.exceptions import ClaimLost
 from django_tasks.handlers.companions import COMPANIONS, accompanied
 from django_tasks.handlers.current import CURRENT, Batch
@@ -167,7 +168,8 @@ class Batches:
         if left and not self._singles.may_start(left[0].claimed):
             yield self._later(left)
         else:
-            yield from self._tried([_as_before(run) for run in left])
+            started = self._standing.clock.tick()
+            yield from self._tried([_as_before(run, started) for run in left])
 
     def _later(self, runs: Sequence[Run]) -> list[RunEnd]:
         """What has begun goes back as a run that is tried again: it is late by no misfire."""
@@ -284,10 +286,10 @@ def _halves(runs: Sequence[Run]) -> Sequence[Sequence[Run]]:
     return runs[:middle], runs[middle:]
 
 
-def _as_before(run: Run) -> Run:
-    """A run that is to be called again, with the payload that its row has.
+def _as_before(run: Run, started: Tick) -> Run:
+    """A run that is to be called again, with the payload that its row has; its time begins anew.
 
     Of an ``atomic`` handler all was rolled back, whatever its tasks have saved as well.
     """
-    again = run.task.made_again(run.claimed) if run.handler.atomic else run.task.as_saved()
-    return run._replace(task=again)
+    again = run.task.begun_again(started, is_saved=not run.handler.atomic)
+    return run._replace(task=again, started=started)

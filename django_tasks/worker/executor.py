@@ -43,7 +43,7 @@ STALE_SECONDS = 0.05
 
 
 class Running(NamedTuple):
-    """The claims that a thread runs now, and the monotonic time of their start."""
+    """The claims that a thread runs now, and the monotonic time of the start of their call."""
 
     item: Item
     started: float
@@ -286,16 +286,14 @@ class Executor:
 
         Not within a transaction that the call before has left: their effects would go with that.
         """
-        left, running = self._left(place), self._running[place]
+        left = self._left(place)
         leave(left[0], is_over=True)
         tidy(own, is_busy=True)
-        if not ended:
-            return
         gone = {*_fences(end.claimed for end in ended)}
-        rest = tuple(claimed for claimed in left if claimed[:2] not in gone)
-        after = running and running._replace(item=rest)
+        after = Running(tuple(each for each in left if each[:2] not in gone), ticks())
         # In this order, as below, and with nothing in between that may fail.
-        self._early.append(ended)
+        if ended:
+            self._early.append(ended)
         self._running[place] = after
         self._wake()
 

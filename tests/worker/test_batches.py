@@ -17,7 +17,7 @@ from django_tasks.client.adding import add_task
 from django_tasks.client.control import cancel_task, pause_task
 from django_tasks.clock import Clock
 from django_tasks.handlers.base import Stop, TaskHandler, task_handler
-from django_tasks.models import Task
+from django_tasks.models import Task, TaskRun
 from django_tasks.store.finish import Ended, finish
 from django_tasks.store.gates import set_limits
 from django_tasks.timezones import aware
@@ -469,6 +469,24 @@ def test_a_call_that_takes_too_long_is_not_repeated_in_halves(handlers: Any) -> 
     assert job.calls == [["0", "1", "2"], ["0"], ["1"], ["2"]]
     assert left() == []
     job.loop.close()
+
+
+@atomic
+def test_the_line_of_a_task_has_the_start_of_the_call_that_has_ended_it(
+    handlers: Any, atomic: bool
+) -> None:
+    some(2)
+
+    def work(tasks: list[Any]) -> None:
+        starts.append(tasks[0].started)
+        if len(tasks) > 1:
+            raise ValueError("not together")
+
+    starts: list[datetime] = []
+    Job(handlers, work, atomic=atomic, history="all").run()
+    lines = TaskRun.objects.order_by("biz_num").values_list("started", flat=True)
+    assert list(lines) == starts[1:]
+    assert starts == sorted(set(starts))
 
 
 def test_the_timeout_of_an_async_batch_names_its_method(handlers: Any) -> None:
