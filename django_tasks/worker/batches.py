@@ -13,7 +13,7 @@ from django_tasks import logs, signals
 from django_tasks.clock import Tick
 from django_tasks.exceptions import ClaimLost
 from django_tasks.handlers.companions import COMPANIONS, accompanied
-from django_tasks.handlers.current import CURRENT, Batch
+from django_tasks.handlers.current import Batch, about
 from django_tasks.handlers.registry import terms_for
 from django_tasks.host.clocks import ticks
 from django_tasks.store.claimed_rows import unmoved
@@ -119,11 +119,8 @@ class Batches:
             yield from self._tried_again(part)
 
     def _start_of(self, run: Run) -> Run | RunEnd:
-        token = CURRENT.set(run.task)
-        try:
+        with about(run.task):
             return self._singles.start_of(run)
-        finally:
-            CURRENT.reset(token)
 
     def _tried(self, runs: Sequence[Run]) -> Iterator[list[RunEnd]]:
         """The ends of runs that have been told of. Each call has a context of its own."""
@@ -177,11 +174,8 @@ class Batches:
         return [(run, Again(now)) for run in runs]
 
     def _tried_together(self, runs: Sequence[Run]) -> Called:
-        token = CURRENT.set(Batch(tuple(run.task for run in runs)))
-        try:
+        with about(Batch(tuple(run.task for run in runs))):
             return self._called_together(runs)
-        finally:
-            CURRENT.reset(token)
 
     def _called_together(self, runs: Sequence[Run]) -> Called:
         started = ticks()
@@ -223,6 +217,8 @@ class Batches:
 
     def _write(self, endings: Sequence[Ending]) -> None:
         self._endings.refuse_given_up([ending.end[0].claimed for ending in endings])
+        for ending in endings:
+            self._endings.call_hook_inside(*ending)
         ends = [self._singles.ended(ending.end) for ending in endings]
         finish_inside(ends, self._standing.clock.now(), using=self._using)
 
@@ -236,7 +232,7 @@ class Batches:
         if error is None:
             self._endings.succeeded(end, duration)
         else:
-            self._endings.tell_of_failure(end, error, duration)
+            self._endings.tell_of_failure(end, error, duration, end[0].handler.atomic)
         run, outcome = end
         self._refusals.forget(run.claimed.id)
         return (run, settled(outcome)) if run.handler.atomic else end

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 from django_tasks.exceptions import TaskTypeError
 from django_tasks.handlers.base import Finished, Stop, is_async
-from django_tasks.handlers.current import CURRENT, Batch
+from django_tasks.handlers.current import Batch, about
 from django_tasks.handlers.running_task import RunningTask
 from django_tasks.sentences import said
 from django_tasks.sentences import sentence as _
@@ -52,11 +52,8 @@ class Calls:
         return self._end_of(run, "handle()", answer)
 
     def _batch_of_one(self, run: Run) -> RunEnd:
-        token = CURRENT.set(Batch((run.task,)))
-        try:
+        with about(Batch((run.task,))):
             ((_, end, error),) = self.all([run])
-        finally:
-            CURRENT.reset(token)
         if end is None:
             raise error or AssertionError("no end and no error")
         return end

@@ -15,7 +15,7 @@ from django_tasks.clock import Tick
 from django_tasks.exceptions import ClaimLost, TaskException, TaskTimeout
 from django_tasks.handlers.base import TaskHandler, history_of
 from django_tasks.handlers.companions import COMPANIONS, accompanied
-from django_tasks.handlers.current import CURRENT
+from django_tasks.handlers.current import CURRENT, about
 from django_tasks.handlers.recurrence import UnknownTrigger, allowance_of
 from django_tasks.handlers.registry import handler_for
 from django_tasks.handlers.running_task import RunningTask
@@ -142,11 +142,8 @@ class Runner:
 
     def _in_company(self, run: Run, call: Callable[[Run], T]) -> T:
         """The answer of ``call``, which is told what it is about, and so are companions."""
-        token = CURRENT.set(run.task)
-        try:
+        with about(run.task):
             return accompanied([run.task], partial(call, run)) if COMPANIONS else call(run)
-        finally:
-            CURRENT.reset(token)
 
     def start_of(self, run: Run) -> Run | RunEnd:
         """The run that is to start, for the last time of its schedule; its end if it is not to."""

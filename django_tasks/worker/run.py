@@ -6,7 +6,7 @@ from typing import Any, NamedTuple, Protocol
 from django_tasks import logs, signals
 from django_tasks.clock import Clock, Tick
 from django_tasks.handlers.base import TaskHandler, time_limit
-from django_tasks.handlers.current import CURRENT
+from django_tasks.handlers.current import about
 from django_tasks.handlers.recurrence import Policy, Recurrence, policy_of
 from django_tasks.handlers.running_task import RunningTask
 from django_tasks.store.connection import in_transaction
@@ -58,12 +58,9 @@ class Run(NamedTuple):
     def tell(self, signal: Any, **facts: Any) -> None:
         """Send a signal about this run. What a receiver leaves open is undone."""
         if signal.receivers:  # quicker than has_listeners(), for there are two signals a run
-            token = CURRENT.set(self.task)  # one of a batch, perhaps
             is_inside = in_transaction()  # of an ``atomic`` run: its next time is being found
-            try:
+            with about(self.task):  # one of a batch, perhaps
                 signals.tell(signal, type(self.handler), task=self.task, using=self.using, **facts)
-            finally:
-                CURRENT.reset(token)
             if not is_inside:
                 leave(self.task, "a receiver of a signal of ")
 
