@@ -70,9 +70,7 @@ class RunningTask:
         return RunningTask(claimed, self.using, self._started, self._row, self.worker)
 
     def begun_again(self, started: Tick, *, is_saved: bool) -> "RunningTask":
-        """This run for another call: what the one before has changed is gone, unless it was saved
-        and that stands (``is_saved``).
-        """
+        """This run for another call: as at its start, or with what was saved (``is_saved``)."""
         again = RunningTask(self._claimed, self.using, started, self._row, self.worker)
         if is_saved and self._has_saved:
             again._has_saved, again._saved = True, self._saved

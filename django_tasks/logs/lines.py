@@ -103,15 +103,11 @@ class _Line:
     thread: threading.Thread
 
     def write(self) -> None:
-        """Make the record and hand it to the filters and handlers: in English.
-
-        What one of a project's raises is shown as ``logging`` shows that of a handler: a line must
-        not change the end of what it tells of.
-        """
+        """Make the record and hand it to the filters and handlers: in English."""
         try:
             with in_english():
                 self._write()
-        except Exception:  # noqa: BLE001 - a stranger's filter, or factory of records
+        except Exception:  # noqa: BLE001 - a stranger's filter: it must change no end of a run
             if logging.raiseExceptions:
                 traceback.print_exc()
 

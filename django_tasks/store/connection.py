@@ -220,14 +220,8 @@ def close_blocks(number: int, *, using: str) -> bool:
 
 def is_open(connection: BaseDatabaseWrapper) -> bool:
     """Tell if a transaction is open on a connection, or begins with its next statement."""
-    if connection.in_atomic_block or connection.autocommit:
-        return connection.in_atomic_block
-    return connection.connection is not None and bool(connection.settings_dict["AUTOCOMMIT"])
-
-
-def in_transaction() -> bool:
-    """Tell if one is open on a connection of this thread of ours."""
-    return any(map(is_open, _own.connections))
+    is_off = not connection.autocommit and connection.settings_dict["AUTOCOMMIT"]
+    return connection.in_atomic_block or bool(is_off and connection.connection)
 
 
 def leave_transactions(
@@ -249,21 +243,10 @@ def leave_transactions(
             _left.clear()
         gc.collect()
         abandon_connections()
-    _leave_wrappers(is_over=is_over)
+    if _wrappers() > _own.wrappers:
+        gc.collect()  # a generator may hang in an ``execute_wrapper()``; others are meant to stay
+        _own.wrappers = _wrappers() if is_over else _own.wrappers
     return left
-
-
-def _leave_wrappers(*, is_over: bool) -> None:
-    """End the generators that hang in an ``execute_wrapper()``, as soon as nobody holds them.
-
-    What is there afterwards is meant to stay, as that of a receiver of ``connection_created``.
-    """
-    count = _wrappers()
-    if count > _own.wrappers:
-        gc.collect()
-        count = _wrappers()
-    if is_over and count != _own.wrappers:
-        _own.wrappers = count
 
 
 def _wrappers() -> int:
@@ -311,7 +294,6 @@ def own_connections() -> list[BaseDatabaseWrapper]:
     One that cannot even be made (its driver is not installed here) is left out: nobody can use it.
     """
     own = _own.connections = _made()
-    _own.wrappers = _wrappers()
     _ours.update((id(connection), connection) for connection in own)
     return own
 

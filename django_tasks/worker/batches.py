@@ -13,7 +13,7 @@ from django_tasks import logs, signals
 from django_tasks.clock import Tick
 from django_tasks.exceptions import ClaimLost
 from django_tasks.handlers.companions import COMPANIONS, accompanied
-from django_tasks.handlers.current import Batch, about
+from django_tasks.handlers.current import CURRENT, Batch, about
 from django_tasks.handlers.registry import terms_for
 from django_tasks.host.clocks import ticks
 from django_tasks.store.claimed_rows import unmoved
@@ -28,9 +28,8 @@ from django_tasks.worker.calls import Answer, Calls
 from django_tasks.worker.endings import Endings
 from django_tasks.worker.executor import TakeEnds
 from django_tasks.worker.fresh_context import FreshContext
-from django_tasks.worker.left_open import leave
 from django_tasks.worker.refusals import FIRST_DELAY, Refusals, delay_after
-from django_tasks.worker.run import Run, RunEnd, Standing
+from django_tasks.worker.run import Run, RunEnd, Standing, leave
 
 
 class Ending(NamedTuple):
@@ -174,10 +173,7 @@ class Batches:
         return [(run, Again(now)) for run in runs]
 
     def _tried_together(self, runs: Sequence[Run]) -> Called:
-        with about(Batch(tuple(run.task for run in runs))):
-            return self._called_together(runs)
-
-    def _called_together(self, runs: Sequence[Run]) -> Called:
+        CURRENT.set(Batch(tuple(run.task for run in runs)))  # in a context of its own
         started = ticks()
         try:
             endings = self._performed(runs)

@@ -22,9 +22,8 @@ from django_tasks.values.claimed import Claimed
 from django_tasks.values.outcomes import Done, Fail, Reschedule, Retry
 from django_tasks.worker.coroutines import EventLoop
 from django_tasks.worker.error_text import class_path, error_text
-from django_tasks.worker.left_open import leave
 from django_tasks.worker.misfires import UnreadableSchedule, following
-from django_tasks.worker.run import Run, RunEnd, Standing
+from django_tasks.worker.run import Run, RunEnd, Standing, leave
 
 LONGEST_DELAY = timedelta(days=3650)
 
@@ -87,18 +86,13 @@ class Endings:
         self, end: RunEnd, error: BaseException, duration: float, has_hooked: bool = False
     ) -> None:
         """The same of one that was given up: the first of its two ends."""
-        with about(end[0].task):  # one of a batch, perhaps
-            self._tell_of_failure(end, error, duration, has_hooked)
-
-    def _tell_of_failure(
-        self, end: RunEnd, error: BaseException, duration: float, has_hooked: bool
-    ) -> None:
         run, outcome = end
-        match outcome:
-            case Retry(when):
+        with about(run.task):  # one of a batch, perhaps
+            if isinstance(outcome, Retry):
+                when = outcome.when
                 companions.tell_of_failure(run.task, error, is_final=False)
                 run.tell(signals.task_retried, seconds=duration, when=when, exception=error)
-            case Fail() | Reschedule():
+            elif isinstance(outcome, Fail | Reschedule):
                 companions.tell_of_failure(run.task, error, is_final=True)
                 if not has_hooked:
                     self._on_failure(run, error)

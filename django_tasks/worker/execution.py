@@ -45,10 +45,9 @@ from django_tasks.worker.endings import Endings
 from django_tasks.worker.error_text import class_path, error_text
 from django_tasks.worker.executor import Item, TakeEnds
 from django_tasks.worker.history import line_since_claim
-from django_tasks.worker.left_open import leave
 from django_tasks.worker.misfires import UnreadableSchedule, in_time, parked, with_own_terms
 from django_tasks.worker.refusals import FIRST_DELAY, MOST_REFUSALS, Refusals, delay_after
-from django_tasks.worker.run import Run, RunEnd, Standing
+from django_tasks.worker.run import Run, RunEnd, Standing, leave
 from django_tasks.worker.suspects import is_suspect
 from django_tasks.worker.timeouts import Timeouts
 

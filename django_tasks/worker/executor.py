@@ -30,7 +30,7 @@ from django_tasks.store.finish import Ended
 from django_tasks.values.claimed import Claimed
 from django_tasks.values.outcomes import GiveBack
 from django_tasks.worker.fresh_context import FreshContext
-from django_tasks.worker.left_open import leave
+from django_tasks.worker.run import leave
 
 # Claims that one thread runs together: of one code, and one claim where the code has no batches.
 Item = tuple[Claimed, ...]

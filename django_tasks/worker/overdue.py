@@ -17,8 +17,7 @@ from django_tasks.store.connection import close_connections, own_connections
 from django_tasks.values.claimed import Claimed
 from django_tasks.worker.executor import Running
 from django_tasks.worker.fresh_context import FreshContext
-from django_tasks.worker.left_open import leave
-from django_tasks.worker.run import Run
+from django_tasks.worker.run import Run, leave
 
 
 class Overdue:

@@ -25,8 +25,8 @@ from django_tasks.store.connection import close_connections, own_connections
 from django_tasks.values.keys import SCHEDULE_NUM
 from django_tasks.worker.active import Active
 from django_tasks.worker.config import WorkerConfig
-from django_tasks.worker.left_open import leave
 from django_tasks.worker.rejected import Rejected
+from django_tasks.worker.run import leave
 from django_tasks.worker.threads import LastingThread
 
 # The longest sleep: a clock that was set is noticed then.

@@ -52,16 +52,8 @@ class TimeLimit:
     """
 
     __slots__ = (
-        "context",
-        "interrupt",
-        "is_told",
-        "kill_after",
-        "kill_at",
-        "name",
-        "place",
-        "runs",
-        "started",
-        "timeout_at",
+        *("context", "interrupt", "is_told", "kill_after", "kill_at", "name"),
+        *("place", "runs", "started", "timeout_at"),
     )
 
     def __init__(
