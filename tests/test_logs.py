@@ -146,6 +146,49 @@ def test_an_exception_that_cannot_be_formatted_leaves_its_line_and_its_name(
     assert f"{kind.__name__} (its traceback cannot be formatted)" in text
 
 
+class Raising(logging.Filter):
+    def __init__(self, error: BaseException) -> None:
+        super().__init__()
+        self.error = error
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        raise self.error
+
+
+@pytest.fixture
+def raising() -> Iterator[Callable[[BaseException], None]]:
+    """Have a filter of the project's raise at each line."""
+    before = lines.logger.filters[:]
+    yield lambda error: lines.logger.addFilter(Raising(error))
+    lines.logger.filters[:] = before
+
+
+def test_a_filter_that_raises_is_shown_and_changes_nothing(
+    raising: Callable[[BaseException], None], capsys: pytest.CaptureFixture[str]
+) -> None:
+    raising(KeyError("a field that this line does not have"))
+    logs.poller_died("default")
+    assert "a field that this line does not have" in capsys.readouterr().err
+
+
+def test_a_factory_of_records_that_raises_changes_nothing_either(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def make(*args: Any, **kwargs: Any) -> Any:
+        raise ValueError("no such record")
+
+    monkeypatch.setattr(lines.logger, "makeRecord", make)
+    monkeypatch.setattr(logging, "raiseExceptions", False)
+    logs.poller_died("default")
+    assert capsys.readouterr().err == ""
+
+
+def test_a_filter_may_still_end_its_process(raising: Callable[[BaseException], None]) -> None:
+    raising(SystemExit(3))
+    with pytest.raises(SystemExit):
+        logs.poller_died("default")
+
+
 def test_what_nobody_reads_is_not_posted() -> None:
     posted: list[Callable[[], None]] = []
     logs.send_through(posted.append)

@@ -147,7 +147,9 @@ class TaskHandler:
         """Called after the last attempt failed, before the row is written as FAILED.
 
         At least once: a process that dies in between runs the task again. What it raises is
-        logged and changes nothing.
+        logged and changes nothing. What an ``atomic`` run did is rolled back by then; if it was an
+        answer of an ``atomic`` ``handle_batch``, this is a part of its transaction (an ``async``
+        hook is not, and must wait for nothing that the batch has locked).
         """
 
     def on_passive(self, task: PassiveTask) -> None:

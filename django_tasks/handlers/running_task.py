@@ -69,10 +69,10 @@ class RunningTask:
         """This run as it is at its start, for a claim that may say other facts."""
         return RunningTask(claimed, self.using, self._started, self._row, self.worker)
 
-    def as_saved(self) -> "RunningTask":
-        """This run for another call: what the one before has changed and not saved is gone."""
-        again = self.made_again(self._claimed)
-        if self._has_saved:
+    def begun_again(self, started: Tick, *, is_saved: bool) -> "RunningTask":
+        """This run for another call: as at its start, or with what was saved (``is_saved``)."""
+        again = RunningTask(self._claimed, self.using, started, self._row, self.worker)
+        if is_saved and self._has_saved:
             again._has_saved, again._saved = True, self._saved
             again._biz_ext = payloads.decoded(self._saved)
         return again

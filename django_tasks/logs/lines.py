@@ -104,8 +104,12 @@ class _Line:
 
     def write(self) -> None:
         """Make the record and hand it to the filters and handlers: in English."""
-        with in_english():
-            self._write()
+        try:
+            with in_english():
+                self._write()
+        except Exception:  # noqa: BLE001 - a stranger's filter: it must change no end of a run
+            if logging.raiseExceptions:
+                traceback.print_exc()
 
     def _write(self) -> None:
         code, number = self.place

@@ -55,18 +55,9 @@ def _retried(
     *, task: RunningTask, seconds: float, when: datetime, exception: BaseException, **_: Any
 ) -> None:
     reason = InShort(exception)
-    say(
-        "task_retried",
-        logging.WARNING,
-        "%s failed, again at %s %s: %s",
-        task,
-        local_time(when),
-        run_facts(task, seconds),
-        reason,
-        again_at=when.isoformat(),
-        error=reason,
-        **fields_of_run(task, seconds),
-    )
+    words = task, local_time(when), run_facts(task, seconds), reason
+    fields = {"again_at": when.isoformat(), "error": reason, **fields_of_run(task, seconds)}
+    say("task_retried", logging.WARNING, "%s failed, again at %s %s: %s", *words, **fields)
 
 
 def _failed(
@@ -82,16 +73,9 @@ def _failed(
         fields = {"error": error, **fields_of(task, using)}
         say("task_failed", logging.ERROR, "%s FAILED: %s", task, error, **fields)
         return
-    say(
-        "task_failed",
-        logging.ERROR,
-        "%s FAILED for good %s",
-        task,
-        run_facts(task, seconds),
-        exc_info=exception,
-        error=InShort(exception),
-        **fields_of_run(task, seconds),
-    )
+    text, facts = "%s FAILED for good %s", run_facts(task, seconds)
+    fields = {"error": InShort(exception), **fields_of_run(task, seconds)}
+    say("task_failed", logging.ERROR, text, task, facts, exc_info=exception, **fields)
 
 
 def _lost(*, task: Any, using: str = "", **_: Any) -> None:
@@ -111,29 +95,18 @@ def run_failed(task: RunningTask | Claimed) -> None:
     say("run_broken", logging.ERROR, text, task, exc_info=True, **fields_of(task))
 
 
-def transaction_left(task: Claimed, databases: Sequence[str]) -> None:
-    say(
-        "transaction_left",
-        logging.WARNING,
-        "%s left a transaction open on %s; it was rolled back",
-        task,
-        ", ".join(databases),
-        left_open=list(databases),
-        **fields_of(task),
-    )
+def transaction_left(
+    task: RunningTask | Claimed | PassiveTask, databases: Sequence[str], who: str = ""
+) -> None:
+    text, names = "%s%s left a transaction open on %s; it was rolled back", ", ".join(databases)
+    fields = {"left_open": list(databases), **fields_of(task)}
+    say("transaction_left", logging.WARNING, text, who, task, names, **fields)
 
 
 def not_settled(task: RunningTask, error: BaseException) -> None:
-    reason = InShort(error)
-    say(
-        "end_not_confirmed",
-        logging.WARNING,
-        "The database did not confirm the end of %s (%s); unless it went through, it runs again",
-        task,
-        reason,
-        error=reason,
-        **fields_of(task),
-    )
+    text = "The database did not confirm the end of %s (%s); unless it went through, it runs again"
+    fields = {"error": InShort(error), **fields_of(task)}
+    say("end_not_confirmed", logging.WARNING, text, task, InShort(error), **fields)
 
 
 def end_not_written(task: Claimed, error: BaseException, using: str) -> None:
@@ -178,14 +151,9 @@ def backoff_failed(task: RunningTask) -> None:
 
 
 def loop_interrupted(error: BaseException) -> None:
-    say(
-        "loop_interrupted",
-        logging.ERROR,
-        "An asyncio task of an async handler has raised %s; other runs go on",
-        type(error).__name__,
-        exc_info=error,
-        error=InShort(error),
-    )
+    text = "An asyncio task of an async handler has raised %s; other runs go on"
+    name, reason = type(error).__name__, InShort(error)
+    say("loop_interrupted", logging.ERROR, text, name, exc_info=error, error=reason)
 
 
 def took_too_long(task: RunningTask, seconds: float, limit: float, count: int = 1) -> None:

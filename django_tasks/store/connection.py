@@ -40,13 +40,17 @@ class _Blocks:
     last: object = None  # a mark of the last one
 
 
-class _Seen(local):
-    """The mark for which this thread has looked after a run of its own."""
+class _Own(local):
+    """The connections of a thread of ours, how many wrappers of statements stay on them, and the
+    mark of the last forgotten block for which it has looked.
+    """
 
-    last: object = None
+    connections: Sequence[BaseDatabaseWrapper] = ()
+    wrappers = 0
+    seen: object = None
 
 
-_seen = _Seen()
+_own = _Own()
 
 
 def take_connection(using: str, bounds: Bounds) -> None:
@@ -221,25 +225,39 @@ def close_blocks(number: int, *, using: str) -> bool:
     return True
 
 
+def is_open(connection: BaseDatabaseWrapper) -> bool:
+    """Tell if a transaction is open on a connection, or begins with its next statement."""
+    is_off = not connection.autocommit and connection.settings_dict["AUTOCOMMIT"]
+    return connection.in_atomic_block or bool(is_off and connection.connection)
+
+
 def leave_transactions(
-    connections: Sequence[BaseDatabaseWrapper], *, has_run: bool = False
+    connections: Sequence[BaseDatabaseWrapper] | None = None, *, is_over: bool = True
 ) -> list[str]:
     """Roll back what a run has left open on this thread's connections; returns their databases.
 
     Django would close such a connection, keep it as dead, and never open it again. A generator that
     hangs in an ``atomic()`` ends it where it is collected: here, and not in a run that comes later.
-    Where the thread itself ``has_run`` it, so does one of a block that was forgotten before, here
-    or in a thread that has ended. Another thread must not look in its place: the exception of a
-    run, which may keep its generator, is the run's until its end.
+    So does one of a block that was forgotten before, here or in another thread. Each thread of ours
+    looks for itself. Where the run is not ``is_over``, its exception may keep it: who comes last
+    looks again. Without ``connections``: those of a thread of ours; another one is left alone.
     """
-    left = [connection.alias for connection in connections if connection.in_atomic_block]
-    if left or (has_run and _seen.last is not _Blocks.last):
+    own = _own.connections if connections is None else connections
+    left = [each.alias for each in own if is_open(each)]
+    if left or (own and _own.seen is not _Blocks.last):
         abandon_connections()
-        if has_run:
-            _seen.last = _Blocks.last
+        if is_over:
+            _own.seen = _Blocks.last
         gc.collect()
         abandon_connections()
+    if _wrappers() > _own.wrappers:
+        gc.collect()  # a generator may hang in an ``execute_wrapper()``; others are meant to stay
+        _own.wrappers = _wrappers() if is_over else _own.wrappers
     return left
+
+
+def _wrappers() -> int:
+    return sum([len(each.execute_wrappers) for each in _own.connections])
 
 
 @contextmanager
@@ -278,11 +296,11 @@ def _as_a_whole(
 
 
 def own_connections() -> list[BaseDatabaseWrapper]:
-    """This thread's connections to all databases, open or not.
+    """This thread's connections to all databases, open or not: from now on it is one of ours.
 
     One that cannot even be made (its driver is not installed here) is left out: nobody can use it.
     """
-    own = _made()
+    own = _own.connections = _made()
     _ours.update((id(connection), connection) for connection in own)
     return own
 

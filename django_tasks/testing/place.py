@@ -94,10 +94,13 @@ class PlaceLoop(EventLoop):
         """File and line where the coroutine is; empty if none runs."""
         return "" if self._running is None else place_of(self._running)
 
-    def run(self, coroutine: Coroutine[Any, Any, Any], timeout: float | None) -> Any:
+    def run(
+        self, coroutine: Coroutine[Any, Any, Any], timeout: float | None, name: str = "handle()"
+    ) -> Any:
         self._running = coroutine
+        work = coroutine if timeout is None else limited(coroutine, timeout, name)
         try:
-            result = async_to_sync(_carried)(coroutine, timeout)
+            result = async_to_sync(_carried)(work)
         finally:
             self._running = None
         if isinstance(result, Raised):
@@ -105,9 +108,9 @@ class PlaceLoop(EventLoop):
         return result
 
 
-async def _carried(coroutine: Coroutine[Any, Any, Any], timeout: float | None) -> Any:
+async def _carried(coroutine: Coroutine[Any, Any, Any]) -> Any:
     try:
-        return await (coroutine if timeout is None else limited(coroutine, timeout))
+        return await coroutine
     except BaseException as error:  # noqa: BLE001 - raised again, past asyncio
         return Raised(error)
 
@@ -184,7 +187,4 @@ class PlaceRunner(Runner):
         if not isinstance(start, Run):
             return
         start.tell(signals.task_started)
-        if start.handler.atomic:
-            self._atomically(start)
-        else:
-            self._calls.one(start)
+        self._called(start)

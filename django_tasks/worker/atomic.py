@@ -50,11 +50,11 @@ def atomically(
                 raise TaskException(_("It has left an atomic() block open: nothing was committed."))
             result.append(done)
             write(done)
-    except Exception as error:
+    except BaseException as error:
         if result and "committed" in steps:
             logs.commit_hook_failed(runs[0].task)
             return result[0]
-        refused = is_refusal(error, using=using)
+        refused = isinstance(error, Exception) and is_refusal(error, using=using)
         # A pool of connections, or a socket, may let through what is no error of the database.
         if not steps and (refused or isinstance(error, OSError)):
             raise NotBegun from error

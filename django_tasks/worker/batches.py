@@ -10,9 +10,10 @@ from functools import partial
 from typing import NamedTuple, Protocol
 
 from django_tasks import logs, signals
+from django_tasks.clock import Tick
 from django_tasks.exceptions import ClaimLost
 from django_tasks.handlers.companions import COMPANIONS, accompanied
-from django_tasks.handlers.current import CURRENT, Batch
+from django_tasks.handlers.current import CURRENT, Batch, about
 from django_tasks.handlers.registry import terms_for
 from django_tasks.host.clocks import ticks
 from django_tasks.store.claimed_rows import unmoved
@@ -28,7 +29,7 @@ from django_tasks.worker.endings import Endings
 from django_tasks.worker.executor import TakeEnds
 from django_tasks.worker.fresh_context import FreshContext
 from django_tasks.worker.refusals import FIRST_DELAY, Refusals, delay_after
-from django_tasks.worker.run import Run, RunEnd, Standing
+from django_tasks.worker.run import Run, RunEnd, Standing, leave
 
 
 class Ending(NamedTuple):
@@ -117,11 +118,8 @@ class Batches:
             yield from self._tried_again(part)
 
     def _start_of(self, run: Run) -> Run | RunEnd:
-        token = CURRENT.set(run.task)
-        try:
+        with about(run.task):
             return self._singles.start_of(run)
-        finally:
-            CURRENT.reset(token)
 
     def _tried(self, runs: Sequence[Run]) -> Iterator[list[RunEnd]]:
         """The ends of runs that have been told of. Each call has a context of its own."""
@@ -166,7 +164,8 @@ class Batches:
         if left and not self._singles.may_start(left[0].claimed):
             yield self._later(left)
         else:
-            yield from self._tried([_as_before(run) for run in left])
+            started = self._standing.clock.tick()
+            yield from self._tried([_as_before(run, started) for run in left])
 
     def _later(self, runs: Sequence[Run]) -> list[RunEnd]:
         """What has begun goes back as a run that is tried again: it is late by no misfire."""
@@ -174,13 +173,7 @@ class Batches:
         return [(run, Again(now)) for run in runs]
 
     def _tried_together(self, runs: Sequence[Run]) -> Called:
-        token = CURRENT.set(Batch(tuple(run.task for run in runs)))
-        try:
-            return self._called_together(runs)
-        finally:
-            CURRENT.reset(token)
-
-    def _called_together(self, runs: Sequence[Run]) -> Called:
+        CURRENT.set(Batch(tuple(run.task for run in runs)))  # in a context of its own
         started = ticks()
         try:
             endings = self._performed(runs)
@@ -201,9 +194,12 @@ class Batches:
     def _performed(self, runs: Sequence[Run]) -> list[Ending]:
         """Call the handler; of an ``atomic`` one, the ends are written with what it has done."""
         perform = partial(self._called, runs)
-        if not runs[0].handler.atomic:
-            return perform()
-        return atomically(runs, perform, self._write, using=self._using)
+        try:
+            if not runs[0].handler.atomic:
+                return perform()
+            return atomically(runs, perform, self._write, using=self._using)
+        finally:
+            leave(runs[0].task)  # before hooks and receivers write, or the next part is called
 
     def _called(self, runs: Sequence[Run]) -> list[Ending]:
         """Call the handler. Nobody is told of the ends yet: they may be rolled back."""
@@ -217,6 +213,8 @@ class Batches:
 
     def _write(self, endings: Sequence[Ending]) -> None:
         self._endings.refuse_given_up([ending.end[0].claimed for ending in endings])
+        for ending in endings:
+            self._endings.call_hook_inside(*ending)
         ends = [self._singles.ended(ending.end) for ending in endings]
         finish_inside(ends, self._standing.clock.now(), using=self._using)
 
@@ -230,7 +228,7 @@ class Batches:
         if error is None:
             self._endings.succeeded(end, duration)
         else:
-            self._endings.tell_of_failure(end, error, duration)
+            self._endings.tell_of_failure(end, error, duration, end[0].handler.atomic)
         run, outcome = end
         self._refusals.forget(run.claimed.id)
         return (run, settled(outcome)) if run.handler.atomic else end
@@ -280,10 +278,10 @@ def _halves(runs: Sequence[Run]) -> Sequence[Sequence[Run]]:
     return runs[:middle], runs[middle:]
 
 
-def _as_before(run: Run) -> Run:
-    """A run that is to be called again, with the payload that its row has.
+def _as_before(run: Run, started: Tick) -> Run:
+    """A run that is to be called again, with the payload that its row has; its time begins anew.
 
     Of an ``atomic`` handler all was rolled back, whatever its tasks have saved as well.
     """
-    again = run.task.made_again(run.claimed) if run.handler.atomic else run.task.as_saved()
-    return run._replace(task=again)
+    again = run.task.begun_again(started, is_saved=not run.handler.atomic)
+    return run._replace(task=again, started=started)

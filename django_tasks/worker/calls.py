@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 from django_tasks.exceptions import TaskTypeError
 from django_tasks.handlers.base import Finished, Stop, is_async
-from django_tasks.handlers.current import CURRENT, Batch
+from django_tasks.handlers.current import Batch, about
 from django_tasks.handlers.running_task import RunningTask
 from django_tasks.sentences import said
 from django_tasks.sentences import sentence as _
@@ -52,11 +52,8 @@ class Calls:
         return self._end_of(run, "handle()", answer)
 
     def _batch_of_one(self, run: Run) -> RunEnd:
-        token = CURRENT.set(Batch((run.task,)))
-        try:
+        with about(Batch((run.task,))):
             ((_, end, error),) = self.all([run])
-        finally:
-            CURRENT.reset(token)
         if end is None:
             raise error or AssertionError("no end and no error")
         return end
@@ -92,7 +89,7 @@ class Calls:
             answer.close()  # its thread would not be in our transaction
             raise TaskTypeError(name, answer, _("must be no coroutine where atomic is set"))
         limit = _shortest(runs)
-        wait = partial(self._loop.run, answer, limit)
+        wait = partial(self._loop.run, answer, limit, name)
         if limit is None and runs[0].handler.kill_after is None:
             return wait()
         return self._timeouts.during(runs, limit, name, wait, partial(place_of, answer))

@@ -15,7 +15,7 @@ from asgiref.sync import SyncToAsync, ThreadSensitiveContext
 
 from django_tasks import logs
 from django_tasks.worker.own_thread import OwnThread
-from django_tasks.worker.places import place_of
+from django_tasks.worker.places import place_of, too_long
 
 # How long the end of the loop waits for connections that are just being closed.
 CLOSE_SECONDS = 2.0
@@ -31,18 +31,20 @@ class EventLoop:
         self._closing: set[Future[None]] = set()
         self._is_ending = False
 
-    def run(self, coroutine: Coroutine[Any, Any, Any], timeout: float | None) -> Any:
+    def run(
+        self, coroutine: Coroutine[Any, Any, Any], timeout: float | None, name: str = "handle()"
+    ) -> Any:
         """Run ``coroutine`` on the loop and wait for its result; TimeoutError after ``timeout``.
 
-        The error tells where the coroutine was. One that ends well although it was cancelled has
-        ended well.
+        The error tells of ``name`` and where the coroutine was. One that ends well although it was
+        cancelled has ended well.
         """
         try:
             loop = self._started()
         except RuntimeError:
             coroutine.close()
             raise
-        work = self._alone(coroutine, timeout)
+        work = self._alone(coroutine if timeout is None else limited(coroutine, timeout, name))
         result = asyncio.run_coroutine_threadsafe(work, loop).result()
         if not isinstance(result, Raised):
             return result
@@ -92,13 +94,13 @@ class EventLoop:
             except (SystemExit, KeyboardInterrupt) as error:
                 logs.loop_interrupted(error)
 
-    async def _alone(self, coroutine: Coroutine[Any, Any, Any], timeout: float | None) -> Any:
+    async def _alone(self, coroutine: Coroutine[Any, Any, Any]) -> Any:
         """Run a coroutine with a thread of its own, if it needs one."""
         own, thread = ThreadSensitiveContext(), OwnThread()
         SyncToAsync.context_to_thread_executor[own] = thread
         SyncToAsync.thread_sensitive_context.set(own)  # for this asyncio task and those it makes
         try:
-            return await (coroutine if timeout is None else limited(coroutine, timeout))
+            return await coroutine
         except BaseException as error:  # noqa: BLE001 - for the thread that waits
             return Raised(error)
         finally:
@@ -143,7 +145,7 @@ class Timeout:
             self._task.cancel()
 
 
-async def limited(coroutine: Coroutine[Any, Any, Any], seconds: float) -> Any:
+async def limited(coroutine: Coroutine[Any, Any, Any], seconds: float, name: str) -> Any:
     """Await ``coroutine`` for up to ``seconds``. Raises TimeoutError, which says where it was."""
     timeout = Timeout(coroutine, seconds)
     try:
@@ -151,7 +153,6 @@ async def limited(coroutine: Coroutine[Any, Any, Any], seconds: float) -> Any:
     except asyncio.CancelledError as error:
         if timeout.place is None:
             raise
-        words = f"handle() took longer than its timeout of {seconds:g} s (at {timeout.place})"
-        raise TimeoutError(words) from error
+        raise TimeoutError(too_long(name, seconds, timeout.place)) from error
     finally:
         timeout.end()

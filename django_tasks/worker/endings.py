@@ -1,11 +1,12 @@
 """The consequences of an end: the next try, the next time, the signals, the hook, the log."""
 
 from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 from datetime import datetime, timedelta
 from inspect import iscoroutine
 from typing import Any
 
-from django.db import InterfaceError, InternalError, OperationalError
+from django.db import InterfaceError, InternalError, OperationalError, transaction
 
 from django_tasks import logs, signals
 from django_tasks.backoff import ByError, Exponential, as_backoff, seconds
@@ -13,7 +14,7 @@ from django_tasks.clock import Clock
 from django_tasks.exceptions import ClaimLost, RetryLater, TaskTypeError, TaskValueError
 from django_tasks.handlers import companions
 from django_tasks.handlers.base import may_retry
-from django_tasks.handlers.current import CURRENT
+from django_tasks.handlers.current import about
 from django_tasks.sentences import sentence as _
 from django_tasks.store.connection import drop_connections
 from django_tasks.timezones import aware
@@ -22,7 +23,7 @@ from django_tasks.values.outcomes import Done, Fail, Reschedule, Retry
 from django_tasks.worker.coroutines import EventLoop
 from django_tasks.worker.error_text import class_path, error_text
 from django_tasks.worker.misfires import UnreadableSchedule, following
-from django_tasks.worker.run import Run, RunEnd, Standing
+from django_tasks.worker.run import Run, RunEnd, Standing, leave
 
 LONGEST_DELAY = timedelta(days=3650)
 
@@ -73,28 +74,28 @@ class Endings:
         self.tell_of_failure(end, error, duration)
         return end
 
-    def tell_of_failure(self, end: RunEnd, error: BaseException, duration: float) -> None:
-        """Tell of a run that has failed with ``error`` after ``duration`` seconds."""
+    def tell_of_failure(self, end: RunEnd, error: BaseException, *facts: Any) -> None:
+        """Tell of a run that has failed with ``error``; of one that was given up it was told.
+
+        ``facts``: the seconds that it took, and whether its hook was called already.
+        """
         if not self.is_given_up(end[0].claimed):
-            self.tell_of_given_up(end, error, duration)
+            self.tell_of_given_up(end, error, *facts)
 
-    def tell_of_given_up(self, end: RunEnd, error: BaseException, duration: float) -> None:
+    def tell_of_given_up(
+        self, end: RunEnd, error: BaseException, duration: float, has_hooked: bool = False
+    ) -> None:
         """The same of one that was given up: the first of its two ends."""
-        token = CURRENT.set(end[0].task)  # one of a batch, perhaps
-        try:
-            self._tell_of_failure(end, error, duration)
-        finally:
-            CURRENT.reset(token)
-
-    def _tell_of_failure(self, end: RunEnd, error: BaseException, duration: float) -> None:
         run, outcome = end
-        match outcome:
-            case Retry(when):
+        with about(run.task):  # one of a batch, perhaps
+            if isinstance(outcome, Retry):
+                when = outcome.when
                 companions.tell_of_failure(run.task, error, is_final=False)
                 run.tell(signals.task_retried, seconds=duration, when=when, exception=error)
-            case Fail() | Reschedule():
+            elif isinstance(outcome, Fail | Reschedule):
                 companions.tell_of_failure(run.task, error, is_final=True)
-                self._on_failure(run, error)
+                if not has_hooked:
+                    self._on_failure(run, error)
                 run.tell(signals.task_failed, seconds=duration, exception=error)
 
     def warn_if_slow(self, run: Run, duration: float, count: int = 1) -> None:
@@ -105,11 +106,8 @@ class Endings:
 
     def after_failure(self, run: Run, error: BaseException) -> RunEnd:
         """Try again, or was that the last attempt? A schedule goes on all the same."""
-        token = CURRENT.set(run.task)  # one of a batch, perhaps
-        try:
+        with about(run.task):  # one of a batch, perhaps
             return self._after_failure(run, error)
-        finally:
-            CURRENT.reset(token)
 
     def _after_failure(self, run: Run, error: BaseException) -> RunEnd:
         attempt = run.claimed.attempts + 1
@@ -136,13 +134,26 @@ class Endings:
         delay = _delay(run, error, attempt)
         return None if delay is None else self._standing.clock.now() + delay
 
-    def _on_failure(self, run: Run, error: BaseException) -> None:
+    def call_hook_inside(self, end: RunEnd, error: BaseException | None) -> None:
+        """Call the hook of a failed task in the transaction of its ``atomic`` batch.
+
+        After that, a process that dies would lose it: the row is FAILED, and nobody runs it again.
+        """
+        run, outcome = end
+        if error is not None and isinstance(outcome, Fail | Reschedule):
+            with about(run.task):
+                self._on_failure(run, error, transaction.atomic(using=run.using))
+
+    def _on_failure(self, run: Run, error: BaseException, block: Any = None) -> None:
         try:
-            hook: Callable[..., Any] = run.handler.on_failure  # it may be async
-            if iscoroutine(answer := hook(run.task, error)):
-                self._loop.run(answer, None)
+            with block or nullcontext():
+                hook: Callable[..., Any] = run.handler.on_failure  # it may be async
+                if iscoroutine(answer := hook(run.task, error)):
+                    self._loop.run(answer, None)
         except BaseException:  # noqa: BLE001 - the hook's failure changes nothing
             logs.hook_failed("on_failure", run.task)
+        if block is None:
+            leave(run.task, "on_failure of ")
 
 
 MOMENTS = _("must be a datetime or a timedelta")

@@ -15,14 +15,14 @@ from django_tasks.clock import Tick
 from django_tasks.exceptions import ClaimLost, TaskException, TaskTimeout
 from django_tasks.handlers.base import TaskHandler, history_of
 from django_tasks.handlers.companions import COMPANIONS, accompanied
-from django_tasks.handlers.current import CURRENT
+from django_tasks.handlers.current import CURRENT, about
 from django_tasks.handlers.recurrence import UnknownTrigger, allowance_of
 from django_tasks.handlers.registry import handler_for
 from django_tasks.handlers.running_task import RunningTask
 from django_tasks.host.clocks import ticks
 from django_tasks.store import claimed_rows
 from django_tasks.store.claimed_rows import is_ours
-from django_tasks.store.connection import drop_connections
+from django_tasks.store.connection import drop_connections, own_connections
 from django_tasks.store.finish import Ended, finish_inside
 from django_tasks.values.claimed import Claimed
 from django_tasks.values.outcomes import (
@@ -47,7 +47,7 @@ from django_tasks.worker.executor import Item, TakeEnds
 from django_tasks.worker.history import line_since_claim
 from django_tasks.worker.misfires import UnreadableSchedule, in_time, parked, with_own_terms
 from django_tasks.worker.refusals import FIRST_DELAY, MOST_REFUSALS, Refusals, delay_after
-from django_tasks.worker.run import Run, RunEnd, Standing
+from django_tasks.worker.run import Run, RunEnd, Standing, leave
 from django_tasks.worker.suspects import is_suspect
 from django_tasks.worker.timeouts import Timeouts
 
@@ -141,11 +141,8 @@ class Runner:
 
     def _in_company(self, run: Run, call: Callable[[Run], T]) -> T:
         """The answer of ``call``, which is told what it is about, and so are companions."""
-        token = CURRENT.set(run.task)
-        try:
+        with about(run.task):
             return accompanied([run.task], partial(call, run)) if COMPANIONS else call(run)
-        finally:
-            CURRENT.reset(token)
 
     def start_of(self, run: Run) -> Run | RunEnd:
         """The run that is to start, for the last time of its schedule; its end if it is not to."""
@@ -178,6 +175,7 @@ class Runner:
         From another thread than theirs. ``write`` takes the ends first: hooks and receivers, which
         are told afterwards, may wait for what that thread has.
         """
+        own_connections()
         ends = self._endings.give_up(runs, error)
         write([self.ended(end) for end in ends])
         duration = ticks() - runs[0].started.monotonic
@@ -278,7 +276,7 @@ class Runner:
         """The end of a run that has been told of."""
         started = ticks()
         try:
-            end = self._atomically(run) if run.handler.atomic else self._calls.one(run)
+            end = self._called(run)
         except ClaimLost as error:
             if run.claimed.id in error.ids:
                 return run, Lost()
@@ -298,9 +296,14 @@ class Runner:
         self._refusals.forget(run.claimed.id)
         return (end[0], settled(end[1])) if run.handler.atomic else end
 
-    def _atomically(self, run: Run) -> RunEnd:
+    def _called(self, run: Run) -> RunEnd:
         perform = partial(self._calls.one, run)
-        return atomically([run], perform, self._write, using=self._using)
+        try:
+            if not run.handler.atomic:
+                return perform()
+            return atomically([run], perform, self._write, using=self._using)
+        finally:
+            leave(run.task)  # before hooks and receivers write
 
     def _write(self, end: RunEnd) -> None:
         self._endings.refuse_given_up([end[0].claimed])

@@ -31,6 +31,7 @@ from django_tasks.store.finish import Ended
 from django_tasks.values.claimed import Claimed
 from django_tasks.values.outcomes import GiveBack
 from django_tasks.worker.fresh_context import FreshContext
+from django_tasks.worker.run import leave
 
 # Claims that one thread runs together: of one code, and one claim where the code has no batches.
 Item = tuple[Claimed, ...]
@@ -43,7 +44,7 @@ STALE_SECONDS = 0.05
 
 
 class Running(NamedTuple):
-    """The claims that a thread runs now, and the monotonic time of their start."""
+    """The claims that a thread runs now, and the monotonic time of the start of their call."""
 
     item: Item
     started: float
@@ -269,38 +270,32 @@ class Executor:
                 self._wake_one()  # now: this item may take its time
             self._last_start = started = ticks()
             self._running[place] = Running(item, started)
-            leave_transactions(own, has_run=True)  # the thread of an async run may take its time
+            leave_transactions()  # the thread of an async run may take its time
             try:
                 ended = self._context.run(self._run, item, take)
             except BaseException:  # noqa: BLE001 - else the rows would be held for ever
                 logs.run_failed(item[0])
                 ended = self._crashed(self._left(place))
-            self._leave_transactions(item, own)
+            leave(item[0], is_over=True)
             tidy(own, is_busy=bool(self._buffer))
             # In this order: a claim that is in neither place would look lost.
             self._ended.append(ended)
             self._running[place] = None
             self._wake()
 
-    def _leave_transactions(self, item: Item, own: Sequence[BaseDatabaseWrapper]) -> None:
-        if left := leave_transactions(own, has_run=True):
-            logs.transaction_left(item[0], left)
-
     def _take(self, place: int, own: Sequence[BaseDatabaseWrapper], ended: Sequence[Ended]) -> None:
         """Take ends of the item that this thread runs: the rest of it is called next.
 
         Not within a transaction that the call before has left: their effects would go with that.
         """
-        left, running = self._left(place), self._running[place]
-        self._leave_transactions(left, own)
+        left = self._left(place)
+        leave(left[0], is_over=True)
         tidy(own, is_busy=True)
-        if not ended:
-            return
         gone = {*_fences(end.claimed for end in ended)}
-        rest = tuple(claimed for claimed in left if claimed[:2] not in gone)
-        after = running and running._replace(item=rest)
+        after = Running(tuple(each for each in left if each[:2] not in gone), ticks())
         # In this order, as below, and with nothing in between that may fail.
-        self._early.append(ended)
+        if ended:
+            self._early.append(ended)
         self._running[place] = after
         self._wake()
 

@@ -72,11 +72,12 @@ class Notifier:
             self._news.notify()
 
     def _main(self) -> None:
-        own, context = own_connections(), FreshContext()
+        own_connections()
+        context = FreshContext()
         try:
             while (message := self._next()) is not None:
                 context.run(_deliver, message)
-                leave_transactions(own)  # a receiver's: the next one has nothing to do with it
+                leave_transactions()  # a receiver's: the next one has nothing to do with it
                 self._say_dropped()
                 if not self._waiting:
                     close_connections()  # a receiver's; it may sleep for days now

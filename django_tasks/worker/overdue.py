@@ -13,11 +13,11 @@ from django_tasks.handlers.current import CURRENT
 from django_tasks.handlers.recurrence import allowance_of
 from django_tasks.handlers.running_task import RunningTask
 from django_tasks.host.clocks import ticks
-from django_tasks.store.connection import close_connections
+from django_tasks.store.connection import close_connections, own_connections
 from django_tasks.values.claimed import Claimed
 from django_tasks.worker.executor import Running
 from django_tasks.worker.fresh_context import FreshContext
-from django_tasks.worker.run import Run
+from django_tasks.worker.run import Run, leave
 
 
 class Overdue:
@@ -58,6 +58,7 @@ def report(runs: Sequence[Run], now: float, context: FreshContext) -> None:
 
 
 def _tell(handler: TaskHandler, tasks: Sequence[RunningTask], seconds: float) -> None:
+    own_connections()
     for task in tasks:
         _tell_of(handler, task, seconds)
     close_connections()
@@ -71,4 +72,6 @@ def _tell_of(handler: TaskHandler, task: RunningTask, seconds: float) -> None:
             asyncio.run(answer)
     except BaseException:  # noqa: BLE001 - the hook's failure changes nothing
         logs.hook_failed("on_stuck", task)
+    leave(task, "on_stuck of ")
     signals.tell(signals.task_stuck, type(handler), task=task, seconds=seconds, using=task.using)
+    leave(task, "a receiver of a signal of ")

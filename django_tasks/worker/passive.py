@@ -21,11 +21,12 @@ from django_tasks.handlers.registry import handler_for, sticky_codes, terms_for
 from django_tasks.host.clocks import ticks
 from django_tasks.schedules import as_schedule
 from django_tasks.store import search
-from django_tasks.store.connection import close_connections
+from django_tasks.store.connection import close_connections, own_connections
 from django_tasks.values.keys import SCHEDULE_NUM
 from django_tasks.worker.active import Active
 from django_tasks.worker.config import WorkerConfig
 from django_tasks.worker.rejected import Rejected
+from django_tasks.worker.run import leave
 from django_tasks.worker.threads import LastingThread
 
 # The longest sleep: a clock that was set is noticed then.
@@ -112,6 +113,7 @@ class Passive:
     # The thread
 
     def _main(self) -> None:
+        own_connections()
         while not self._closing.is_set():
             self._closing.wait(self._guardedly())
 
@@ -174,3 +176,4 @@ class Passive:
                 asyncio.run(answer)
         except BaseException:  # noqa: BLE001 - the hook's failure changes nothing
             logs.hook_failed("on_passive", task)
+        leave(task, "on_passive of ")

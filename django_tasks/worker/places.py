@@ -81,3 +81,8 @@ def _shown(path: str) -> str:
     except OSError:  # somebody has removed it
         return path
     return path[len(here) :] if path.startswith(here) else path
+
+
+def too_long(name: str, seconds: float, place: str) -> str:
+    """The words of a timeout."""
+    return f"{name} took longer than its timeout of {seconds:g} s (at {place})"

@@ -3,12 +3,16 @@
 from datetime import datetime
 from typing import Any, NamedTuple, Protocol
 
+from django.db import connections
+
 from django_tasks import logs, signals
 from django_tasks.clock import Clock, Tick
 from django_tasks.handlers.base import TaskHandler, time_limit
-from django_tasks.handlers.current import CURRENT
+from django_tasks.handlers.current import about
+from django_tasks.handlers.passive_task import PassiveTask
 from django_tasks.handlers.recurrence import Policy, Recurrence, policy_of
 from django_tasks.handlers.running_task import RunningTask
+from django_tasks.store.connection import leave_transactions
 from django_tasks.values.claimed import Claimed
 from django_tasks.values.outcomes import Outcome
 
@@ -54,13 +58,14 @@ class Run(NamedTuple):
         return self.own.timeout if self.own else time_limit(self.handler)
 
     def tell(self, signal: Any, **facts: Any) -> None:
-        """Send a signal about this run."""
+        """Send a signal about this run. What a receiver leaves open is undone."""
         if signal.receivers:  # quicker than has_listeners(), for there are two signals a run
-            token = CURRENT.set(self.task)  # one of a batch, perhaps
-            try:
+            # That of an ``atomic`` run is not left open: its next time is being found.
+            is_inside = connections[self.using].in_atomic_block
+            with about(self.task):  # one of a batch, perhaps
                 signals.tell(signal, type(self.handler), task=self.task, using=self.using, **facts)
-            finally:
-                CURRENT.reset(token)
+            if not is_inside:
+                leave(self.task, "a receiver of a signal of ")
 
     def having_missed(self, action: str, late: float) -> "Run":
         """This run, once ``action`` was taken because it is ``late`` seconds late."""
@@ -76,3 +81,13 @@ class Run(NamedTuple):
 # The run as it was at its end, and its outcome. A plain tuple: each run makes one, and one of a
 # class of its own took a tenth of the time of a run that does nothing.
 RunEnd = tuple[Run, Outcome]
+
+
+def leave(
+    task: RunningTask | Claimed | PassiveTask, who: str = "", *, is_over: bool = False
+) -> None:
+    """Roll back what a run, or ``who`` of it ("on_failure of "), has left open in a thread of ours:
+    else it takes with it what others write there next. The run goes on, unless it ``is_over``.
+    """
+    if left := leave_transactions(is_over=is_over):
+        logs.transaction_left(task, left, who)

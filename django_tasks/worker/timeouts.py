@@ -24,7 +24,7 @@ from django_tasks.host.interrupts import Interrupt
 from django_tasks.store.connection import abandon_connections, error_classes, whole_statements
 from django_tasks.worker.fresh_context import FreshContext
 from django_tasks.worker.overdue import report
-from django_tasks.worker.places import place_at, place_in
+from django_tasks.worker.places import place_at, place_in, too_long
 from django_tasks.worker.run import Run
 from django_tasks.worker.threads import LastingThread
 
@@ -52,16 +52,8 @@ class TimeLimit:
     """
 
     __slots__ = (
-        "context",
-        "interrupt",
-        "is_told",
-        "kill_after",
-        "kill_at",
-        "name",
-        "place",
-        "runs",
-        "started",
-        "timeout_at",
+        *("context", "interrupt", "is_told", "kill_after", "kill_at", "name"),
+        *("place", "runs", "started", "timeout_at"),
     )
 
     def __init__(
@@ -282,8 +274,3 @@ def _behind(error: BaseException | None) -> BaseException | None:
 
 def _place_of_thread(ident: int) -> str:
     return place_at(sys._current_frames().get(ident))
-
-
-def too_long(name: str, seconds: float, place: str) -> str:
-    """The words of a timeout."""
-    return f"{name} took longer than its timeout of {seconds:g} s (at {place})"

@@ -135,7 +135,7 @@ def halves_unseen() -> None:
 
 def charged_together() -> None:
     """Of a batch that fails, each task has failed."""
-    intact = Batches._called_together
+    intact = Batches._tried_together
 
     def called_together(self: Batches, runs: Sequence[Run]) -> Called:
         called = intact(self, runs)
@@ -144,7 +144,7 @@ def charged_together() -> None:
         error = RuntimeError("one of them has failed")
         return Called([self._endings.failed(run, error, 0.0) for run in runs])
 
-    _replace(Batches, "_called_together", called_together)
+    _replace(Batches, "_tried_together", called_together)
 
 
 def freed_before_its_run_ends() -> None:

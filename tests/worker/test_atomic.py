@@ -302,8 +302,9 @@ def test_a_commit_that_went_through_unanswered_is_not_told_as_a_failure(
 # Around the transaction
 
 
+@pytest.mark.parametrize("error", [RuntimeError("after the commit"), SystemExit(1)], ids=repr)
 def test_a_hook_of_the_commit_that_raises_does_not_undo_what_was_committed(
-    register: Register,
+    register: Register, error: BaseException
 ) -> None:
     """``on_commit`` runs after the end is written: the run has succeeded, whatever it raises."""
     told: list[Any] = []
@@ -314,7 +315,7 @@ def test_a_hook_of_the_commit_that_raises_does_not_undo_what_was_committed(
         return timedelta(hours=1)
 
     def boom() -> None:
-        raise RuntimeError("after the commit")
+        raise error
 
     with heard(signals.task_rescheduled) as rescheduled:
         outcome = run(

@@ -11,13 +11,15 @@ import pytest
 from django.db import OperationalError
 from django.utils.translation import activate, get_language
 
-from django_tasks import signals
+from django_tasks import logs, signals
 from django_tasks.api import reschedule_task, update_task
 from django_tasks.client.adding import add_task
 from django_tasks.client.control import cancel_task, pause_task
 from django_tasks.clock import Clock
 from django_tasks.handlers.base import Stop, TaskHandler, task_handler
-from django_tasks.models import Task
+from django_tasks.handlers.current import current_task
+from django_tasks.handlers.registry import handler_for
+from django_tasks.models import Task, TaskRun
 from django_tasks.store.finish import Ended, finish
 from django_tasks.store.gates import set_limits
 from django_tasks.timezones import aware
@@ -472,6 +474,36 @@ def test_a_call_that_takes_too_long_is_not_repeated_in_halves(handlers: Any) -> 
 
 
 @atomic
+def test_the_line_of_a_task_has_the_start_of_the_call_that_has_ended_it(
+    handlers: Any, atomic: bool
+) -> None:
+    some(2)
+
+    def work(tasks: list[Any]) -> None:
+        starts.append(tasks[0].started)
+        if len(tasks) > 1:
+            raise ValueError("not together")
+
+    starts: list[datetime] = []
+    Job(handlers, work, atomic=atomic, history="all").run()
+    lines = TaskRun.objects.order_by("biz_num").values_list("started", flat=True)
+    assert list(lines) == starts[1:]
+    assert starts == sorted(set(starts))
+
+
+def test_the_timeout_of_an_async_batch_names_its_method(handlers: Any) -> None:
+    some(1)
+
+    async def work(tasks: list[Any]) -> None:
+        await asyncio.Event().wait()
+
+    job = Job(handlers, work, timeout=0.05, max_attempts=1)
+    job.run()
+    assert "handle_batch() took longer than its timeout of 0.05 s (at" in stored("0").last_error
+    job.loop.close()
+
+
+@atomic
 def test_once_they_have_ended_well_alone_they_are_called_together_again(
     handlers: Any, atomic: bool
 ) -> None:
@@ -560,3 +592,79 @@ def test_the_payload_of_each_is_kept_with_its_next_time(handlers: Any) -> None:
 
     Job(handlers, work).run()
     assert [stored(number).biz_ext for number in "01"] == [{"seen": "0"}, {"seen": "1"}]
+
+
+# Hooks of an atomic batch
+
+
+class Hooked:
+    """A batch of three whose first task has failed for good; it notes what its hook saw."""
+
+    def __init__(self, handlers: Any, hook: Callable[[Any], Any], failures: int = 1) -> None:
+        some(3)
+        self.seen: list[tuple[int, bool]] = []
+
+        def work(tasks: list[Any]) -> Any:
+            leave(tasks)
+            bad = tasks[:failures] if len(tasks) > 1 else []
+            return dict.fromkeys(bad, ValueError("bad"))
+
+        def on_failure(handler: TaskHandler, task: Any, exc: BaseException) -> Any:
+            self.seen.append((stored(task.biz_num).status, current_task() is task))
+            return hook(task)
+
+        self.job = Job(handlers, work, atomic=True, max_attempts=1, on_failure=on_failure)
+
+
+def test_the_hook_of_an_atomic_batch_comes_before_the_row_is_failed(handlers: Any) -> None:
+    hooked = Hooked(handlers, lambda task: added("from the hook", "effect", when=ahead()))
+    with heard(signals.task_failed) as told:
+        hooked.job.run()
+    assert hooked.seen == [(Status.RUNNING, True)]
+    assert stored("0").status == Status.FAILED
+    assert effects() == ["0", "1", "2", "from the hook"]
+    assert len(told) == 1
+
+
+def test_a_process_that_dies_in_the_hook_of_an_atomic_batch_has_ended_nothing(
+    handlers: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def die(*args: Any) -> None:
+        raise KeyboardInterrupt
+
+    hooked = Hooked(handlers, lambda task: 1 / 0)
+    job, handler = hooked.job, handler_for(CODE)
+    assert handler is not None
+    tick = job.membership.clock.tick()
+    runs = [job.runner._begun(each, handler, tick) for each in job.claims()]
+    monkeypatch.setattr(logs, "hook_failed", die)
+    with pytest.raises(KeyboardInterrupt):
+        job.runner._batches._performed(runs)
+    assert effects() == []
+    assert {stored(number).status for number in "012"} == {Status.RUNNING}
+
+
+def test_what_such_a_hook_raises_takes_back_what_it_wrote_and_nothing_else(
+    handlers: Any, caplog: pytest.LogCaptureFixture
+) -> None:
+    def hook(task: Any) -> None:
+        added("from the hook", "effect", when=ahead())
+        Task._base_manager.create(id=stored("0").id)
+
+    Hooked(handlers, hook).job.run()
+    assert stored("0").status == Status.FAILED
+    assert left() == ["0"]
+    assert effects() == ["0", "1", "2"]
+    assert "on_failure of job/0 failed" in caplog.messages
+
+
+def test_an_async_hook_of_an_atomic_batch_is_called_as_well(handlers: Any) -> None:
+    async def hook(task: Any) -> None:
+        called.append(task.biz_num)
+
+    called: list[str] = []
+    hooked = Hooked(handlers, hook, failures=2)
+    hooked.job.run()
+    hooked.job.loop.close()
+    assert called == ["0", "1"]
+    assert left() == ["0", "1"]

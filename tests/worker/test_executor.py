@@ -600,6 +600,25 @@ def test_a_call_that_was_given_up_has_all_that_waits_behind_it() -> None:
         go_on.set()
 
 
+def test_what_is_called_again_runs_since_the_start_of_that_call() -> None:
+    starts: list[float] = []
+
+    class Again(Runs):
+        def __call__(self, item: Item, take: Any = None) -> list[Ended]:
+            for ends in ([], [done(item[0])]):
+                starts.append(executor.running()[0].started)
+                take(ends)
+            starts.append(executor.running()[0].started)
+            return super().__call__(item[1:])
+
+    with working(1, Again()) as executor:
+        executor.submit(three_together())
+        ends: list[Ended] = []
+        eventually(lambda: collected(executor, ends) == 3, "three ends")
+    assert starts == sorted(set(starts))
+    assert len(starts) == 3
+
+
 @pytest.mark.django_db(transaction=True)
 def test_a_transaction_that_a_call_leaves_open_is_none_of_the_next_call(
     caplog: pytest.LogCaptureFixture,

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 from asgiref.sync import sync_to_async
-from django.db import transaction
+from django.db import connections, transaction
 
 from django_tasks.client.adding import add_task
 from django_tasks.models import Task
@@ -147,5 +147,5 @@ def test_a_thread_that_ends_does_not_look_in_place_of_the_one_that_has_run() -> 
     circle, seen = [found], weakref.ref(found)
     circle.append(circle)  # type: ignore[arg-type]
     del found, circle
-    connection.leave_transactions((), has_run=True)
+    connection.leave_transactions(connections.all())
     assert seen() is None

@@ -137,7 +137,7 @@ def guarded(worker: workers.Worker) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("name", ["active", "passive", "schedules"])
-@pytest.mark.django_db
+@pytest.mark.django_db(transaction=True)
 def test_a_rejection_in_any_of_its_threads_is_the_workers(
     name: str, ticks: StillTicks, monkeypatch: pytest.MonkeyPatch
 ) -> None:

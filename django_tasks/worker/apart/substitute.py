@@ -17,7 +17,7 @@ from django_tasks.handlers.companions import take_leave
 from django_tasks.handlers.registry import handler_for
 from django_tasks.logs.patient import PatientLog
 from django_tasks.store.clock import read_clock
-from django_tasks.store.connection import close_connections
+from django_tasks.store.connection import close_connections, own_connections
 from django_tasks.store.finish import Ended
 from django_tasks.values.outcomes import Retry, Settled
 from django_tasks.worker.apart.child import Seat
@@ -64,6 +64,7 @@ def _run(
     standing: Substitute, handler: TaskHandler, using: str, say: Callable[[str], None], claim: str
 ) -> str:
     loop, timeouts = EventLoop(), Timeouts()
+    own_connections()
     try:
         runner = Runner(using, standing, loop, timeouts)
         timeouts.on_kill(partial(_give_up, runner, say))
