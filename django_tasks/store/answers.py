@@ -25,13 +25,17 @@ LOOKS = 4
 
 
 class Wait:
-    """The waits of one connection, each for up to ``seconds``. Entered by its thread alone."""
+    """The waits of one connection, each for up to ``seconds``. Entered by its thread alone.
 
-    __slots__ = ("_connection", "_depth", "_since", "_was_cut", "seconds")
+    ``is_ours``: all that is asked on it is, so each transaction that waits is one of these waits.
+    """
 
-    def __init__(self, connection: Any, seconds: float) -> None:
+    __slots__ = ("_connection", "_depth", "_is_ours", "_since", "_was_cut", "seconds")
+
+    def __init__(self, connection: Any, seconds: float, *, is_ours: bool = True) -> None:
         self._connection = connection
         self.seconds = seconds
+        self._is_ours = is_ours
         self._since = ticks()
         self._depth = 0
         self._was_cut = False
@@ -39,9 +43,9 @@ class Wait:
     @contextmanager
     def here(self) -> Iterator[None]:
         """Count what is done meanwhile as one wait; an error that it was cut off with says so."""
-        self._since = ticks()
-        self._depth += 1
+        depth = self._depth
         try:
+            self._since, self._depth = ticks(), depth + 1
             yield
         except Exception as error:
             if self._was_cut:
@@ -49,8 +53,7 @@ class Wait:
                 error.args = (f"no answer for {self.seconds:g} s; {error}",)
             raise
         finally:
-            self._depth -= 1
-            self._since = ticks()
+            self._depth, self._since = depth, ticks()
 
     def execute(
         self, execute: Callable[..., Any], sql: Any, params: Any, many: bool, context: Any
@@ -59,6 +62,10 @@ class Wait:
         with self.here():
             return execute(sql, params, many, context)
 
+    def end(self) -> None:
+        """Wait for nothing any more: the timeout of a run may have come between two lines here."""
+        self._depth = 0
+
     def is_open(self) -> bool:
         return self._depth > 0 or self._connection.connection is not None
 
@@ -66,7 +73,7 @@ class Wait:
         """Tell if its time has passed. In a transaction, a commit may be what is waited for: no
         wrapper sees that.
         """
-        waits = self._depth > 0 or not self._connection.autocommit
+        waits = self._depth > 0 or (self._is_ours and not self._connection.autocommit)
         return waits and ticks() - self._since > self.seconds
 
     def cut(self) -> None:
@@ -146,6 +153,18 @@ def bound_answers(connection: Any, seconds: float) -> None:
         connection.execute_wrappers.append(wait.execute)
 
 
+def bound_steps(connection: Any, seconds: float) -> None:
+    """Bound what the package asks on a connection of the project's, and not what its code does."""
+    if connection.vendor == "postgresql" and not hasattr(connection, KEPT):
+        setattr(connection, KEPT, Wait(connection, seconds, is_ours=False))
+
+
+def has_ended(connection: Any) -> None:
+    """Take it that nothing is asked on a connection now."""
+    if wait := getattr(connection, KEPT, None):
+        wait.end()
+
+
 def unbound(connection: Any) -> None:
     """Look at a connection no more that is closed for good: the thread need not wait for it."""
     if wait := getattr(connection, KEPT, None):
@@ -154,8 +173,8 @@ def unbound(connection: Any) -> None:
 
 @contextmanager
 def answered(connection: Any) -> Iterator[None]:
-    """Bound what waits without a statement of Django's: the set-up of a session, and the look if it
-    is usable. To connect has a bound of its own, ``connect_timeout``.
+    """Bound what waits without a statement of Django's, the set-up of a session or the look if it
+    is usable, and what the package asks in a run. To connect has a bound of its own.
     """
     wait: Wait | None = getattr(connection, KEPT, None)
     if wait is None:

@@ -12,7 +12,7 @@ from django.db import Error, connections
 from django.db.backends.base.base import BaseDatabaseWrapper
 
 from django_tasks.host import interrupts
-from django_tasks.store.answers import answered, bound_answers, unbound
+from django_tasks.store.answers import answered, bound_answers, bound_steps, has_ended, unbound
 from django_tasks.store.dialects import Bounds, dialect_of
 
 # The name under which a connection keeps the bounds of its sessions.
@@ -22,6 +22,9 @@ KEPT = "_django_tasks_bounds"
 # stays for so long beyond it: with 0, the default, eight busy threads connected to PostgreSQL for
 # each task and did 160 tasks a second.
 BUSY_SECONDS = 1.0
+
+# In which a thread of ours wants an answer, where nobody says another time.
+USUAL_LEASE = 30.0
 
 # The bounds of a session that somebody tries out and waits for.
 TRIAL = Bounds(lock_wait=5.0, statement=10.0)
@@ -295,12 +298,16 @@ def _as_a_whole(
     return interrupts.whole(execute, sql, params, many, context)
 
 
-def own_connections() -> list[BaseDatabaseWrapper]:
+def own_connections(lease: float = USUAL_LEASE) -> list[BaseDatabaseWrapper]:
     """This thread's connections to all databases, open or not: from now on it is one of ours.
 
-    One that cannot even be made (its driver is not installed here) is left out: nobody can use it.
+    What the package asks on them between the project's own statements has an answer within
+    ``lease`` seconds, or fails. One that cannot even be made (its driver is not installed here) is
+    left out: nobody can use it.
     """
     own = _own.connections = _made()
+    for connection in own:
+        bound_steps(connection, lease)
     _ours.update((id(connection), connection) for connection in own)
     return own
 
@@ -331,8 +338,10 @@ def _tidy_one(connection: BaseDatabaseWrapper, grace: float) -> None:
     close_at = connection.close_at
     if close_at is not None:
         connection.close_at = close_at + grace
+    has_ended(connection)
     try:
-        connection.close_if_unusable_or_obsolete()
+        with answered(connection):
+            connection.close_if_unusable_or_obsolete()
     finally:
         connection.close_at = close_at
 

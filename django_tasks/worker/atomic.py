@@ -1,13 +1,15 @@
 """Handlers and the ends of their runs in one transaction on the tasks' database."""
 
 from collections.abc import Callable, Sequence
+from contextlib import ExitStack
 from typing import TypeVar
 
-from django.db import transaction
+from django.db import connections, transaction
 
 from django_tasks import logs
 from django_tasks.exceptions import TaskException
 from django_tasks.sentences import sentence as _
+from django_tasks.store.answers import answered
 from django_tasks.store.claimed_rows import await_claim
 from django_tasks.store.connection import close_blocks, open_blocks
 from django_tasks.store.errors import is_refusal
@@ -40,12 +42,20 @@ def atomically(
     try:
         # One transaction has claimed all of them: the last is seen where the others are.
         await_claim(runs[-1].claimed, using=using)
-        with write_transaction(using):
+        with ExitStack() as ours, write_transaction(using):
             steps.append("begun")
+
+            def committed() -> None:
+                steps.append("committed")
+                ours.close()
+
             # The first hook of the commit: if a later one raises, the ends are written already.
-            transaction.on_commit(lambda: steps.append("committed"), using=using)
+            transaction.on_commit(committed, using=using)
             blocks = open_blocks(using)
-            done = perform()
+            try:
+                done = perform()
+            finally:  # what comes now, up to the commit, has an answer in time
+                ours.enter_context(answered(connections[using]))
             if close_blocks(blocks, using=using):
                 raise TaskException(_("It has left an atomic() block open: nothing was committed."))
             result.append(done)

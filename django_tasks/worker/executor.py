@@ -22,6 +22,7 @@ from django.db.backends.base.base import BaseDatabaseWrapper
 from django_tasks import logs
 from django_tasks.host.clocks import ticks
 from django_tasks.store.connection import (
+    USUAL_LEASE,
     close_connections,
     leave_transactions,
     own_connections,
@@ -75,8 +76,11 @@ class Executor:
     ``popleft`` is atomic.
     """
 
-    def __init__(self, threads: int, run: RunItem, wake: Callable[[], None]) -> None:
+    def __init__(
+        self, threads: int, run: RunItem, wake: Callable[[], None], lease: float = USUAL_LEASE
+    ) -> None:
         self._run = run
+        self._lease = lease
         self._wake = wake
         self._size = threads
         self._context = FreshContext()
@@ -251,7 +255,7 @@ class Executor:
     def _main(self, place: int) -> None:
         # Asked for once: they are this thread's own for all its life, and to look for the open ones
         # among them after each run took a sixth of the time of a short one.
-        own = own_connections()
+        own = own_connections(self._lease)
         try:
             while self._has_work():
                 self._run_all(place, own)

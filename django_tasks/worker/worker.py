@@ -89,7 +89,7 @@ class Worker:
         )
         if kill is not None:
             self._timeouts.on_kill(partial(self._give_up, kill))
-        self._executor = Executor(config.threads, self._runner, self._wake)
+        self._executor = Executor(config.threads, self._runner, self._wake, config.lease)
         self._poller = Poller(
             config, self._membership, self._executor, self._notifier.tell, self._active
         )

@@ -12,6 +12,7 @@ from django.utils import timezone as django_timezone
 from django_tasks.clock import ClockReading
 from django_tasks.host.clocks import EPOCH, ticks
 from django_tasks.models import EndedPause, Gate, Lock, Pause, Task, TaskMinute, TaskRun, WorkerRow
+from django_tasks.store.answers import answered
 from django_tasks.timezones import for_django, storable
 
 Params = Sequence[Any]
@@ -69,13 +70,13 @@ class Dialect:
 
     def execute(self, template: str, params: Params = ()) -> int:
         """Run a statement and return its row count."""
-        with self.connection.cursor() as cursor:
+        with answered(self.connection), self.connection.cursor() as cursor:
             cursor.execute(self.sql(template), params)
             return cast(int, cursor.rowcount)
 
     def fetch(self, template: str, params: Params = ()) -> list[tuple[Any, ...]]:
         """Run a statement and return its rows."""
-        with self.connection.cursor() as cursor:
+        with answered(self.connection), self.connection.cursor() as cursor:
             cursor.execute(self.sql(template), params)
             return cast(list[tuple[Any, ...]], cursor.fetchall())
 

@@ -48,11 +48,11 @@ def stall(world: World) -> None:
 
 @scenario("proxy: silence", sites=SERVERS, proxied=0.5)
 def silence(world: World) -> None:
-    """Connections of half of the workers are silent for three leases, then cut; new ones work."""
+    """Connections of half of the workers are silent for twenty leases, then cut; new ones work."""
     assert world.proxy
     since = monotonic()
     world.proxy.silence()
-    world.pause(world.lease * 3)
+    world.pause(world.lease * 20)
     # Of a handler's own connection nobody else says how long it may wait.
     world.proxy.reset_silent()
     _note(world, "silence", since)
