@@ -21,6 +21,7 @@ from django_tasks.store.dialects import base
 from django_tasks.store.dialects.sqlite import SQLite
 from tests.asking import asks, refuse_all
 from tests.factories import NOW
+from tests.proxy import Proxy
 from tests.vendor import ON_SQLITE, is_on
 from tests.waiting import eventually
 from tests.worker import parts
@@ -191,6 +192,15 @@ def elsewhere(transactional_db: None) -> Iterator[Elsewhere]:
 
     yield submit
     pool.shutdown(cancel_futures=True)
+
+
+@pytest.fixture
+def proxy(monkeypatch: pytest.MonkeyPatch) -> Iterator[Proxy]:
+    """A proxy before the test database, by which connections lead that are made now."""
+    with Proxy.before(connections["default"].settings_dict) as proxy:
+        databases = connections.settings["default"]
+        monkeypatch.setitem(databases, "PORT", proxy.port)
+        yield proxy
 
 
 @pytest.fixture

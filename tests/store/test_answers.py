@@ -30,15 +30,6 @@ BOUNDS = Bounds(lock_wait=1.0, statement=1.0)
 UNANSWERED = "no answer for 2 s"
 
 
-@pytest.fixture
-def proxy(monkeypatch: pytest.MonkeyPatch) -> Iterator[Proxy]:
-    """A proxy before the test database, by which connections lead that are made now."""
-    with Proxy.before(connections["default"].settings_dict) as proxy:
-        databases = connections.settings["default"]
-        monkeypatch.setitem(databases, "PORT", proxy.port)
-        yield proxy
-
-
 def ask() -> None:
     with connections["default"].cursor() as cursor:
         cursor.execute("SELECT 1")
