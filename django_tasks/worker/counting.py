@@ -5,7 +5,7 @@ nothing has run. A worker that stops has them written at once, for its process m
 under way. A process that is killed loses the counts of a minute and no more.
 """
 
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable, Iterable
 from datetime import datetime
 from threading import Event, Lock
@@ -45,6 +45,8 @@ class Counts:
         self._now = now
         self._lock = Lock()
         self._tallies: dict[Key, Tally] = {}
+        # By minute and code: to count them in the tallies took 7 ms of 2,000 codes, for each end.
+        self._exceptions = Counter[tuple[int, str]]()
         self._minute = 0
 
     def __enter__(self) -> None:
@@ -99,6 +101,7 @@ class Counts:
         """All that was counted since it was taken last."""
         with self._lock:
             tallies, self._tallies = self._tallies, {}
+            self._exceptions.clear()
         return [Counted(*key, tally.values) for key, tally in tallies.items()]
 
     def _tally(self, code: str, exception: str) -> Tally:
@@ -112,7 +115,7 @@ class Counts:
         """The exception, or "other" if there are too many of them."""
         if (self._minute, code, exception) in self._tallies:
             return exception
-        known = sum(key[:2] == (self._minute, code) for key in self._tallies)
+        known = self._exceptions[self._minute, code] = self._exceptions[self._minute, code] + 1
         return exception if known <= MOST_EXCEPTIONS else "other"
 
 

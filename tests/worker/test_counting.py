@@ -102,6 +102,20 @@ def test_each_end_counts_under_its_word_but_those_that_are_none(counts: Counts) 
     assert since_then("other").late.total == 0
 
 
+class Unwalked(dict[Any, Any]):
+    """What must not be walked through: there may be thousands, and an end may come each time."""
+
+    def __iter__(self) -> Iterator[Any]:
+        raise AssertionError("walked through")
+
+
+def test_an_end_is_counted_without_a_look_at_all_the_others(counts: Counts) -> None:
+    counts._tallies = Unwalked()
+    with counts:
+        counts.count(CODE, Fail("no", "a.B"), "failed")
+    assert [row.exception for row in counts.take()] == ["", "a.B"]
+
+
 def test_exceptions_without_number_are_counted_together(counts: Counts) -> None:
     with counts:
         for number in range(MOST_EXCEPTIONS + 30):
