@@ -344,7 +344,7 @@ def _forget_statements(connection: Any) -> None:
 def close_connections() -> None:
     """Close what this thread has opened, and roll back what is left open on it."""
     made = connections.all(initialized_only=True)
-    leave_transactions(made)
+    leave_transactions(made, is_over=False)  # the thread of a run may look later
     for connection in made:
         _ours.pop(id(connection), None)
         unbound(connection)
