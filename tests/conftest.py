@@ -195,8 +195,9 @@ def elsewhere(transactional_db: None) -> Iterator[Elsewhere]:
 
 
 @pytest.fixture
-def proxy(monkeypatch: pytest.MonkeyPatch) -> Iterator[Proxy]:
-    """A proxy before the test database, by which connections lead that are made now."""
+def proxy(transactional_db: None, monkeypatch: pytest.MonkeyPatch) -> Iterator[Proxy]:
+    """A proxy before the test database, by which other threads connect from now on."""
+    connections["default"].ensure_connection()
     with Proxy.before(connections["default"].settings_dict) as proxy:
         databases = connections.settings["default"]
         monkeypatch.setitem(databases, "PORT", proxy.port)

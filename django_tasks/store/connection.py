@@ -229,9 +229,9 @@ def close_blocks(number: int, *, using: str) -> bool:
 
 
 def is_open(connection: BaseDatabaseWrapper) -> bool:
-    """Tell if a transaction is open on a connection, or begins with its next statement."""
-    is_off = not connection.autocommit and connection.settings_dict["AUTOCOMMIT"]
-    return connection.in_atomic_block or bool(is_off and connection.connection)
+    """Tell if a transaction is open, or begins with the next statement, where autocommit is off."""
+    is_left_off = connection.connection is not None and connection.settings_dict["AUTOCOMMIT"]
+    return connection.in_atomic_block or bool(is_left_off)
 
 
 def leave_transactions(
@@ -246,21 +246,23 @@ def leave_transactions(
     looks again. Without ``connections``: those of a thread of ours; another one is left alone.
     """
     own = _own.connections if connections is None else connections
-    left = [each.alias for each in own if is_open(each)]
+    left: list[str] = []
+    wrappers = 0
+    for each in own:  # a plain loop: all runs come by twice
+        wrappers += len(each.execute_wrappers)
+        if not each.autocommit and is_open(each):
+            left.append(each.alias)
     if left or (own and _own.seen is not _Blocks.last):
         abandon_connections()
         if is_over:
             _own.seen = _Blocks.last
         gc.collect()
         abandon_connections()
-    if _wrappers() > _own.wrappers:
+    if connections is None and wrappers > _own.wrappers:
         gc.collect()  # a generator may hang in an ``execute_wrapper()``; others are meant to stay
-        _own.wrappers = _wrappers() if is_over else _own.wrappers
+        if is_over:
+            _own.wrappers = sum(len(each.execute_wrappers) for each in own)
     return left
-
-
-def _wrappers() -> int:
-    return sum([len(each.execute_wrappers) for each in _own.connections])
 
 
 @contextmanager
