@@ -79,8 +79,8 @@ def delete_tasks(
     if dry_run:
         return Task._base_manager.using(alias).filter(matching).count()
     now = clock.now(alias)
-    done = control.cancel(matching, now, using=alias, line_of=lines_at(now, biz_code))
-    if count := sum(done):
+    lines = lines_at(now, biz_code)
+    if count := sum(control.in_order(matching, control.cancel, now, using=alias, line_of=lines)):
         facts = {"biz_code": biz_code, "biz_num": str(biz_num), "match": match, "count": count}
         signals.tasks_cancelled.send_robust(Task, **facts, using=alias)
     return count

@@ -95,6 +95,18 @@ def among(
 
 
 @retried
+def in_order(
+    matching: Q, change: Callable[..., Result], *facts: Any, using: str, **more: Any
+) -> Result:
+    """Make a change of all rows that match, however many, locked as by ``among`` before it."""
+    with write_transaction(using), dialect_of(using).bounded():
+        rows = Task._base_manager.using(using).filter(matching).order_by("id")
+        for _ in rows.select_for_update().values_list("id").iterator():
+            pass  # no list: it may be a million
+        return change(matching, *facts, using=using, **more)
+
+
+@retried
 def cancel(
     matching: Q, now: datetime, *, using: str, line_of: CancelledLine | None = None
 ) -> Cancelled:

@@ -18,7 +18,6 @@ from django_tasks.handlers.registry import terms_for
 from django_tasks.host.clocks import ticks
 from django_tasks.store.claimed_rows import unmoved
 from django_tasks.store.connection import drop_connections
-from django_tasks.store.errors import is_refusal
 from django_tasks.store.finish import Ended, finish_inside
 from django_tasks.store.gates import has_rate
 from django_tasks.values.claimed import Claimed
@@ -185,7 +184,7 @@ class Batches:
         except Unanswered as error:
             return Called(self._unsettled(runs, error.__cause__ or error))
         except BaseException as error:  # noqa: BLE001 - whatever a handler raises is an outcome
-            if self._would_come_again(error) or self._has_rate(runs[0]):
+            if self._refusals.would_come_again(error) or self._has_rate(runs[0]):
                 return Called(self._unsettled(runs, error))
             logs.batch_failed(runs[0].task, len(runs), error)
             return Called([], _halves(runs))
@@ -229,9 +228,7 @@ class Batches:
             self._endings.succeeded(end, duration)
         else:
             self._endings.tell_of_failure(end, error, duration, end[0].handler.atomic)
-        run, outcome = end
-        self._refusals.forget(run.claimed.id)
-        return (run, settled(outcome)) if run.handler.atomic else end
+        return (end[0], settled(end[1])) if end[0].handler.atomic else end
 
     def _without(self, runs: Sequence[Run], lost: ClaimLost) -> Called:
         """Those that were lost, and the rest to be called again: all was rolled back.
@@ -251,16 +248,6 @@ class Batches:
             return has_rate(run.claimed.biz_code, own, using=self._using)
         except Exception:  # noqa: BLE001 - the database will be asked again by whoever comes later
             return True
-
-    def _would_come_again(self, error: BaseException) -> bool:
-        """Tell if halves would likely fail in the same way, and take as long to do so.
-
-        A database that is down, or the timeout of the whole call: 500 tasks that each wait for it
-        would be a thousand calls of one thread.
-        """
-        if isinstance(error, TimeoutError):
-            return True
-        return isinstance(error, Exception) and is_refusal(error, using=self._using)
 
     def _unsettled(self, runs: Sequence[Run], error: BaseException) -> list[RunEnd]:
         """Each comes again later, by itself, and is charged nothing for this."""

@@ -79,7 +79,7 @@ class Runner:
         self._loop = loop
         self._calls = calls or Calls(standing, loop, timeouts)
         self._endings = Endings(standing, loop)
-        self._refusals = Refusals()
+        self._refusals = Refusals(using)
         self._batches = Batches(
             using, standing, self._calls, self._endings, self._refusals, singles=self
         )
@@ -261,6 +261,7 @@ class Runner:
                 return run, Settled()
         except Error as error:
             return self._unsettled(run, error, duration)
+        self._refusals.forget(run.claimed.id)
         run, outcome = self._endings.failed(run, death, duration)
         if isinstance(outcome, Retry):
             outcome = replace(outcome, is_suspect=True)
@@ -277,11 +278,6 @@ class Runner:
         started = ticks()
         try:
             end = self._called(run)
-        except ClaimLost as error:
-            if run.claimed.id in error.ids:
-                return run, Lost()
-            # That of another task, or one that the handler has made.
-            return self._endings.failed(run, error, ticks() - started)
         except NotBegun:
             # Not at once: a server that refuses this thread and serves the poller would be asked,
             # and would refuse, a thousand times a second.
@@ -289,6 +285,9 @@ class Runner:
         except Unanswered as error:
             return self._unsettled(run, error.__cause__ or error, ticks() - started)
         except BaseException as error:  # noqa: BLE001 - whatever a handler raises is an outcome
+            if isinstance(error, ClaimLost) and run.claimed.id in error.ids:  # not another's
+                return run, Lost()
+            self._refusals.forget(run.claimed.id, error)
             return self._endings.failed(run, error, ticks() - started)
         duration = ticks() - started
         self._endings.warn_if_slow(run, duration)

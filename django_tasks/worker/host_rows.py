@@ -36,7 +36,7 @@ def attend(now: datetime, config: WorkerConfig) -> None:
     if touched:
         # The count decides nothing: a row that has gone stays away, and one that is owned is fresh.
         here = Q(biz_code__in=touched, biz_num=number_of(config.host))
-        control.alter(here, {}, now, using=config.using)
+        control.in_order(here, control.alter, {}, now, using=config.using)
     _forget_others(now - HOST_IS_GONE, config)
 
 

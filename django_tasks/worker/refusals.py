@@ -3,6 +3,8 @@
 from datetime import timedelta
 from threading import Lock
 
+from django_tasks.store.errors import is_refusal
+
 # After a refusal, doubled each time.
 FIRST_DELAY = timedelta(seconds=1)
 LONGEST_DELAY = timedelta(seconds=60)
@@ -15,7 +17,8 @@ class Refusals:
 
     CAPACITY = 10_000
 
-    def __init__(self) -> None:
+    def __init__(self, using: str) -> None:
+        self._using = using
         self._lock = Lock()
         self._counts: dict[int, int] = {}
 
@@ -32,10 +35,21 @@ class Refusals:
         """Tell if the last end of this row was refused."""
         return row_id in self._counts
 
-    def forget(self, row_id: int) -> None:
-        if self._counts:
+    def forget(self, row_id: int, error: BaseException | None = None) -> None:
+        """After any end, unless it failed by an ``error`` that would come again."""
+        if self._counts and (error is None or not self.would_come_again(error)):
             with self._lock:
                 self._counts.pop(row_id, None)
+
+    def would_come_again(self, error: BaseException) -> bool:
+        """Tell if halves would likely fail in the same way, and take as long to do so.
+
+        A database that is down, or the timeout of the whole call: 500 tasks that each wait for it
+        would be a thousand calls of one thread.
+        """
+        if isinstance(error, TimeoutError):
+            return True
+        return isinstance(error, Exception) and is_refusal(error, using=self._using)
 
 
 def delay_after(refusals: int) -> timedelta:

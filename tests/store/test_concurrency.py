@@ -1,7 +1,9 @@
 """Races between real connections. Rows are committed; every thread has a connection of its own."""
 
 import random
+from collections.abc import Callable
 from contextlib import contextmanager
+from datetime import timedelta
 from functools import partial
 from itertools import chain
 from threading import Barrier, Event
@@ -13,8 +15,9 @@ from django.db import DatabaseError, connection, transaction
 
 from django_tasks import api
 from django_tasks.api import add_task, add_tasks, cancel_task
+from django_tasks.handlers.base import TaskHandler
 from django_tasks.models import Task
-from django_tasks.monitoring import many
+from django_tasks.monitoring import many, shifting
 from django_tasks.monitoring.filters import TaskFilter
 from django_tasks.store.claim import Claimer, claim, claim_alone, owned_ids
 from django_tasks.store.dialects import Bounds, dialect_of
@@ -23,8 +26,10 @@ from django_tasks.store.dialects.postgresql import PostgreSQL
 from django_tasks.store.finish import Ended, FinishResult, finish
 from django_tasks.store.rescue import give_back_strays, rescue
 from django_tasks.store.transactions import is_contention
+from django_tasks.values.hosts import number_of
 from django_tasks.values.outcomes import Done, Fail, GiveBack, Outcome, Reschedule, Retry
 from django_tasks.values.status import Status
+from django_tasks.worker import host_rows
 from tests.conftest import DEADLINE
 from tests.factories import (
     CODE,
@@ -43,6 +48,7 @@ from tests.factories import (
 )
 from tests.vendor import POSTGRESQL, SERVERS, only_on
 from tests.waiting import eventually
+from tests.worker.parts import config
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -527,10 +533,10 @@ def test_a_locked_row_does_not_keep_a_client_from_another_one(held, impatient):
         add_task(a_task("new"))
 
 
-def nobody_holds(biz_num: str) -> bool:
+def nobody_holds(row_id: int) -> bool:
     """Tell if nobody has locked a row; asked by a session of its own."""
     with transaction.atomic():
-        free = Task._base_manager.select_for_update(skip_locked=True).filter(biz_num=biz_num)
+        free = Task._base_manager.select_for_update(skip_locked=True).filter(pk=row_id)
         return bool(list(free))
 
 
@@ -543,28 +549,49 @@ def somebody_waits_for_a_row() -> bool:
         return bool(cursor.fetchall()[0][0])
 
 
-@only_on(POSTGRESQL, because="the others lock in the order of an index")
+def check_order(call: Callable[[], Any], elsewhere: Callable[..., Any], *ids: int) -> None:
+    """A call that waits for the first of two rows has not locked the second."""
+    first, second = ids
+    table(pk=first).update(last_error="x")  # from now on it lies behind the other one
+    with transaction.atomic():
+        Task._base_manager.select_for_update().get(pk=first)
+        waiting = elsewhere(call)
+        look = partial(elsewhere, somebody_waits_for_a_row)  # a transaction would keep the answer
+        eventually(lambda: look().result(DEADLINE), "the call waits for the first")
+        assert elsewhere(nobody_holds, second).result(DEADLINE)
+    waiting.result(DEADLINE)
+
+
+by_scan = only_on(POSTGRESQL, because="the others lock in the order of an index")
+
+
+@by_scan
 @pytest.mark.parametrize(
     "call",
     [
         lambda: api.cancel_tasks(biz_code=CODE),
+        lambda: api.delete_tasks(CODE, "", match="all"),
         lambda: api.move_tasks(later(9), biz_code=CODE),
         lambda: api.pause(biz_code=CODE),
         lambda: api.resume(biz_code=CODE),
         lambda: api.requeue_tasks(),
         lambda: list(many.steps(TaskFilter(code=CODE), many.Step.CANCEL)),
+        lambda: list(shifting.shift(TaskFilter(code=CODE), timedelta(hours=1))),
     ],
-    ids=["cancel", "move", "pause", "resume", "requeue", "steps"],
+    ids=["cancel", "delete", "move", "pause", "resume", "requeue", "steps", "shift"],
 )
 def test_a_call_for_many_locks_rows_in_the_order_of_their_ids(call, elsewhere, request):
     status = {"resume": Status.PAUSED, "requeue": Status.FAILED}.get(request.node.callspec.id)
-    rows(("1", "2"), status=status or Status.PENDING)
-    table().filter(biz_num="1").update(last_error="x")  # from now on it lies behind the other one
-    with transaction.atomic():
-        the_first = Task._base_manager.select_for_update().get(biz_num="1")
-        waiting = elsewhere(call)
-        look = partial(elsewhere, somebody_waits_for_a_row)  # a transaction would keep the answer
-        eventually(lambda: look().result(DEADLINE), "the call waits for the first")
-        assert the_first.pk < the_row("2").pk
-        assert elsewhere(nobody_holds, "2").result(DEADLINE)
-    waiting.result(DEADLINE)
+    rows(("2", "1"), status=status or Status.PENDING)  # in the order of keys it is behind as well
+    check_order(call, elsewhere, *sorted(table().values_list("pk", flat=True)))
+
+
+@by_scan
+def test_a_worker_touches_the_rows_of_its_host_in_the_order_of_their_ids(elsewhere, handlers):
+    here = config()
+    each = {"handle": lambda handler, task: None, "each_host": True, "schedule": "every 1h"}
+    for code in ("b", "a"):
+        handlers(type("Each", (TaskHandler,), each | {"biz_code": code}))
+        a_row(number_of(here.host), biz_code=code)
+    attend = partial(host_rows.attend, NOW, here)
+    check_order(attend, elsewhere, *sorted(table().values_list("pk", flat=True)))

@@ -314,6 +314,8 @@ def steering(do: Caller, texts: Texts) -> None:
         assert do(control.resume, match, NOW) == 1
         assert do(control.pause, match, NOW) == 1
         assert do(control.resume, match, NOW) == 1
+        assert do(control.in_order, match, control.pause, NOW) == 1
+        assert do(control.resume, match, NOW) == 1
         assert do(control.reschedule, match, later(60), NOW) == 1
         assert do(control.run_now, match, NOW) == 1
         assert (

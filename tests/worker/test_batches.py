@@ -520,6 +520,39 @@ def test_once_they_have_ended_well_alone_they_are_called_together_again(
     assert job.calls == [numbers, *([number] for number in numbers), numbers]
 
 
+@atomic
+def test_a_failure_alone_ends_the_time_of_being_called_alone(handlers: Any, atomic: bool) -> None:
+    def work(tasks: list[Any]) -> None:
+        raise TimeoutError if len(job.calls) == 1 else ValueError("bad")
+
+    numbers = some(3)
+    alone = [[number] for number in numbers]
+    job = Job(handlers, work, atomic=atomic, max_attempts=9, backoff=60)
+    for _ in range(3):
+        job.run()
+        table().update(when=ago())
+    assert job.calls == [numbers, *alone, numbers, numbers[:1], numbers[1:], *alone[1:]]
+    assert {stored(number).attempts for number in numbers} == {2}
+
+
+@atomic
+@pytest.mark.parametrize("error", [TimeoutError(), OperationalError("gone")], ids=["late", "gone"])
+def test_what_would_come_again_alone_stays_alone(
+    handlers: Any, atomic: bool, error: Exception
+) -> None:
+    def work(tasks: list[Any]) -> Any:
+        if any(task.biz_num == "0" for task in tasks):
+            raise error
+        return dict.fromkeys(tasks, HOUR)
+
+    numbers = some(3)
+    job = Job(handlers, work, atomic=atomic, max_attempts=9, backoff=60)
+    for _ in range(3):
+        job.run()
+        table().update(when=ago())
+    assert job.calls == [numbers, ["0"], ["1"], ["2"], ["0"], ["1", "2"]]
+
+
 def test_without_its_lease_nothing_of_a_batch_starts(handlers: Any) -> None:
     some(3)
     job = Job(handlers, leave)

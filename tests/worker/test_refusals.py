@@ -101,8 +101,28 @@ def test_one_run_that_ends_well_begins_the_count_again(
     assert (stored().status, stored().attempts) == (Status.PENDING, 0)
 
 
+def test_a_failure_of_its_own_begins_the_count_again(
+    register: Register, refusing: Callable[[Once], Ended]
+) -> None:
+    def work(task: Any) -> timedelta:
+        if fails:
+            raise ValueError("bad")
+        return timedelta(hours=1)
+
+    register(work, atomic=True, max_attempts=9, backoff=60)
+    task = Task()
+    for attempts in (0, 1):
+        fails = False
+        for _ in range(MOST_REFUSALS - 1):
+            task.once(refusing)
+        assert stored().attempts == attempts
+        fails = True
+        task.once(well)
+    assert (stored().status, stored().attempts) == (Status.PENDING, 2)
+
+
 def test_the_count_of_many_rows_takes_no_more_room_than_it_may() -> None:
-    refusals = Refusals()
+    refusals = Refusals(USING)
     for row_id in range(3 * Refusals.CAPACITY):
         assert refusals.note(row_id) == 1
     assert len(refusals._counts) == Refusals.CAPACITY
