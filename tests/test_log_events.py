@@ -118,6 +118,7 @@ SAY: dict[str, Callable[[], None]] = {
     ),
     "strange_queue": lambda: logs.strange_queue("mial"),
     "supervisor_gone": logs.supervisor_died,
+    "surroundings_changed": lambda: logs.surroundings_changed(CLAIMED, ("/", "C"), ("", "de")),
     "tally": lambda: logs.tally("default", {"done": 12, "retried": 0}, 60.0),
     "task_done": lambda: logs.succeeded(RUN, 0.25),
     "task_failed": lambda: runs._failed(task=RUN, seconds=0.25, exception=ERROR),

@@ -64,6 +64,7 @@ from django_tasks.logs.runs import (
     run_failed,
     still_running,
     succeeded,
+    surroundings_changed,
     took_too_long,
     transaction_left,
 )
@@ -192,6 +193,7 @@ __all__ = [
     "strange_queue",
     "succeeded",
     "supervisor_died",
+    "surroundings_changed",
     "tally",
     "terms_failed",
     "thread_died",

@@ -28,8 +28,7 @@ def succeeded(task: RunningTask, seconds: float) -> None:
 
 def rescheduled(task: RunningTask, seconds: float, when: datetime) -> None:
     if logger.isEnabledFor(logging.INFO):
-        text = "%s done, again at %s %s%s"
-        _good("task_rescheduled", text, task, seconds, when)
+        _good("task_rescheduled", "%s done, again at %s %s%s", task, seconds, when)
 
 
 def _good(event: str, text: str, task: RunningTask, seconds: float, *times: datetime) -> None:
@@ -39,16 +38,9 @@ def _good(event: str, text: str, task: RunningTask, seconds: float, *times: date
     fields = fields_of_run(task, seconds)
     for when in times:
         fields["again_at"] = when.isoformat()
-    say(
-        event,
-        logging.INFO if place else logging.DEBUG,
-        text,
-        task,
-        *map(local_time, times),
-        run_facts(task, seconds),
-        "; further ones of this code and minute are counted" if place == EACH_SUCCESSES else "",
-        **fields,
-    )
+    more = "; further ones of this code and minute are counted" if place == EACH_SUCCESSES else ""
+    words = task, *map(local_time, times), run_facts(task, seconds), more
+    say(event, logging.INFO if place else logging.DEBUG, text, *words, **fields)
 
 
 def _retried(
@@ -103,6 +95,14 @@ def transaction_left(
     say("transaction_left", logging.WARNING, text, who, task, names, **fields)
 
 
+def surroundings_changed(task: Claimed, before: Sequence[str], after: Sequence[str]) -> None:
+    facts = zip(("working directory", "locale"), before, after, strict=True)
+    changes = [f"{name} from {old!r} to {new!r}" for name, old, new in facts if old != new]
+    text, told = "%s, or what ran beside it, has changed its process: %s", ", ".join(changes)
+    fields = {"changes": changes, **fields_of(task)}
+    say("surroundings_changed", logging.WARNING, text, task, told, **fields)
+
+
 def not_settled(task: RunningTask, error: BaseException) -> None:
     text = "The database did not confirm the end of %s (%s); unless it went through, it runs again"
     fields = {"error": InShort(error), **fields_of(task)}
@@ -122,17 +122,9 @@ def died_after_its_end(task: RunningTask, death: BaseException) -> None:
 
 
 def not_isolated(task: RunningTask, error: BaseException) -> None:
-    reason = InShort(error)
-    say(
-        "not_isolated",
-        logging.WARNING,
-        "%s, whose worker died twice, is run beside others, for no process of its own can be had:"
-        " %s",
-        task,
-        reason,
-        error=reason,
-        **fields_of(task),
-    )
+    text = "%s, whose worker died twice, is run beside others, for no process of its own can be had"
+    fields = {"error": InShort(error), **fields_of(task)}
+    say("not_isolated", logging.WARNING, f"{text}: %s", task, InShort(error), **fields)
 
 
 def commit_hook_failed(task: RunningTask) -> None:
@@ -185,9 +177,8 @@ def _and_others(count: int) -> str:
 
 def killing(task: RunningTask, error: BaseException, count: int = 1) -> None:
     text = "%s%s costs this process, which ends and is replaced: %s"
-    words = task, _and_others(count), InShort(error)
     fields = {"error": InShort(error), **_fields(task, count)}
-    say("task_killed", logging.ERROR, text, *words, **fields)
+    say("task_killed", logging.ERROR, text, task, _and_others(count), InShort(error), **fields)
 
 
 def still_running(

@@ -21,6 +21,7 @@ from django_tasks.testing.statements import Point, Watch
 from django_tasks.testing.worker import PlaceWorker
 from django_tasks.values.claimed import Claimed
 from django_tasks.worker.config import worker_config
+from django_tasks.worker.fresh_context import FreshContext
 
 
 class NotClaimed(TaskException, RuntimeError):
@@ -76,7 +77,7 @@ class Stage:
             raise NotClaimed(f"{self.new.biz_code}/{self.new.biz_num} cannot start: it is paused")
         with worker.autocommit():
             try:
-                worker.runner.run_bare(claimed, self.handler)
+                FreshContext().run(worker.runner.run_bare, claimed, self.handler)
             except BaseException:
                 if not watch.is_dead:
                     raise

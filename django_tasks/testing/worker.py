@@ -35,6 +35,7 @@ from django_tasks.values.status import Status
 from django_tasks.worker import schedule_rows
 from django_tasks.worker.config import WorkerConfig
 from django_tasks.worker.finisher import Finisher
+from django_tasks.worker.fresh_context import FreshContext
 from django_tasks.worker.gates import Gates
 from django_tasks.worker.lane_claims import LaneClaims
 from django_tasks.worker.lanes import is_served
@@ -160,7 +161,12 @@ class PlaceWorker:
             return False
 
     def run(self, item: Item) -> list[Ran]:
-        """Run what was claimed together, and write its ends."""
+        """Run what was claimed together, and write its ends: in a copy of the caller's context, as
+        each run of a worker has one. The next run and the test see nothing of what it sets there.
+        """
+        return FreshContext().run(self._run, item)
+
+    def _run(self, item: Item) -> list[Ran]:
         witness, failed = Witness(), None
         handler = handler_for(item[0].biz_code)
         self._finisher.hold(item)

@@ -32,6 +32,7 @@ from django_tasks.store.finish import Ended
 from django_tasks.values.claimed import Claimed
 from django_tasks.values.outcomes import GiveBack
 from django_tasks.worker.fresh_context import FreshContext
+from django_tasks.worker.process_wide import ProcessWide
 from django_tasks.worker.run import leave
 
 # Claims that one thread runs together: of one code, and one claim where the code has no batches.
@@ -84,6 +85,7 @@ class Executor:
         self._wake = wake
         self._size = threads
         self._context = FreshContext()
+        self._process = ProcessWide()
         # Shared with the threads. Each of them writes its own place in ``_running`` only.
         self._buffer: deque[Item] = deque()
         self._ended: deque[Sequence[Ended]] = deque()
@@ -281,6 +283,7 @@ class Executor:
                 logs.run_failed(item[0])
                 ended = self._crashed(self._left(place))
             leave(item[0], is_over=True)
+            self._process.look(item[0])
             tidy(own, is_busy=bool(self._buffer))
             # In this order: a claim that is in neither place would look lost.
             self._ended.append(ended)
@@ -294,6 +297,7 @@ class Executor:
         """
         left = self._left(place)
         leave(left[0], is_over=True)
+        self._process.look(left[0])
         tidy(own, is_busy=True)
         gone = {*_fences(end.claimed for end in ended)}
         after = Running(tuple(each for each in left if each[:2] not in gone), ticks())

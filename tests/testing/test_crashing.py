@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from django.core import mail
 from django.db import models, transaction
+from django.utils.translation import activate, get_language
 
 from django_tasks import logs
 from django_tasks.api import (
@@ -88,6 +89,19 @@ def test_nothing_is_left_of_it(product: Product) -> None:
     assert (stored.version, stored.rescues) == (0, 0)
     assert not WorkerRow.objects.exists()
     assert mail.outbox == []
+
+
+def test_each_run_begins_as_the_test_and_leaves_it_nothing_of_its_context() -> None:
+    def handle(task: Any) -> None:
+        seen.add(get_language())
+        activate("de")
+        Partner.objects.update_or_create(name="made")
+
+    seen: set[str] = set()
+    before = get_language()
+    crash_test(handler(handle), TASK)
+    assert get_language() == before
+    assert seen == {before}
 
 
 def test_what_is_done_twice_is_told_by_statement_and_row(product: Product) -> None:

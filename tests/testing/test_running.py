@@ -2,12 +2,18 @@
 
 import asyncio
 import threading
+from collections.abc import Callable
+from contextvars import ContextVar
 from datetime import datetime, timedelta, timezone
+from decimal import getcontext
 from typing import Any
 
 import pytest
 from asgiref.sync import sync_to_async
-from django.db import connection, connections
+from django.db import connection, connections, transaction
+from django.utils.timezone import activate as activate_zone
+from django.utils.timezone import get_current_timezone_name
+from django.utils.translation import activate, get_language
 
 from django_tasks.api import (
     CancelResult,
@@ -424,6 +430,95 @@ def test_an_async_handler_uses_the_connection_of_the_test(job: Job) -> None:
     add_task("job", "1")
     run_due_tasks()
     assert Partner.objects.filter(name="1").exists()
+
+
+VARIABLE = ContextVar("VARIABLE", default="nothing")
+
+
+def settings_of_the_run() -> tuple[Any, ...]:
+    return VARIABLE.get(), get_language(), get_current_timezone_name(), getcontext().prec
+
+
+def set_all(task: Any) -> None:
+    seen.append(settings_of_the_run())
+    VARIABLE.set(f"set by {task.biz_num}")
+    activate("de")
+    activate_zone("Asia/Tokyo")
+    getcontext().prec = 3
+
+
+async def set_all_async(task: Any) -> None:
+    set_all(task)
+
+
+def set_all_of_each(tasks: Any) -> None:
+    for task in tasks:
+        set_all(task)
+        raise ValueError("again, in halves")
+
+
+seen: list[tuple[Any, ...]] = []
+
+
+@pytest.fixture
+def of_the_test() -> tuple[Any, ...]:
+    seen.clear()
+    return settings_of_the_run()
+
+
+setting = pytest.mark.parametrize(
+    ("handle", "members"),
+    [(set_all, {}), (set_all_async, {}), (set_all_of_each, {"batch": 10, "max_attempts": 1})],
+    ids=["plain", "async", "batch"],
+)
+
+
+@setting
+def test_what_a_run_sets_for_itself_ends_with_it(
+    job: Job, handle: Callable[..., Any], members: dict[str, Any], of_the_test: tuple[Any, ...]
+) -> None:
+    job(handle, **members)
+    add_tasks([Task(biz_code="job", biz_num=num, when=NOON - 5000 * DAY) for num in "123"])
+    drain_tasks(raise_errors=False)
+    assert settings_of_the_run() == of_the_test
+    assert len(seen) >= 3
+    assert set(seen) == {of_the_test}
+
+
+def test_nor_do_its_callbacks_and_receivers_leave_any_of_it(
+    job: Job, of_the_test: tuple[Any, ...]
+) -> None:
+    def receive(task: Any, **facts: Any) -> None:
+        transaction.on_commit(lambda: set_all(task))
+
+    job(nothing)
+    add_task("job", "1")
+    task_succeeded.connect(receive)
+    try:
+        run_due_tasks()
+    finally:
+        task_succeeded.disconnect(receive)
+    assert len(seen) == 1
+    assert settings_of_the_run() == of_the_test
+
+
+@pytest.mark.django_db(transaction=True)
+@setting
+def test_nor_does_it_stay_in_an_async_test(
+    job: Job, handle: Callable[..., Any], members: dict[str, Any], of_the_test: tuple[Any, ...]
+) -> None:
+    async def scene() -> tuple[Any, ...]:
+        try:
+            await arun_due_tasks(raise_errors=False)
+            return settings_of_the_run()
+        finally:
+            await sync_to_async(connections.close_all)()
+
+    job(handle, **members)
+    add_tasks([Task(biz_code="job", biz_num=num, when=NOON - 5000 * DAY) for num in "123"])
+    assert asyncio.run(scene()) == of_the_test
+    assert len(seen) >= 3
+    assert set(seen) == {of_the_test}
 
 
 def test_the_timeout_of_an_async_handler_ends_it(job: Job) -> None:
