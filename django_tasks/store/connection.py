@@ -6,12 +6,14 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
 from functools import partial
 from threading import local
+from time import sleep
 from typing import Any
 
 from django.db import Error, connections
 from django.db.backends.base.base import BaseDatabaseWrapper
 
 from django_tasks.host import interrupts
+from django_tasks.host.clocks import ticks
 from django_tasks.store.answers import answered, bound_answers, bound_steps, has_ended, unbound
 from django_tasks.store.dialects import Bounds, dialect_of
 
@@ -26,6 +28,9 @@ BUSY_SECONDS = 1.0
 # In which a thread of ours wants an answer, where nobody says another time.
 USUAL_LEASE = 30.0
 
+# How long another thread may be at work on the garbage, in seconds, and how often one looks.
+LONGEST_COLLECTION, COLLECTION_PAUSE = 1.0, 0.001
+
 # The bounds of a session that somebody tries out and waits for.
 TRIAL = Bounds(lock_wait=5.0, statement=10.0)
 
@@ -36,20 +41,22 @@ _ours: dict[int, BaseDatabaseWrapper] = {}
 
 
 class _Blocks:
-    """Blocks of runs that were open and are forgotten. A generator that hangs in one, in whatever
-    thread, ends it where it is collected, and may roll back what that thread does then.
+    """Blocks that were open in a thread which is none of ours, as one of an async run's calls, and
+    are forgotten. A generator that hangs in one ends it where it is collected, in whatever thread,
+    and may roll back what that thread does then.
     """
 
     last: object = None  # a mark of the last one
 
 
 class _Own(local):
-    """The connections of a thread of ours, how many wrappers of statements stay on them, and the
-    mark of the last forgotten block for which it has looked.
+    """What is known of a thread of ours: its connections, how many wrappers of statements stay on
+    them, if it has forgotten a block since a run of it was over, and the last mark that it saw.
     """
 
     connections: Sequence[BaseDatabaseWrapper] = ()
     wrappers = 0
+    has_forgotten = False
     seen: object = None
 
 
@@ -199,13 +206,20 @@ def abandon_connections(keeping: str | None = None) -> None:
     for connection in connections.all(initialized_only=True):
         is_kept = connection.alias == keeping
         if connection.savepoint_ids or (connection.in_atomic_block and not is_kept):
-            _Blocks.last = object()
+            _forgot_block()
         connection.savepoint_ids = []
         del connection.atomic_blocks[int(is_kept) :]
         if not is_kept:
             connection.in_atomic_block = connection.closed_in_transaction = False
         with suppress(Exception):  # a driver's own, in a state that it does not know
             connection.close()
+
+
+def _forgot_block() -> None:
+    if _own.connections:
+        _own.has_forgotten = True
+    else:
+        _Blocks.last = object()
 
 
 def open_blocks(using: str) -> int:
@@ -224,7 +238,7 @@ def close_blocks(number: int, *, using: str) -> bool:
     if left <= 0:
         return False
     del connection.savepoint_ids[-left:], connection.atomic_blocks[-left:]
-    _Blocks.last = object()
+    _forgot_block()
     return True
 
 
@@ -241,9 +255,9 @@ def leave_transactions(
 
     Django would close such a connection, keep it as dead, and never open it again. A generator that
     hangs in an ``atomic()`` ends it where it is collected: here, and not in a run that comes later.
-    So does one of a block that was forgotten before, here or in another thread. Each thread of ours
-    looks for itself. Where the run is not ``is_over``, its exception may keep it: who comes last
-    looks again. Without ``connections``: those of a thread of ours; another one is left alone.
+    Where a run is not ``is_over``, its exception may keep it: so there the thread looks once more,
+    for blocks of a thread of an async run too. Without ``connections``: those of a thread of ours;
+    another one is left alone.
     """
     own = _own.connections if connections is None else connections
     left: list[str] = []
@@ -252,17 +266,32 @@ def leave_transactions(
         wrappers += len(each.execute_wrappers)
         if not each.autocommit and is_open(each):
             left.append(each.alias)
-    if left or (own and _own.seen is not _Blocks.last):
+    has_forgotten = _own.has_forgotten or _own.seen is not _Blocks.last
+    if left or (is_over and _own.connections and has_forgotten):
         abandon_connections()
         if is_over:
-            _own.seen = _Blocks.last
-        gc.collect()
+            _own.has_forgotten, _own.seen = False, _Blocks.last
+        _collect()
         abandon_connections()
     if connections is None and wrappers > _own.wrappers:
-        gc.collect()  # a generator may hang in an ``execute_wrapper()``; others are meant to stay
+        _collect()  # a generator may hang in an ``execute_wrapper()``; others are meant to stay
         if is_over:
             _own.wrappers = sum(len(each.execute_wrappers) for each in own)
     return left
+
+
+def _collect() -> None:
+    """Collect the garbage. Python does nothing where another thread is just doing so, which may
+    have begun before ours was garbage: as long as not even this circle is found, once more.
+    """
+    end = ticks() + LONGEST_COLLECTION
+    while ticks() < end:
+        circle: list[Any] = []
+        circle.append(circle)
+        del circle
+        if gc.collect():
+            return
+        sleep(COLLECTION_PAUSE)
 
 
 @contextmanager

@@ -8,6 +8,7 @@ import pytest
 
 from django_tasks.handlers import finders, registry
 from django_tasks.handlers.base import TaskHandler
+from django_tasks.store import connection
 from django_tasks.worker import embedded, lanes, poller
 from django_tasks.worker.coroutines import EventLoop
 from django_tasks.worker.recurring import Recurring
@@ -38,6 +39,12 @@ def register() -> Iterator[Register]:
 def _no_finders(monkeypatch: pytest.MonkeyPatch) -> None:
     """No search of another thread goes on beside a test that did not ask for one."""
     monkeypatch.setattr(finders, "_finders", [])
+
+
+@pytest.fixture(autouse=True)
+def _no_thread_of_ours(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Take the thread of the test for none of ours afterwards: its transaction is the test's."""
+    monkeypatch.setattr(connection._own, "connections", ())
 
 
 @pytest.fixture(autouse=True)

@@ -120,6 +120,7 @@ def test_nor_does_what_else_hangs(
     giving_up.result(DEADLINE)
 
 
+@pytest.mark.django_db(transaction=True)
 @pytest.mark.parametrize(("outcome", "said"), [(Done(), []), (Settled(), [Settled()])])
 def test_an_end_of_its_own_waits_for_what_is_told_unless_it_is_written(
     monkeypatch: pytest.MonkeyPatch, ending: Ending, outcome: Outcome, said: list[Outcome]

@@ -134,7 +134,7 @@ def test_a_connection_that_complains_about_being_closed_costs_no_thread_and_no_e
         def close_if_unusable_or_obsolete(self) -> None:
             raise OperationalError("gone away")
 
-    monkeypatch.setattr(module, "own_connections", lambda: [Broken()])
+    monkeypatch.setattr(module, "own_connections", lambda lease: [Broken()])
     with working(1) as executor:
         executor.submit(items(3))
         ends: list[Ended] = []

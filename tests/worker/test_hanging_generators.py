@@ -7,19 +7,19 @@ import gc
 import logging
 import weakref
 from collections.abc import Callable, Iterator
-from threading import Event, Thread
+from threading import Event, Thread, Timer
 from typing import Any
 
 import pytest
 from asgiref.sync import sync_to_async
-from django.db import connections, transaction
+from django.db import transaction
 
 from django_tasks.client.adding import add_task
 from django_tasks.models import Task
 from django_tasks.store import connection
 from django_tasks.values.status import Status
 from tests.factories import a_task
-from tests.waiting import eventually
+from tests.waiting import DEADLINE, eventually
 from tests.worker.conftest import Register
 from tests.worker.parts import added, ahead, starting
 
@@ -138,6 +138,7 @@ def test_a_transaction_of_a_client_in_the_same_process_is_left_alone(
 
 
 def test_a_thread_that_ends_does_not_look_in_place_of_the_one_that_has_run() -> None:
+    connection.own_connections()
     found = numbers()
     next(found)
     connection.abandon_connections()  # as after a timeout, whose exception keeps the generator
@@ -147,5 +148,33 @@ def test_a_thread_that_ends_does_not_look_in_place_of_the_one_that_has_run() -> 
     circle, seen = [found], weakref.ref(found)
     circle.append(circle)  # type: ignore[arg-type]
     del found, circle
-    connection.leave_transactions(connections.all())
+    connection.leave_transactions()
     assert seen() is None
+
+
+def test_where_another_thread_collects_just_now_ours_is_collected_after_that() -> None:
+    """It has begun before, and calls a destructor that takes its time."""
+
+    class Slow:
+        def __init__(self) -> None:
+            self.itself = self
+
+        def __del__(self) -> None:
+            begun.set()
+            assert go_on.wait(DEADLINE)
+
+    begun, go_on = Event(), Event()
+    connection.own_connections()
+    Slow()
+    other = Thread(target=gc.collect)
+    other.start()
+    assert begun.wait(DEADLINE)
+    circle = [numbers()]
+    circle.append(circle)  # type: ignore[arg-type]
+    next(circle[0])
+    seen = weakref.ref(circle[0])
+    del circle
+    Timer(0.05, go_on.set).start()
+    connection.leave_transactions()
+    assert seen() is None
+    other.join()
