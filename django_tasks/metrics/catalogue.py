@@ -53,90 +53,64 @@ SKIPPED = Entry(
     "counter", "django_tasks_skipped", ("code",), "Times that were skipped, without a run."
 )
 LATENESS = Entry(
-    "histogram",
-    "django_tasks_lateness_seconds",
-    ("code",),
+    *("histogram", "django_tasks_lateness_seconds", ("code",)),
     "Time from the moment when a task was due to the start of its run.",
 )
 DURATION = Entry("histogram", "django_tasks_duration_seconds", ("code",), "Time that a run took.")
 
 DUE = Entry(
-    "gauge",
-    "django_tasks_due",
-    ("code",),
+    *("gauge", "django_tasks_due", ("code",)),
     "Tasks that are due and wait, without those that are paused; counted up to a limit.",
 )
 LATE = Entry(
-    "gauge",
-    "django_tasks_late",
-    ("code",),
+    *("gauge", "django_tasks_late", ("code",)),
     "Those of django_tasks_due that are due for more than a minute; counted up to a limit.",
 )
 OLDEST_DUE = Entry(
-    "gauge",
-    "django_tasks_oldest_due_seconds",
-    ("code",),
+    *("gauge", "django_tasks_oldest_due_seconds", ("code",)),
     "Time for which the oldest of django_tasks_due has been due; 0 without any.",
 )
 RUNNING = Entry(
     "gauge", "django_tasks_running", ("code",), "Tasks that workers have claimed; up to 5000."
 )
 OLDEST_CLAIM = Entry(
-    "gauge",
-    "django_tasks_oldest_claim_seconds",
-    ("code",),
+    *("gauge", "django_tasks_oldest_claim_seconds", ("code",)),
     "Time since the oldest of django_tasks_running was claimed; 0 without any.",
 )
 STUCK = Entry(
-    "gauge",
-    "django_tasks_stuck",
-    ("code",),
+    *("gauge", "django_tasks_stuck", ("code",)),
     "Those of django_tasks_running whose worker is gone, or silent for longer than its lease.",
 )
 FAILED = Entry(
-    "gauge",
-    "django_tasks_failed",
-    ("code",),
+    *("gauge", "django_tasks_failed", ("code",)),
     "Tasks that have failed for good and stay until somebody acts; counted up to a limit.",
 )
 CODE_WORKERS = Entry(
-    "gauge",
-    "django_tasks_code_workers",
-    ("code",),
+    *("gauge", "django_tasks_code_workers", ("code",)),
     "Workers that claim tasks and have a handler of the code.",
 )
 QUEUE_DUE = Entry(
     "gauge", "django_tasks_queue_due", ("queue",), "The same as django_tasks_due, by queue."
 )
 QUEUE_OLDEST_DUE = Entry(
-    "gauge",
-    "django_tasks_queue_oldest_due_seconds",
-    ("queue",),
+    *("gauge", "django_tasks_queue_oldest_due_seconds", ("queue",)),
     "The same as django_tasks_oldest_due_seconds, by queue.",
 )
 QUEUE_WORKERS = Entry(
-    "gauge",
-    "django_tasks_queue_workers",
-    ("queue",),
+    *("gauge", "django_tasks_queue_workers", ("queue",)),
     "Workers that claim tasks and serve the queue.",
 )
 CAPPED = Entry(
-    "gauge",
-    "django_tasks_capped_codes",
-    ("count",),
+    *("gauge", "django_tasks_capped_codes", ("count",)),
     "Codes of which there are more tasks than the gauge of this name tells.",
 )
 LEFT_OUT = Entry(
-    "gauge",
-    "django_tasks_other_codes",
-    (),
+    *("gauge", "django_tasks_other_codes", ()),
     "Codes that have no label of their own and are together under the code other.",
 )
 
 WORKERS = Entry(
-    "gauge",
-    "django_tasks_workers",
-    ("state",),
+    *("gauge", "django_tasks_workers", ("state",)),
     "Workers: working, quiet (alive, but claims nothing) or silent for longer than its lease.",
 )
 THREADS = Entry(
@@ -144,9 +118,7 @@ THREADS = Entry(
 )
 BUSY = Entry("gauge", "django_tasks_busy_threads", (), "Those of django_tasks_threads with a run.")
 HEARTBEAT = Entry(
-    "gauge",
-    "django_tasks_last_heartbeat_timestamp_seconds",
-    (),
+    *("gauge", "django_tasks_last_heartbeat_timestamp_seconds", ()),
     "Time of the last heartbeat of any worker; absent if no worker is known.",
 )
 PAUSES = Entry(
