@@ -30,22 +30,22 @@ class Wait:
     ``is_ours``: all that is asked on it is, so each transaction that waits is one of these waits.
     """
 
-    __slots__ = ("_connection", "_depth", "_is_ours", "_since", "_was_cut", "seconds")
+    __slots__ = ("_connection", "_is_ours", "_since", "_was_cut", "depth", "seconds")
 
     def __init__(self, connection: Any, seconds: float, *, is_ours: bool = True) -> None:
         self._connection = connection
         self.seconds = seconds
         self._is_ours = is_ours
         self._since = ticks()
-        self._depth = 0
+        self.depth = 0
         self._was_cut = False
 
     @contextmanager
     def here(self) -> Iterator[None]:
         """Count what is done meanwhile as one wait; an error that it was cut off with says so."""
-        depth = self._depth
+        depth = self.depth
         try:
-            self._since, self._depth = ticks(), depth + 1
+            self._since, self.depth = ticks(), depth + 1
             yield
         except Exception as error:
             if self._was_cut:
@@ -53,7 +53,7 @@ class Wait:
                 error.args = (f"no answer for {self.seconds:g} s; {error}",)
             raise
         finally:
-            self._depth, self._since = depth, ticks()
+            self.depth, self._since = depth, ticks()
 
     def execute(
         self, execute: Callable[..., Any], sql: Any, params: Any, many: bool, context: Any
@@ -62,18 +62,14 @@ class Wait:
         with self.here():
             return execute(sql, params, many, context)
 
-    def end(self) -> None:
-        """Wait for nothing any more: the timeout of a run may have come between two lines here."""
-        self._depth = 0
-
     def is_open(self) -> bool:
-        return self._depth > 0 or self._connection.connection is not None
+        return self.depth > 0 or self._connection.connection is not None
 
     def is_over(self) -> bool:
         """Tell if its time has passed. In a transaction, a commit may be what is waited for: no
         wrapper sees that.
         """
-        waits = self._depth > 0 or (self._is_ours and not self._connection.autocommit)
+        waits = self.depth > 0 or (self._is_ours and not self._connection.autocommit)
         return waits and ticks() - self._since > self.seconds
 
     def cut(self) -> None:
@@ -159,12 +155,6 @@ def bound_steps(connection: Any, seconds: float) -> None:
         setattr(connection, KEPT, Wait(connection, seconds, is_ours=False))
 
 
-def has_ended(connection: Any) -> None:
-    """Take it that nothing is asked on a connection now."""
-    if wait := getattr(connection, KEPT, None):
-        wait.end()
-
-
 def unbound(connection: Any) -> None:
     """Look at a connection no more that is closed for good: the thread need not wait for it."""
     if wait := getattr(connection, KEPT, None):
@@ -172,14 +162,17 @@ def unbound(connection: Any) -> None:
 
 
 @contextmanager
-def answered(connection: Any) -> Iterator[None]:
+def answered(connection: Any, *, is_first: bool = False) -> Iterator[None]:
     """Bound what waits without a statement of Django's, the set-up of a session or the look if it
-    is usable, and what the package asks in a run. To connect has a bound of its own.
+    is usable, and what the package asks in a run. To connect has a bound of its own. ``is_first``:
+    nothing else waits, though the timeout of a run may have come between two lines here.
     """
     wait: Wait | None = getattr(connection, KEPT, None)
     if wait is None:
         yield
         return
+    if is_first:
+        wait.depth = 0
     with wait.here():
         _watch.add(wait)
         yield

@@ -14,7 +14,7 @@ from django.db.backends.base.base import BaseDatabaseWrapper
 
 from django_tasks.host import interrupts
 from django_tasks.host.clocks import ticks
-from django_tasks.store.answers import answered, bound_answers, bound_steps, has_ended, unbound
+from django_tasks.store.answers import answered, bound_answers, bound_steps, unbound
 from django_tasks.store.dialects import Bounds, dialect_of
 
 # The name under which a connection keeps the bounds of its sessions.
@@ -369,9 +369,8 @@ def _tidy_one(connection: BaseDatabaseWrapper, grace: float) -> None:
     close_at = connection.close_at
     if close_at is not None:
         connection.close_at = close_at + grace
-    has_ended(connection)
     try:
-        with answered(connection):
+        with answered(connection, is_first=True):
             connection.close_if_unusable_or_obsolete()
     finally:
         connection.close_at = close_at
