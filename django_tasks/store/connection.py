@@ -337,6 +337,7 @@ def own_connections(lease: float = USUAL_LEASE) -> list[BaseDatabaseWrapper]:
     left out: nobody can use it.
     """
     own = _own.connections = _made()
+    _own.seen = _Blocks.last  # what was forgotten before is no run's of this thread
     for connection in own:
         bound_steps(connection, lease)
     _ours.update((id(connection), connection) for connection in own)

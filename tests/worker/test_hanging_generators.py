@@ -152,6 +152,14 @@ def test_a_thread_that_ends_does_not_look_in_place_of_the_one_that_has_run() -> 
     assert seen() is None
 
 
+def test_a_thread_that_begins_has_nothing_to_look_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each of hundreds would collect the garbage of a large process once, before its first end."""
+    monkeypatch.setattr(connection._Blocks, "last", object())
+    monkeypatch.setattr(connection, "_collect", lambda: pytest.fail("it collects"))
+    connection.own_connections()
+    connection.leave_transactions()
+
+
 def test_where_another_thread_collects_just_now_ours_is_collected_after_that() -> None:
     """It has begun before, and calls a destructor that takes its time."""
 
