@@ -4,7 +4,8 @@ Their rows stay owned while they run, so that nothing starts beside them. Their 
 the last act of the process, or when the run ends after all.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from datetime import datetime
 
 from django_tasks.store.finish import Ended
@@ -24,13 +25,15 @@ class GivenUp:
         self._awaited: set[tuple[int, ...]] = set()
         self._kept: list[Ended] = []
 
-    def expect(self, claims: Sequence[Claimed]) -> None:
-        """Let nothing become of ends of their own until these are told, or ``are_told``."""
-        self._awaited.update([claimed[:2] for claimed in claims])
-
-    def are_told(self, claims: Sequence[Claimed]) -> None:
-        """Expect no other ends of these any more."""
-        self._awaited.difference_update([claimed[:2] for claimed in claims])
+    @contextmanager
+    def expected(self, claims: Sequence[Claimed]) -> Iterator[None]:
+        """Let nothing become of ends of their own meanwhile, unless these are told."""
+        fences = [claimed[:2] for claimed in claims]
+        self._awaited.update(fences)
+        try:
+            yield
+        finally:
+            self._awaited.difference_update(fences)
 
     def add(self, ends: Sequence[Ended]) -> None:
         self._unwritten.update([end.claimed[:2] for end in ends])
@@ -47,6 +50,10 @@ class GivenUp:
     def has_call(self, item: Item) -> bool:
         """Tell if the call of an item was given up."""
         return bool(self._ends) and is_given_up(item, self._ends.keys())
+
+    def is_leaving(self, item: Item) -> bool:
+        """Tell if its call was given up, or is just being given up."""
+        return self.has_call(item) or is_given_up(item, self._awaited)
 
     def never_called(self, items: Sequence[Item]) -> list[Claimed]:
         """The claims of these items that wait behind a call that was given up."""

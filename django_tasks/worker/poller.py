@@ -5,6 +5,7 @@ is all the batching there is, and it adds no waiting.
 """
 
 from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
 from datetime import datetime, timedelta
 from random import uniform
 
@@ -188,13 +189,9 @@ class Poller:
         """
         self._given_up.add(ends)
 
-    def expect_ends(self, claims: Sequence[Claimed]) -> None:
-        """Write no ends of their own for runs that are about to be given up. For any thread."""
-        self._given_up.expect(claims)
-
-    def expect_no_ends(self, claims: Sequence[Claimed]) -> None:
-        """Write their own ends, where no other ones were told. For any thread."""
-        self._given_up.are_told(claims)
+    def awaiting_ends(self, claims: Sequence[Claimed]) -> AbstractContextManager[None]:
+        """Write no ends of their own of runs that are just being given up. For any thread."""
+        return self._given_up.expected(claims)
 
     def write_given_up(self, delay: timedelta) -> bool:
         """Write the ends of runs that were given up, as the last act; False if some are locked.
@@ -241,7 +238,7 @@ class Poller:
         return [
             claimed
             for item in self._items()
-            if not self._given_up.has_call(item)
+            if not self._given_up.is_leaving(item)
             for claimed in item
         ]
 

@@ -254,23 +254,21 @@ class Worker:
         The process ends whatever the project's policy for the next try does: it may wait for what a
         stuck run holds. Then no end is told, and the row is rescued.
         """
-        claims = [run.claimed for run in runs]
 
         def write(ends: Sequence[Ended]) -> None:
             self._poller.give_up(ends)
             logs.killing(runs[0].task, error, len(runs))
 
         logs.send_through(self._notifier.post)
-        self._poller.expect_ends(claims)
-        self.is_condemned = True
-        self.stop()
-        kill()
         try:
-            self._runner.give_up(runs, error, write)
+            with self._poller.awaiting_ends([run.claimed for run in runs]):
+                self.is_condemned = True
+                self.stop()
+                kill()
+                self._runner.give_up(runs, error, write)
         except BaseException:  # noqa: BLE001 - a policy of the project's may raise anything
             logs.run_failed(runs[0].task)
         finally:
-            self._poller.expect_no_ends(claims)
             self._woken.set()
             close_connections()
 
@@ -382,6 +380,7 @@ class Worker:
             logs.poller_died(self.config.using)
         self._stopping.set()
         self._poller.quieten()
+        self._active.retire()
         with suppress(BaseException):
             self._poller.relieve()
 

@@ -10,7 +10,7 @@ from threading import Event
 from time import monotonic
 from typing import Any
 
-from django_tasks.store import finish, upsert
+from django_tasks.store import connection, finish, upsert
 from django_tasks.store.dialects import flatten, placeholders
 from django_tasks.worker import batches, execution, executor, fresh_context, misfires, worker
 from django_tasks.worker.batches import Batches, Called
@@ -158,6 +158,7 @@ def freed_before_its_run_ends() -> None:
 
 def connections_kept() -> None:
     """The connection that a run leaves without autocommit is the next one's."""
+    _replace(connection, "is_open", lambda own: own.in_atomic_block)
     _replace(executor, "tidy", lambda connections, is_busy: None)
 
 

@@ -114,7 +114,7 @@ def test_a_thread_that_died_is_replaced_and_its_run_ends(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     untidy, run = Untidy(), Run()
-    monkeypatch.setattr(module, "own_connections", lambda: [untidy])
+    monkeypatch.setattr(module, "own_connections", lambda lease: [untidy])
     hands = at_work(executor, run)
     hands.submit(items(2))
     eventually(lambda: deaths and not hands._threads[0].is_alive(), "its thread is dead")

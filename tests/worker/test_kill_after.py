@@ -417,6 +417,7 @@ def test_a_policy_that_waits_for_the_stuck_run_keeps_no_process_from_its_end(
     worker = start()
     assert slow.asked.wait(DEADLINE)
     eventually(lambda: worker.is_condemned, "the process is to end")
+    assert worker.running() == []  # nobody waits for it any more
     assert stored().status == Status.RUNNING
     slow.go_on.set()
     assert worker.join(DEADLINE)
