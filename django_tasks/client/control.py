@@ -134,7 +134,8 @@ def _changes(key: Key, facts: dict[str, Any], using: str) -> tuple[datetime | No
     options = checked_options(TaskOptions(**given), when, using)
     if options.expires is not None:
         given["expires"] = options.expires
-    return when, _columns(key, facts), _merging(given) if given else None
+    merging = (lambda there: TaskOptions(**{**there.given(), **given})) if given else None
+    return when, _columns(key, facts), merging
 
 
 def _columns(key: Key, facts: dict[str, Any]) -> dict[str, Any]:
@@ -150,10 +151,6 @@ def _columns(key: Key, facts: dict[str, Any]) -> dict[str, Any]:
     if "name" in facts:
         facts["name"] = check_name(facts["name"])
     return facts
-
-
-def _merging(given: dict[str, Any]) -> Any:
-    return lambda options: TaskOptions(**{**options.given(), **given})
 
 
 def reschedule_task(

@@ -81,11 +81,10 @@ class Run(NamedTuple):
 # The run as it was at its end, and its outcome. A plain tuple: each run makes one, and one of a
 # class of its own took a tenth of the time of a run that does nothing.
 RunEnd = tuple[Run, Outcome]
+Subject = RunningTask | Claimed | PassiveTask
 
 
-def leave(
-    task: RunningTask | Claimed | PassiveTask, who: str = "", *, is_over: bool = False
-) -> None:
+def leave(task: Subject, who: str = "", *, is_over: bool = False) -> None:
     """Roll back what a run, or ``who`` of it ("on_failure of "), has left open in a thread of ours:
     else it takes with it what others write there next. The run goes on, unless it ``is_over``.
     """
