@@ -6,6 +6,7 @@ import signal
 from collections.abc import Callable, Iterator
 from itertools import count
 from threading import Event
+from threading import enumerate as enumerate_threads
 from types import SimpleNamespace
 from typing import Any
 
@@ -19,8 +20,10 @@ from django_tasks.supervisor import processes
 from django_tasks.supervisor.delays import FIRST_DELAY, LONGEST_DELAY, STEADY_SECONDS
 from django_tasks.supervisor.processes import ASKED, COST, REJECTED, Child
 from django_tasks.supervisor.recycling import Recycling
-from tests.waiting import DEADLINE
+from tests.waiting import DEADLINE, eventually
 from tests.worker.parts import config
+
+LOG = "django_tasks-log"
 
 
 class FakeWorker:
@@ -72,6 +75,13 @@ class FakeWorker:
 
     def was_asked_to_stop(self) -> bool:
         return bool(self.how.get("asked"))
+
+
+@pytest.fixture(autouse=True)
+def _no_line_is_left() -> Iterator[None]:
+    """What a handler of the log that hung is told late must not come into the next test."""
+    yield
+    eventually(lambda: LOG not in {each.name for each in enumerate_threads()}, "all is said")
 
 
 @pytest.fixture
