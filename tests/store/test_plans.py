@@ -283,6 +283,11 @@ def postgresql_reads(action):
         ((count,),) = asked(f"SELECT {found} WHERE relname = 't_task'")
         return count
 
+    return counted(action, total)
+
+
+def counted(action, total):
+    """The growth of what PostgreSQL counts in a transaction of its own."""
     with transaction.atomic():
         before = total()
         action()
@@ -297,10 +302,7 @@ def pages_read(action):
         ((count,),) = asked(f"SELECT {visits}")
         return count
 
-    with transaction.atomic():
-        before = total()
-        action()
-        return total() - before
+    return counted(action, total)
 
 
 # How many instructions of SQLite's machine count as one row.

@@ -1,6 +1,7 @@
 """Claims that got lost inside a worker, and a poller that hangs: no row stays held for ever."""
 
 from collections.abc import Iterator
+from contextlib import contextmanager
 from threading import Event
 from typing import Any
 
@@ -65,15 +66,22 @@ def test_a_claim_that_is_found_nowhere_is_given_back_at_the_second_heartbeat(
     assert not Task.objects.exists()
 
 
+@contextmanager
+def on_its_way(cycles: Cycles) -> Iterator[None]:
+    """Have the only claim be nowhere meanwhile."""
+    (claim,) = cycles.hands.waiting
+    cycles.hands.waiting.clear()
+    yield
+    cycles.hands.waiting.append(claim)
+
+
 def test_a_claim_that_is_on_its_way_for_an_instant_is_not_lost(
     register: Register, world: Ticks, caplog: pytest.LogCaptureFixture
 ) -> None:
     cycles = with_claims(register, world, "1")
     for _ in range(3):
-        (on_its_way,) = cycles.hands.waiting
-        cycles.hands.waiting.clear()
-        cycles.beat()
-        cycles.hands.waiting.append(on_its_way)
+        with on_its_way(cycles):
+            cycles.beat()
         cycles.beat()
     assert stored().status == Status.RUNNING
     assert "lost inside" not in caplog.text
@@ -96,16 +104,14 @@ def test_an_error_after_the_look_makes_no_second_look_of_the_same_heartbeat(
     caplog: pytest.LogCaptureFixture,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """What follows a heartbeat is repeated after an error at once, not a heartbeat later."""
+    """All that follows a heartbeat is repeated after an error at once, not a heartbeat later."""
     cycles = with_claims(register, world, "1")
-    (on_its_way,) = cycles.hands.waiting
-    cycles.hands.waiting.clear()
     failing_once(monkeypatch, poller, "give_back_strays", after=False)
     cycles.poller.unsure()
-    with pytest.raises(OperationalError):
-        cycles.beat()
-    cycles.run()
-    cycles.hands.waiting.append(on_its_way)
+    with on_its_way(cycles):
+        with pytest.raises(OperationalError):
+            cycles.beat()
+        cycles.run()
     cycles.beat()
     assert stored().status == Status.RUNNING
     assert "lost inside" not in caplog.text
