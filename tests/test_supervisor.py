@@ -79,7 +79,7 @@ class FakeWorker:
 
 @pytest.fixture(autouse=True)
 def _no_line_is_left() -> Iterator[None]:
-    """What a handler of the log that hung is told late must not come into the next test."""
+    """Lines that a log handler which hung is told late must not come into the next test."""
     yield
     eventually(lambda: LOG not in {each.name for each in enumerate_threads()}, "all is said")
 
@@ -278,7 +278,7 @@ def hanging(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -
 def test_a_log_handler_that_hangs_at_a_stop_is_not_waited_for(
     workers: list[FakeWorker], monkeypatch: pytest.MonkeyPatch, hanging: Hanging, how: str
 ) -> None:
-    """What a process does at its end comes before what it says, and it hears of each signal."""
+    """Acts of a process at its end come before what it says, and it hears of each signal."""
     second = how == "a second signal"
     patience = DEADLINE if second else 0.05
     ended: list[Any] = []

@@ -50,7 +50,7 @@ class _Blocks:
 
 
 class _Own(local):
-    """What is known of a thread of ours: its connections, how many wrappers of statements stay on
+    """Facts about a thread of ours: its connections, how many wrappers of statements stay on
     them, if it has forgotten a block since a run of it was over, and the last mark that it saw.
     """
 

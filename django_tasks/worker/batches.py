@@ -167,7 +167,7 @@ class Batches:
             yield from self._tried([_as_before(run, started) for run in left])
 
     def _later(self, runs: Sequence[Run]) -> list[RunEnd]:
-        """What has begun goes back as a run that is tried again: it is late by no misfire."""
+        """Give runs that have begun back, to be tried again: they are late by no misfire."""
         now = self._standing.clock.now()
         return [(run, Again(now)) for run in runs]
 

@@ -1,4 +1,4 @@
-"""What belongs to the whole process, and a run may change all the same: directory and locale.
+"""Directory and locale: they belong to the whole process, and a run may change them all the same.
 
 It is told and not undone: what runs beside it may rely on the change by now. Not looked at: the
 umask, which Python cannot read without setting it, while other threads make files; handlers of

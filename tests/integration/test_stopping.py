@@ -115,7 +115,7 @@ HANGING = {"DJANGO_SETTINGS_MODULE": "tests.integration.hanging_stop"}
 def test_a_log_handler_that_hangs_over_a_stop_hides_no_second_signal(
     start: Start, journal: Journal, gate: Path, processes: str
 ) -> None:
-    """What still runs is told as abandoned in order before the end: a stop is no death."""
+    """Runs that go on are told as abandoned in order before the end: a stop is no death."""
     gated(gate, 1)
     table().update(rescues=1)
     worker = start("--processes", processes, *LEASE, **HANGING)

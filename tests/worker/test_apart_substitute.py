@@ -29,7 +29,7 @@ CLAIM = a_claim_of()
 
 @pytest.fixture
 def released() -> Iterator[Event]:
-    """What hangs, does so until the test is over."""
+    """An event for which whatever hangs waits, until the test is over."""
     released = Event()
     yield released
     released.set()

@@ -103,7 +103,7 @@ def test_each_end_counts_under_its_word_but_those_that_are_none(counts: Counts) 
 
 
 class Unwalked(dict[Any, Any]):
-    """What must not be walked through: there may be thousands, and an end may come each time."""
+    """A dict that must not be walked through: it may hold thousands, and ends come all the time."""
 
     def __iter__(self) -> Iterator[Any]:
         raise AssertionError("walked through")

@@ -104,7 +104,7 @@ def test_it_gives_back_what_waits_and_writes_what_has_ended(
 def test_one_that_dies_in_each_cycle_gives_back_what_waits_all_the_same(
     gate: Gate, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """What it cannot write is rescued once its heartbeat ends, with the last run."""
+    """Ends that it cannot write are rescued once its heartbeat ends, with the last run."""
     Dying(monkeypatch, gate, for_good=True)
     worker = with_three_claims()
     assert gate.begun.wait(DEADLINE)

@@ -1,4 +1,4 @@
-"""What the project's code leaves open in a thread of ours goes before anybody else writes there."""
+"""Blocks that a project's code leaves open in a thread of ours go before anybody writes there."""
 
 import logging
 from collections.abc import Callable, Iterator

@@ -103,7 +103,7 @@ class Found(NamedTuple):
 
 
 def expected(cell: Cell, biz_num: str) -> Found:
-    """What is found at the end."""
+    """Facts that are found at the end."""
     left, first, later = _lives(cell, biz_num)
     is_atomic = cell.mode.startswith("atomic")
     # Of the first calls of a task, which are of one claim, one is committed, if any.
