@@ -68,7 +68,7 @@ def time(world, monkeypatch):
     def pause(seconds):
         world.ahead += seconds
 
-    monkeypatch.setattr(locking, "sleep", pause)
+    monkeypatch.setattr(locking, "pause", pause)
     return world
 
 

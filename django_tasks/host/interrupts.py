@@ -13,10 +13,11 @@ from functools import cache, wraps
 from importlib import import_module
 from multiprocessing.process import BaseProcess
 from subprocess import Popen
-from threading import Event, Thread, get_ident, local
+from threading import Thread, get_ident, local
 from typing import Any, ParamSpec, TypeVar
 
 from django_tasks.host import forks
+from django_tasks.host.clocks import pause
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -125,10 +126,8 @@ class Interrupt:
             _take_back(self._ident)
 
     def _await(self) -> None:
-        # An Event and not sleep(), which raises under some false clocks. Nobody else knows it, so
-        # it may be left locked.
         while not self._is_raised:
-            Event().wait(PAUSE_SECONDS)
+            pause(PAUSE_SECONDS)
 
     @property
     def is_kept_away(self) -> bool:

@@ -13,7 +13,6 @@ from asyncio import sleep as asleep
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager, suppress
 from random import uniform
-from time import sleep
 from typing import NamedTuple
 
 from asgiref.sync import sync_to_async
@@ -25,7 +24,7 @@ from django_tasks.exceptions import (
     LockLost,
     LockTaken,
 )
-from django_tasks.host.clocks import ticks
+from django_tasks.host.clocks import pause, ticks
 from django_tasks.locks import rows
 from django_tasks.locks.held import Held, in_transaction, mend
 from django_tasks.locks.rows import LockState
@@ -143,8 +142,8 @@ aget_lock = sync_to_async(get_lock)
 def _taken_in_time(wish: Wish) -> Held:
     if held := _taken(wish):
         return held
-    for pause in _pauses(wish.wait):
-        sleep(pause)
+    for seconds in _pauses(wish.wait):
+        pause(seconds)
         if held := _taken(wish):
             return held
     raise _still_taken(wish)
@@ -153,8 +152,8 @@ def _taken_in_time(wish: Wish) -> Held:
 async def _ataken_in_time(wish: Wish) -> Held:
     if held := await _ataken(wish):
         return held
-    for pause in _pauses(wish.wait):
-        await asleep(pause)
+    for seconds in _pauses(wish.wait):
+        await asleep(seconds)
         if held := await _ataken(wish):
             return held
     raise await sync_to_async(_still_taken)(wish)

@@ -3,9 +3,8 @@
 import errno
 import socket
 from dataclasses import dataclass
-from threading import Event
 
-from django_tasks.host.clocks import ticks
+from django_tasks.host.clocks import pause, ticks
 
 # A supervisor that was killed leaves its port to a process that looks twice a second if it is still
 # there.
@@ -49,7 +48,7 @@ def listen_at(address: Address) -> list[socket.socket]:
         except OSError as error:
             if error.errno != errno.EADDRINUSE or ticks() >= end:
                 raise
-        Event().wait(_LOOK_SECONDS)
+        pause(_LOOK_SECONDS)
 
 
 def _listen_everywhere(port: int) -> list[socket.socket]:

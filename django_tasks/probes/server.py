@@ -3,10 +3,10 @@
 import socket
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from threading import Event, Thread
+from threading import Thread
 from typing import Any, cast
 
-from django_tasks.host.clocks import ticks
+from django_tasks.host.clocks import pause, ticks
 from django_tasks.host.self_pipe import readable
 from django_tasks.probes.answers import Handler, Site
 
@@ -30,7 +30,7 @@ class Server:
         """Serve as long as it ``goes_on``, which is asked twice a second."""
         while goes_on():
             if len(self._open) >= MOST_CONNECTIONS:
-                Event().wait(PAUSE_SECONDS)
+                pause(PAUSE_SECONDS)
             else:
                 for descriptor in readable(self._sites, GLANCE_SECONDS):
                     self._accept(*self._sites[descriptor])
@@ -42,7 +42,7 @@ class Server:
         except BlockingIOError:
             return
         except OSError:  # no descriptor is left, or the client is gone
-            Event().wait(PAUSE_SECONDS)
+            pause(PAUSE_SECONDS)
             return
         self._open[connection] = ticks()
         answer = Thread(target=self._serve, args=(connection, address, site), daemon=True)
@@ -50,7 +50,7 @@ class Server:
             answer.start()
         except RuntimeError:  # no thread is left
             self._close(connection)
-            Event().wait(PAUSE_SECONDS)
+            pause(PAUSE_SECONDS)
 
     def _serve(self, connection: socket.socket, address: object, site: Site) -> None:
         try:

@@ -6,14 +6,13 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
 from functools import partial
 from threading import local
-from time import sleep
 from typing import Any
 
 from django.db import Error, connections
 from django.db.backends.base.base import BaseDatabaseWrapper
 
 from django_tasks.host import interrupts
-from django_tasks.host.clocks import ticks
+from django_tasks.host.clocks import pause, ticks
 from django_tasks.store.answers import answered, bound_answers, bound_steps, unbound
 from django_tasks.store.dialects import Bounds, dialect_of
 
@@ -291,7 +290,7 @@ def _collect() -> None:
         del circle
         if gc.collect():
             return
-        sleep(COLLECTION_PAUSE)
+        pause(COLLECTION_PAUSE)
 
 
 @contextmanager

@@ -101,7 +101,7 @@ def in_order(
     """Make a change of all rows that match, however many, locked as by ``among`` before it."""
     with write_transaction(using), dialect_of(using).bounded():
         rows = Task._base_manager.using(using).filter(matching).order_by("id")
-        # Not iterator(): a cursor of PostgreSQL's server raises the driver's error where it is closed.
+        # Not iterator(): PostgreSQL's cursor raises the driver's own error where it is closed.
         list(rows.select_for_update().values_list("id", flat=True))
         return change(matching, *facts, using=using, **more)
 

@@ -4,11 +4,11 @@ import functools
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from random import uniform
-from time import sleep
 from typing import Any, ParamSpec, TypeVar
 
 from django.db import DatabaseError, connections, transaction
 
+from django_tasks.host.clocks import pause
 from django_tasks.store.dialects import dialect_of, judge_of
 
 FIRST_PAUSE = 0.001  # seconds; doubled ten times: up to a second in all
@@ -96,7 +96,7 @@ def retried(operation: Callable[P, R]) -> Callable[P, R]:
                 if not connections[using].get_autocommit() or not is_contention(using, error):
                     raise
                 # Two that met will meet again unless one of them waits a little.
-                sleep(uniform(0, FIRST_PAUSE * 2**attempt) if attempt else 0)
+                pause(uniform(0, FIRST_PAUSE * 2**attempt) if attempt else 0)
         return operation(*args, **kwargs)
 
     return repeating

@@ -5,7 +5,6 @@ from contextlib import suppress
 from dataclasses import replace
 from datetime import datetime, timedelta
 from functools import partial
-from threading import Event
 from typing import TypeVar
 
 from django.db import Error
@@ -19,7 +18,7 @@ from django_tasks.handlers.current import CURRENT, about
 from django_tasks.handlers.recurrence import UnknownTrigger, allowance_of
 from django_tasks.handlers.registry import handler_for
 from django_tasks.handlers.running_task import RunningTask
-from django_tasks.host.clocks import ticks
+from django_tasks.host.clocks import pause, ticks
 from django_tasks.store import claimed_rows
 from django_tasks.store.claimed_rows import is_ours
 from django_tasks.store.connection import drop_connections, own_connections
@@ -210,8 +209,7 @@ class Runner:
         while (seconds := clock.seconds_to(moment)) > 0:
             if waited + seconds > LONGEST_WAIT:
                 return False
-            # An Event and not sleep(), which raises under some false clocks.
-            Event().wait(seconds)
+            pause(seconds)
             waited += seconds
         self._due = moment
         return True

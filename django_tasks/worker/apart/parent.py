@@ -22,7 +22,7 @@ from django.conf import ENVIRONMENT_VARIABLE, settings
 from django.db import connections
 
 from django_tasks.exceptions import TaskException
-from django_tasks.host.clocks import ticks
+from django_tasks.host.clocks import pause, ticks
 from django_tasks.host.self_pipe import readable
 from django_tasks.store.finish import Ended
 from django_tasks.values.claimed import Claimed
@@ -164,15 +164,12 @@ class _Process:
         return _cause(self._process.wait())
 
     def _ends_in(self, seconds: float) -> bool:
-        """Wait up to ``seconds`` for its end.
-
-        By an Event: ``wait`` with a timeout sleeps, and sleep() raises under some false clocks.
-        """
+        """Wait up to ``seconds`` for its end: ``wait`` with a timeout would sleep()."""
         end = ticks() + seconds
         while self._process.poll() is None:
             if ticks() > end:
                 return False
-            threading.Event().wait(PAUSE_SECONDS)
+            pause(PAUSE_SECONDS)
         return True
 
     def see_off(self) -> None:
