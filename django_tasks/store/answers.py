@@ -63,7 +63,7 @@ class Wait:
             return execute(sql, params, many, context)
 
     def is_open(self) -> bool:
-        return self.depth > 0 or self._connection.connection is not None
+        return self.depth > 0 or (self._is_ours and self._connection.connection is not None)
 
     def is_over(self) -> bool:
         """Tell if its time has passed. In a transaction, a commit may be what is waited for: no

@@ -7,7 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 from django.db import OperationalError, connections, transaction
 
-from django_tasks.store.answers import NAME
+from django_tasks.store.answers import NAME, answered, bound_steps, unbound
 from django_tasks.store.connection import (
     KeptConnections,
     close_connections,
@@ -115,4 +115,23 @@ def test_the_next_connection_is_a_good_one_and_nothing_is_left(
     with separate_connection("default", BOUNDS):
         ask()
         assert NAME in {thread.name for thread in threading.enumerate()}
+    nobody_looks()
+
+
+def nobody_looks() -> None:
     eventually(lambda: NAME not in {each.name for each in threading.enumerate()}, "nobody waits")
+
+
+def test_nobody_looks_at_a_connection_of_the_project_that_is_merely_open() -> None:
+    def ask_once() -> None:
+        connection = connections["default"]
+        bound_steps(connection, 1.0)
+        with answered(connection):
+            ask()
+        nobody_looks()
+        assert connection.connection is not None
+        unbound(connection)
+        connection.close()
+
+    with ThreadPoolExecutor(1) as threads:
+        threads.submit(ask_once).result()
