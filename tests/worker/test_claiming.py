@@ -274,13 +274,10 @@ class Standing:
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.seconds = 0.0
-        monkeypatch.setattr("django_tasks.worker.execution.Event", lambda: self)
+        monkeypatch.setattr("django_tasks.worker.execution.pause", self.push)
 
     def __call__(self) -> float:
         return self.seconds
-
-    def wait(self, seconds: float) -> None:
-        self.push(seconds)
 
     def push(self, seconds: float) -> None:
         self.seconds += seconds
