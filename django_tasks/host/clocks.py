@@ -50,7 +50,10 @@ _WALLS = (_reader("CLOCK_REALTIME") or time.time, _coarse())
 
 
 def pause(seconds: float) -> None:
-    """Wait by a lock that nobody else knows: time.sleep() raises under some false clocks."""
+    """Wait, in seconds: time.sleep() raises under some false clocks.
+
+    By a lock that nobody else knows: an interrupt of the thread may leave it locked.
+    """
     Event().wait(seconds)
 
 

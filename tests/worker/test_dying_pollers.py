@@ -21,7 +21,7 @@ pytestmark = pytest.mark.django_db(transaction=True)
 
 
 class Gate:
-    """Where the second of three runs waits; the first has ended, and the third has not begun."""
+    """Holds the second of three runs; the first has ended, and the third has not begun."""
 
     def __init__(self) -> None:
         self.begun, self.open = Event(), Event()
