@@ -111,11 +111,12 @@ class RetryLater(TaskException):
         return self.reason or str(_("to be tried again: %(when)s", when=self.when))
 
 
-class TaskTimeout(TaskException, TimeoutError):
+class TaskTimeout(TaskException):
     """Raised in the thread of a plain handler when its ``timeout`` has passed, at any place there.
 
     Its words come when it has left the handler. A handler may catch it, to tidy up and raise it
-    again.
+    again. It is no TimeoutError, for that is an OSError, and code that meets errors of the system
+    and goes on (``pathlib``, ``shutil``, the ``poll`` of multiprocessing) would swallow it.
     """
 
 

@@ -1,13 +1,13 @@
 """Handlers: the code of one ``biz_code``."""
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from inspect import isclass, iscoroutinefunction
 from typing import Any, ClassVar, NamedTuple
 
 from django_tasks import payloads
 from django_tasks.backoff import Backoff, Duration, Exponential, seconds
 from django_tasks.conf import options
-from django_tasks.exceptions import HandlerError, RetryLater, shortened
+from django_tasks.exceptions import HandlerError, RetryLater, TaskTimeout, shortened
 from django_tasks.guesses import closest, did_you_mean
 from django_tasks.handlers.passive_task import PassiveTask
 from django_tasks.handlers.running_task import RunningTask
@@ -284,8 +284,13 @@ def attempts_allowed(handler: TaskHandler | None) -> int:
 
 def may_retry(handler: TaskHandler, error: BaseException) -> bool:
     """Tell if a run that raised ``error`` may be tried again."""
-    wanted = isinstance(error, handler.retry_on) and not isinstance(error, handler.fail_on)
+    kinds = (type(error), TimeoutError) if isinstance(error, TaskTimeout) else (type(error),)
+    wanted = _are_any(kinds, handler.retry_on) and not _are_any(kinds, handler.fail_on)
     return wanted or isinstance(error, RetryLater)
+
+
+def _are_any(kinds: Iterable[type], named: tuple[type[BaseException], ...]) -> bool:
+    return any(issubclass(kind, named) for kind in kinds)
 
 
 def time_limit(handler: TaskHandler) -> float | None:

@@ -3,6 +3,7 @@
 from datetime import timedelta
 from threading import Lock
 
+from django_tasks.exceptions import TaskTimeout
 from django_tasks.store.errors import is_refusal
 
 # After a refusal, doubled each time.
@@ -47,7 +48,7 @@ class Refusals:
         A database that is down, or the timeout of the whole call: 500 tasks that each wait for it
         would be a thousand calls of one thread.
         """
-        if isinstance(error, TimeoutError):
+        if isinstance(error, TimeoutError | TaskTimeout):
             return True
         return isinstance(error, Exception) and is_refusal(error, using=self._using)
 

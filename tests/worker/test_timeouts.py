@@ -5,7 +5,7 @@ import logging
 import sys
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import closing
+from contextlib import closing, suppress
 from functools import partial
 from pathlib import Path
 from threading import Event
@@ -104,15 +104,35 @@ def test_a_run_ends_at_its_timeout_and_says_after_how_long_and_where(
 
 @database
 @pytest.mark.parametrize(
-    "attributes", [{"max_attempts": 1}, {"fail_on": (TaskTimeout,)}, {"retry_on": (KeyError,)}]
+    "attributes",
+    [
+        {"max_attempts": 1},
+        {"fail_on": (TaskTimeout,)},
+        {"fail_on": (KeyError, TimeoutError)},
+        {"retry_on": (KeyError,)},
+    ],
 )
 def test_it_is_tried_again_as_configured(run: Run, attributes: dict[str, Any]) -> None:
     told: list[BaseException] = []
     outcome = run(spin, timeout=SOON, on_failure=lambda task, exc: told.append(exc), **attributes)
     assert isinstance(outcome, Fail)
     (error,) = told
-    assert isinstance(error, TimeoutError)
-    assert isinstance(error, api.TaskException)
+    assert isinstance(error, TaskTimeout)
+
+
+@database
+@pytest.mark.parametrize("named", [TaskTimeout, TimeoutError, OSError, api.TaskException])
+def test_a_run_that_is_tried_again_after_timeouts_is(run: Run, named: type[BaseException]) -> None:
+    assert isinstance(run(spin, timeout=SOON, retry_on=(named,)), Retry)
+
+
+@database
+def test_code_that_meets_errors_of_the_system_does_not_take_it_for_one(run: Run) -> None:
+    def handle(task: Any) -> None:
+        with suppress(OSError):
+            spin()
+
+    assert isinstance(run(handle, timeout=SOON), Retry)
 
 
 @database
