@@ -21,6 +21,7 @@ from django.utils.module_loading import import_string
 from django_tasks.exceptions import TaskException, TaskTypeError, TaskValueError, shortened
 from django_tasks.sentences import sentence as _
 from django_tasks.values.amounts import seconds_between, whole_number
+from django_tasks.values.releases import release_name
 from django_tasks.values.runs import KINDS
 
 Number = TypeVar("Number", int, float)
@@ -158,6 +159,8 @@ class Options:
     ``worker_name``    this host, in the names of its workers and holders of locks; empty: its own
     ``strict_codes``   what an add does for a code that no handler of this project has: "warn" (in
                        the log, once), "raise" or "off"
+    ``release``        a number or a text that grows with each release; empty: the newest is that
+                       which started last
     ``metrics_token``  the bearer token with which Prometheus sees the metrics; empty: none does
     ``payload_encoder``  the JSONEncoder, or its dotted path, that writes ``biz_ext``
     ``payload_decoder``  the JSONDecoder, or its dotted path, that reads it
@@ -177,6 +180,7 @@ class Options:
     doorbell: str = _option("127.0.0.1", _address)
     worker_name: str = _option("", _host)
     strict_codes: str = _option("warn", _strictness)
+    release: str = _option("", release_name)
     metrics_token: str = field(default="", repr=False, metadata={"convert": _token})
     payload_encoder: type[JSONEncoder] = field(
         default=DjangoJSONEncoder, metadata={"convert": _class_of(JSONEncoder)}

@@ -26,7 +26,8 @@ task_failed        handler class  ``task``, ``seconds``, ``exception``: the last
 task_missed        handler class  ``task``, ``lateness`` in seconds, ``action``: "coalesce" (it runs
                                   for the last of several missed times), "overrun" (times passed
                                   while it ran or was tried again), "catch_up" (more passed than
-                                  its ``catch_up``), "run", "skip", "fail"
+                                  its ``catch_up``), "run", "skip", "fail", "replaced" (``task``
+                                  is a row: its handler has got another schedule)
 task_stuck         handler class  ``task``, ``seconds``: it has been running for, more than its
                                   timeout; sent once, from a thread of its own
 task_lost          ``None``       ``task``: the end of a run was refused, its row had gone on

@@ -25,6 +25,7 @@ DEFAULTS = {
     "DOORBELL": "127.0.0.1",
     "WORKER_NAME": "",
     "STRICT_CODES": "warn",
+    "RELEASE": "",
     "METRICS_TOKEN": "",
     "PAYLOAD_ENCODER": DjangoJSONEncoder,
     "PAYLOAD_DECODER": JSONDecoder,

@@ -38,6 +38,7 @@ ALL: dict[str, Any] = {
 
 def test_the_keyword_arguments_are_those_of_the_value() -> None:
     names = [each.name for each in fields(TaskOptions)]
+    names.remove("release")  # that of a handler's own row, which its workers keep
     assert sorted(names) == sorted(GivenOptions.__annotations__) == sorted(ALL)
 
 

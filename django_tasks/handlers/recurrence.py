@@ -80,6 +80,7 @@ def policy_of(handler: TaskHandler, options: TaskOptions = NO_OPTIONS) -> Policy
 def _differences(options: TaskOptions) -> dict[str, Any]:
     """The parts of a policy that options replace."""
     given = options.given()
+    given.pop("release", None)
     if "misfire_grace_time" in given:
         given["grace"] = given.pop("misfire_grace_time")
     # One wish about missed times: without its number, all of them run.

@@ -5,12 +5,10 @@ may need them.
 """
 
 import logging
-from typing import Any
+from typing import Any, Protocol
 
 from django_tasks.handlers.current import CURRENT, Batch
-from django_tasks.handlers.passive_task import PassiveTask
 from django_tasks.handlers.running_task import RunningTask
-from django_tasks.values.claimed import Claimed
 
 # Outside of a run: texts are empty, so that a format may name them, and numbers are null, which
 # an index of numbers takes.
@@ -20,7 +18,14 @@ NOTHING: dict[str, Any] = {
 }
 
 
-def fields_of(task: RunningTask | Claimed | PassiveTask, using: str = "") -> dict[str, Any]:
+class Coded(Protocol):
+    """Whatever has a code: a task at work, one that is passive, a claim, a row."""
+
+    @property
+    def biz_code(self) -> str: ...
+
+
+def fields_of(task: Coded, using: str = "") -> dict[str, Any]:
     """The fields of a line about ``task``; ``using`` is for one that does not know its database."""
     return {
         "task": str(task),

@@ -3,7 +3,7 @@
 import logging
 
 from django_tasks.handlers.running_task import RunningTask
-from django_tasks.logs.fields import fields_of
+from django_tasks.logs.fields import Coded, fields_of
 from django_tasks.logs.lines import say
 from django_tasks.logs.phrases import InShort
 
@@ -17,6 +17,21 @@ def schedule_kept(biz_code: str, schedule: str | None, using: str) -> None:
         text = "The handler of %s runs by itself on %s: %s"
         fields["schedule"] = schedule
         say("schedule_kept", logging.INFO, text, biz_code, using, schedule, **fields)
+
+
+def schedule_replaced(biz_code: str, old: str | None, schedule: str | None, using: str) -> None:
+    text = "The handler of %s runs by itself on %s: %s. Its row said: %s"
+    fields = {"biz_code": biz_code, "database": using, "schedule": schedule, "old_schedule": old}
+    say("schedule_replaced", logging.WARNING, text, biz_code, using, schedule, old, **fields)
+
+
+def release_is_older(biz_code: str, own: str | None, schedule: str | None, using: str) -> None:
+    text = (
+        "The handler of %s runs by itself on %s as a newer release says: %s. This release is older,"
+        " says %s and changes nothing"
+    )
+    fields = {"biz_code": biz_code, "database": using, "schedule": schedule, "own_schedule": own}
+    say("release_is_older", logging.WARNING, text, biz_code, using, schedule, own, **fields)
 
 
 def host_forgotten(biz_code: str, biz_num: str, using: str) -> None:
@@ -57,10 +72,11 @@ _MISSED = {
     "run": "is a misfire, and runs all the same",
     "skip": "is a misfire: this time it is skipped",
     "fail": "is a misfire: it is parked as FAILED",
+    "replaced": "comes no more: its handler has got another schedule",
 }
 
 
-def missed(task: RunningTask, lateness: float, action: str) -> None:
-    text, fields = "%s, due %.3f s ago, %s", fields_of(task)
+def missed(task: Coded, lateness: float, action: str, using: str = "") -> None:
+    text, fields = "%s, due %.3f s ago, %s", fields_of(task, using)
     fields |= {"lateness": lateness, "action": action}
     say("task_missed", logging.WARNING, text, task, lateness, _MISSED[action], **fields)

@@ -19,11 +19,10 @@ from django.db.models.functions import Cast, Coalesce
 from django_tasks.models import Task
 from django_tasks.store import runs
 from django_tasks.store.dialects import dialect_of
-from django_tasks.store.search import Planned
 from django_tasks.store.transactions import retried, write_transaction
 from django_tasks.timezones import aware, for_django
 from django_tasks.values.calls import CALL_WORDS
-from django_tasks.values.options import NO_OPTIONS, TaskOptions
+from django_tasks.values.options import TaskOptions
 from django_tasks.values.runs import Line
 from django_tasks.values.status import OWNED, UNOWNED, Status
 
@@ -200,11 +199,6 @@ def requeue(matching: Q, now: datetime, *, using: str) -> int:
     return _move(failed, now, now, _AS_ADDED, using=using)
 
 
-def replan(matching: Q, plan: Planned, when: datetime, now: datetime, *, using: str) -> int:
-    """Give tasks another plan and the time of their next run; otherwise as ``reschedule``."""
-    return _move(matching, when, now, _AS_ADDED, using=using, **plan._asdict())
-
-
 def alter(matching: Q, facts: Mapping[str, Any], now: datetime, *, using: str) -> int:
     """Change what tasks say and nothing else: their time, status and attempts stay.
 
@@ -225,7 +219,6 @@ def alter(matching: Q, facts: Mapping[str, Any], now: datetime, *, using: str) -
     )
 
 
-@retried
 def change(
     key: Q,
     facts: Mapping[str, Any],
@@ -238,21 +231,44 @@ def change(
     """Give the task of a key other facts, and move it if there is a ``when``; False if none is.
 
     ``facts`` are values of columns, ``biz_ext`` as JSON text; ``options`` makes the new options of
-    the old ones. Race: somebody else changes them meanwhile, so the row is locked from the look to
-    the write.
+    the old ones.
     """
     if (text := facts.get("biz_ext")) is not None:
         facts = {**facts, "biz_ext": _JsonText(text, output_field=TextField())}
+    if options is None:
+        return bool(_change(key, facts, when, now, using=using))
+    return decide(
+        key, lambda there: ({**facts, "options": options(there.options)}, when), now, using=using
+    )
+
+
+@retried
+def decide(
+    key: Q,
+    changes: Callable[[Task], tuple[Mapping[str, Any], datetime | None] | None],
+    now: datetime,
+    *,
+    using: str,
+) -> bool:
+    """Change the row of a key as ``changes`` says that sees it: its columns, and its time if that
+    is one to move. False if it says None, or there is no row.
+
+    Race: somebody else changes the row meanwhile, so it is locked from the look to the write. The
+    payload is not read, for it may be unreadable.
+    """
     with write_transaction(using), dialect_of(using).bounded():
-        if options is not None:
-            rows = Task._base_manager.using(using).select_for_update().filter(key)
-            there = rows.values_list("options").first()  # no more: a payload may be unreadable
-            if there is None:
-                return False
-            facts = {**facts, "options": options(there[0] or NO_OPTIONS)}
-        if when is None:
-            return bool(alter(key, facts, now, using=using))
-        return bool(_move(key, when, now, _AS_ADDED, using=using, **facts))
+        rows = Task._base_manager.using(using).select_for_update().filter(key).defer("biz_ext")
+        there = rows.first()
+        change = None if there is None else changes(there)
+        return change is not None and bool(_change(key, *change, now, using=using))
+
+
+def _change(
+    key: Q, facts: Mapping[str, Any], when: datetime | None, now: datetime, *, using: str
+) -> int:
+    if when is None:
+        return alter(key, facts, now, using=using)
+    return _move(key, when, now, _AS_ADDED, using=using, **facts)
 
 
 _AS_ADDED = {Status.FAILED: Status.PENDING, Status.CANCELLING: Status.RUNNING}

@@ -17,6 +17,7 @@ from django_tasks.store.pauses import PauseIndex, pauses
 from django_tasks.timezones import aware, for_django
 from django_tasks.values.hosts import number_of
 from django_tasks.values.keys import SCHEDULE_NUM
+from django_tasks.values.options import NO_OPTIONS, TaskOptions
 from django_tasks.values.status import Status
 
 LAST_LETTER = "\U0010ffff"
@@ -51,6 +52,7 @@ class Planned(NamedTuple):
     schedule: str | None
     queue: str
     priority: int
+    options: TaskOptions = NO_OPTIONS
 
 
 def planned(

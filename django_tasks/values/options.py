@@ -11,6 +11,7 @@ from django_tasks.backoff import Backoff, Delays, Duration, Exponential, as_back
 from django_tasks.exceptions import TaskTypeError, TaskValueError
 from django_tasks.sentences import sentence as _
 from django_tasks.values.amounts import flag, seconds_between, whole_number
+from django_tasks.values.releases import Release, checked_release
 
 OnMisfire = Literal["run", "skip", "fail"]
 MISFIRES = ("run", "skip", "fail")
@@ -34,6 +35,8 @@ class TaskOptions:
     ``on_misfire``          "run", "skip" or "fail"
     ``coalesce``            of several times that were missed only the last one runs
     ``catch_up``            the most of them that run
+    ``release``             of a handler's own row: the release that has written its schedule. Its
+                            workers keep it; another row does not need it
 
     Raises TaskTypeError or TaskValueError for a value that cannot be used.
     """
@@ -46,6 +49,7 @@ class TaskOptions:
     on_misfire: OnMisfire | None = None
     coalesce: bool | None = None
     catch_up: int | None = None
+    release: Release | str | None = None
 
     def __post_init__(self) -> None:
         for name, check in _CHECKS.items():
@@ -100,6 +104,8 @@ def _plain(value: Any) -> Any:
     """An option as JSON has it: durations are seconds."""
     if isinstance(value, datetime):
         return value.astimezone(timezone.utc).isoformat()
+    if isinstance(value, Release):
+        return str(value)
     if isinstance(value, Exponential):
         return {"first": seconds(value.first), "factor": value.factor, "cap": seconds(value.cap)}
     return list(value.delays) if isinstance(value, Delays) else value
@@ -158,6 +164,7 @@ _CHECKS = {
     "on_misfire": _misfire,
     "coalesce": flag,
     "catch_up": _catch_up,
+    "release": checked_release,
 }
 
 NO_OPTIONS = TaskOptions()
@@ -168,4 +175,5 @@ def no_options() -> TaskOptions:
     return NO_OPTIONS
 
 
-NAMES = frozenset(_CHECKS)
+# Those that a caller may give.
+NAMES = frozenset(_CHECKS) - {"release"}

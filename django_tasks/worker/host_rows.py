@@ -1,4 +1,4 @@
-"""The rows of handlers that run on each host, from hour to hour: which hosts are still there.
+"""The rows of handlers that run on each host, as time goes by: which hosts are still there.
 
 A host's workers touch its rows. Nobody plans anything here: a row that a client has cancelled stays
 away until a worker starts.
@@ -18,7 +18,7 @@ from django_tasks.values.hosts import is_of_a_host, number_of
 from django_tasks.worker.config import WorkerConfig
 
 # How often a host's rows are touched. After this time without a touch, the host has gone.
-TOUCH_EVERY = timedelta(hours=1)
+TOUCH_EVERY = timedelta(minutes=10)
 HOST_IS_GONE = timedelta(days=1)
 
 

@@ -28,6 +28,12 @@ TOUCH_SECONDS = host_rows.TOUCH_EVERY.total_seconds()
 Attend = Callable[[datetime, WorkerConfig], None]
 
 
+def _look(now: datetime, config: WorkerConfig) -> None:
+    schedule_rows.look(now, config)
+    if host_rows.are_wanted():
+        host_rows.attend(now, config)
+
+
 class Recurring:
     """Used by the poller thread alone; ``is_settled`` says that the rows are as the code says."""
 
@@ -36,25 +42,25 @@ class Recurring:
         config: WorkerConfig,
         clock: Clock,
         keep: Attend = schedule_rows.keep,
-        attend_hosts: Attend = host_rows.attend,
+        look_at_them: Attend = _look,
     ) -> None:
         self._config = config
         self._clock = clock
         self._keep = keep
-        self._attend_hosts = attend_hosts
+        self._look = look_at_them
         self.rejected = Rejected(config.using, config.lease)
         self._thread: Thread | None = None
         # For which set of handlers the rows were kept, and for which a thread is about to.
         self._kept = -1
         self._asked = -1
         self._retry_at = float("-inf")
-        # When this host's rows are to be touched next, and when they were touched last.
+        # When the rows are to be looked at next, and when those of this host were touched last.
         self._touch_at = inf
         self._touched = clock.now()
 
     def keep_up(self) -> None:
-        """Start a thread if handlers were registered since the last time, or the rows of this host
-        are to be touched. Never waits.
+        """Start a thread if handlers were registered since the last time, or the rows are to be
+        looked at. Never waits.
         """
         now = ticks()
         if self.is_settled() and not self._is_touch_due(now):
@@ -71,7 +77,7 @@ class Recurring:
     def _is_touch_due(self, now: float) -> bool:
         if now < self._touch_at:
             return False
-        if host_rows.are_wanted():
+        if schedule_rows.are_wanted():
             return True
         self._touch_at = now + TOUCH_SECONDS
         return False
@@ -94,10 +100,10 @@ class Recurring:
             close_connections()
 
     def _keep_once(self) -> None:
-        """Keep the rows, or touch those of this host, if others have not taken it for gone."""
+        """Keep the rows; or look at them, if others have not taken this host for gone."""
         now = self._clock.now()
         is_known = now - self._touched < host_rows.HOST_IS_GONE
-        attend = self._attend_hosts if self.is_settled() and is_known else self._keep
+        attend = self._look if self.is_settled() and is_known else self._keep
         try:
             attend(now, self._config)
         except Error as error:

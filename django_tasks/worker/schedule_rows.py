@@ -3,32 +3,70 @@
 One for each handler; of a handler that runs on each host, one for each host, which the workers
 there keep.
 
-Races: workers start at once (the unique key lets one of them insert; a change is guarded by what
-was read, so one of them makes it), with clients that pause or run the row meanwhile.
+What a handler says goes into its row by one rule. A queue or a priority does not say when: the row
+keeps its time, its attempts and its error. Another schedule begins with its first time, and the run
+that it drops is told as missed. The newest release has the say: the row keeps which one that was,
+and an older one changes nothing.
+
+Races: workers start at once, of one release or of two (the unique key lets one of them insert; a
+change looks at the row again under its lock), with clients that pause or run the row meanwhile.
 """
 
-from datetime import datetime
+from collections.abc import Mapping
+from dataclasses import replace
+from datetime import datetime, timedelta
+from typing import Any, NamedTuple
 
 from django.db import DatabaseError, InterfaceError
 from django.db.models import Q
 from django.dispatch import Signal
 
 from django_tasks import logs, signals
+from django_tasks.conf import options as settings
 from django_tasks.handlers.base import TaskHandler
 from django_tasks.handlers.recurrence import first_time, text_of
 from django_tasks.handlers.registry import get_task_handlers
+from django_tasks.host.clocks import ticks
 from django_tasks.models import Task
 from django_tasks.schedules import as_schedule
 from django_tasks.store import control, search
 from django_tasks.store.control import CancelResult
 from django_tasks.store.search import Planned
 from django_tasks.store.upsert import NewTask, OnConflict, upsert_one
+from django_tasks.timezones import aware
 from django_tasks.values.hosts import number_of, queue_of
 from django_tasks.values.keys import SCHEDULE_NUM
+from django_tasks.values.options import TaskOptions, options_to_text
+from django_tasks.values.releases import Release
+from django_tasks.values.status import UNOWNED, Status
 from django_tasks.worker.config import WorkerConfig
 
 # Code and number.
 Key = tuple[str, str]
+
+# When this process loaded the package; of one that was forked, the first of them: a child that is
+# replaced is of the release that its supervisor is of.
+_LOADED = ticks()
+
+
+# The schedules of newer releases that were told of, by database and key.
+_TOLD: dict[tuple[str, Key], str | None] = {}
+
+
+def are_wanted() -> bool:
+    """Tell if there are handlers with a schedule."""
+    return any(handler.schedule is not None for handler in get_task_handlers().values())
+
+
+def look(now: datetime, config: WorkerConfig) -> None:
+    """Tell of the rows that a newer release has given another schedule. Changes nothing: a row that
+    a client has cancelled stays away until a worker starts. Database errors pass.
+    """
+    handlers, using = get_task_handlers(), config.using
+    release = _release(now)
+    numbers = (SCHEDULE_NUM, number_of(config.host))
+    for key, there in search.planned(numbers, handlers, using=using).items():
+        _is_of_a_newer_release(key, there, text_of(handlers[key[0]]), release, using)
 
 
 def keep(now: datetime, config: WorkerConfig) -> None:
@@ -37,47 +75,142 @@ def keep(now: datetime, config: WorkerConfig) -> None:
     So do those of this host if this worker would not run them: another one here may. Database
     errors pass. A trigger that raises harms its own handler's row only.
     """
-    handlers, here, using = get_task_handlers(), number_of(config.host), config.using
-    there = search.planned((SCHEDULE_NUM, here), handlers, using=using)
-    for code, handler in handlers.items():
-        if handler.each_host and not config.serves(handler.queue, code):
-            continue
-        queue = queue_of(config.host) if handler.each_host else handler.queue
-        own, other = (here, SCHEDULE_NUM) if handler.each_host else (SCHEDULE_NUM, here)
+    handlers, using = get_task_handlers(), config.using
+    numbers = (SCHEDULE_NUM, number_of(config.host))
+    rows = search.planned(numbers, handlers, using=using)
+    for handler in handlers.values():
         try:
-            _keep(handler, (code, own), queue, there.get((code, own)), now, using=using)
-            if unwanted := there.get((code, other)):
-                _remove((code, other), unwanted, now, using=using)
+            _keep_all(handler, rows, now, config)
         except (DatabaseError, InterfaceError):
             raise
         except Exception as error:  # noqa: BLE001 - a stranger's trigger may raise anything
-            logs.schedule_over(code, error, using)
+            logs.schedule_over(handler.get_biz_code(), error, using)
+
+
+def _keep_all(
+    handler: TaskHandler, rows: Mapping[Key, Planned], now: datetime, config: WorkerConfig
+) -> None:
+    """Keep the row of a handler; remove that which it had before, for all hosts or for each."""
+    code, schedule, using = handler.get_biz_code(), text_of(handler), config.using
+    of_all, of_host = (code, SCHEDULE_NUM), (code, number_of(config.host))
+    queue, own, other = handler.queue, of_all, of_host
+    if handler.each_host:
+        if not config.serves(handler.queue, code):
+            return
+        queue, own, other = queue_of(config.host), of_host, of_all
+    release, there = _release(now), rows.get(own)
+    for key in (own, other):
+        if key in rows and _is_of_a_newer_release(key, rows[key], schedule, release, using):
+            return
+    wanted = Planned(schedule, queue, handler.priority, TaskOptions(release=release))
+    if schedule is not None:
+        _keep(handler, own, wanted, there, now, using=using)
+    elif there is not None:
+        _remove(own, there, now, using=using)
+    if unwanted := rows.get(other):
+        _remove(other, unwanted, now, using=using)
 
 
 def _keep(
-    handler: TaskHandler, key: Key, queue: str, there: Planned | None, now: datetime, *, using: str
+    handler: TaskHandler,
+    key: Key,
+    wanted: Planned,
+    there: Planned | None,
+    now: datetime,
+    *,
+    using: str,
 ) -> None:
-    schedule = text_of(handler)
-    if schedule is None:
-        if there is not None:
-            _remove(key, there, now, using=using)
-        return
-    wanted = Planned(schedule, queue, handler.priority)
-    if wanted == there:
+    if there is not None and there[:3] == wanted[:3] and not _is_news(wanted, there):
         if not handler.each_host or control.alter(_row(key, there), {}, now, using=using):
             return
         there = None  # removed just now, as one of a host that has gone
+    if there is not None and there.schedule == wanted.schedule:
+        _Change(handler, wanted, None, now, using).make(key)
+        return
     first = first_time(as_schedule(handler.schedule), now)
-    logs.schedule_kept(key[0], schedule, using)
     if there is None:
+        logs.schedule_kept(key[0], wanted.schedule, using)
         _add(key, wanted, first, now, using=using)
-    elif control.replan(_row(key, there), wanted, first, now, using=using):
-        _tell(signals.task_changed, key, using, change="rescheduled")
+    else:
+        _Change(handler, wanted, first, now, using).make(key)
+
+
+class _Change(NamedTuple):
+    """A change of a handler's row; ``first`` is the first time of its schedule, if that is new."""
+
+    handler: TaskHandler
+    wanted: Planned
+    first: datetime | None
+    now: datetime
+    using: str
+
+    def make(self, key: Key) -> None:
+        seen: list[Task] = []
+
+        def changes(there: Task) -> tuple[dict[str, Any], datetime | None] | None:
+            seen[:] = [there]  # once more after a deadlock
+            return self._of(there)
+
+        if not control.decide(search.key(*key), changes, self.now, using=self.using):
+            return
+        (there,) = seen
+        if self.first is not None:
+            logs.schedule_replaced(key[0], there.schedule, self.wanted.schedule, self.using)
+            self._tell_of_the_dropped(there)
+        elif (there.queue, there.priority) == self.wanted[1:3]:
+            return  # the release alone
+        change = "updated" if self.first is None else "rescheduled"
+        _tell(signals.task_changed, key, self.using, change=change)
+
+    def _of(self, there: Task) -> tuple[dict[str, Any], datetime | None] | None:
+        is_moved = there.schedule != self.wanted.schedule
+        if there.status == Status.CANCELLING or is_moved != (self.first is not None):
+            return None  # changed since it was read; the next look sees it
+        if _is_newer(there.options, mine := self.wanted.options.release):
+            return None
+        options = replace(there.options, release=mine)
+        return {**self.wanted._asdict(), "options": options}, self.first
+
+    def _tell_of_the_dropped(self, there: Task) -> None:
+        """Tell of a run that waited for a worker or for another attempt: it comes no more."""
+        due = aware("when", there.scheduled_time or there.when)
+        late = (self.now - due).total_seconds()
+        if there.status in UNOWNED and (late > 0 or there.attempts):
+            logs.missed(there, late, "replaced", self.using)
+            facts = {"task": there, "lateness": late, "action": "replaced"}
+            signals.tell(signals.task_missed, type(self.handler), using=self.using, **facts)
+
+
+def _release(now: datetime) -> Release:
+    return Release(now - timedelta(seconds=ticks() - _LOADED), settings().release)
+
+
+def _is_news(wanted: Planned, there: Planned) -> bool:
+    """Tell if the row does not know of this release yet."""
+    kept, own = there.options.release, wanted.options.release
+    return not isinstance(kept, Release) or not isinstance(own, Release) or kept.is_older_than(own)
+
+
+def _is_newer(options: TaskOptions, release: Any) -> bool:
+    return isinstance(options.release, Release) and release.is_older_than(options.release)
+
+
+def _is_of_a_newer_release(
+    key: Key, there: Planned, schedule: str | None, release: Release, using: str
+) -> bool:
+    """Tell if the row is a newer release's, and say so, once, if it has another schedule."""
+    if not _is_newer(there.options, release):
+        return False
+    if there.schedule != schedule and _TOLD.get((using, key), "") != there.schedule:
+        _TOLD[using, key] = there.schedule
+        logs.release_is_older(key[0], schedule, there.schedule, using)
+    return True
 
 
 def _add(key: Key, wanted: Planned, first: datetime, now: datetime, *, using: str) -> None:
-    schedule, queue, priority = wanted
-    new = NewTask(*key, first, None, queue, priority, schedule)
+    schedule, queue, priority, own = wanted
+    options = options_to_text(own)
+    new = NewTask(*key, first, None, queue, priority, schedule, options=options)
     task, is_new = upsert_one(new, OnConflict.KEEP, now, using=using)
     if is_new:
         signals.tell(signals.task_added, Task, task=task, using=using)
@@ -98,4 +231,5 @@ def _tell(signal: Signal, key: Key, using: str, **facts: object) -> None:
 
 def _row(key: Key, there: Planned) -> Q:
     """The row as long as it says what was read."""
-    return search.key(*key) & Q(**there._asdict())
+    schedule, queue, priority, _options = there
+    return search.key(*key) & Q(schedule=schedule, queue=queue, priority=priority)

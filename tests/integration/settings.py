@@ -18,6 +18,7 @@ MIDDLEWARE = []
 ROOT_URLCONF = "django.contrib.auth.urls"
 
 DJANGO_TASKS = {"PROCESSES": 1, "POLL_INTERVAL": 0.1, "LEASE": 30, "SHUTDOWN_TIMEOUT": 20}
+DJANGO_TASKS["RELEASE"] = env("TEST_RELEASE", default="")
 
 if env("SECOND_DATABASE_URL", default=""):
     DATABASES["second"] = database(env.db("SECOND_DATABASE_URL"))

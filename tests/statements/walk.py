@@ -144,7 +144,7 @@ def worker(handlers: Callable[..., None], patch: pytest.MonkeyPatch) -> None:
 
 def schedules_of_handlers(handlers: Callable[..., None]) -> None:
     here = config(host="web-1")
-    for schedule in ("every 1h", "every 2h"):
+    for schedule in ("every 1h", "every 2h", "every 2h"):
         registry.forget()
         handlers(api.task_handler("often", schedule=schedule, each_host=True)(print))
         schedule_rows.keep(NOW, here)

@@ -318,11 +318,8 @@ def steering(do: Caller, texts: Texts) -> None:
         assert do(control.resume, match, NOW) == 1
         assert do(control.reschedule, match, later(60), NOW) == 1
         assert do(control.run_now, match, NOW) == 1
-        assert (
-            do(control.replan, match, search.Planned(texts.error, texts.queue, 1), later(60), NOW)
-            == 1
-        )
         facts = {"name": texts.name, "queue": texts.queue}
+        assert do(control.decide, match, lambda there: ({"queue": texts.queue}, later(60)), NOW)
         assert do(control.alter, match, facts, NOW) == 1
         facts["biz_ext"] = texts.payload
         assert do(control.change, match, facts, lambda options: options, None, NOW)

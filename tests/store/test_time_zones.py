@@ -15,7 +15,6 @@ from django_tasks.store.claim import Claimer, claim
 from django_tasks.store.debounce import Patience, debounce
 from django_tasks.store.dialects import dialect_of
 from django_tasks.store.finish import Ended, finish
-from django_tasks.store.search import Planned
 from django_tasks.store.upsert import OnConflict, upsert, upsert_one
 from django_tasks.values.outcomes import Again, Outcome, Reschedule, Retry
 from tests.factories import CODE, UTC, a_claim, a_lane, a_new, a_row, in_utc, the_row
@@ -90,10 +89,9 @@ def reschedule(due: datetime) -> None:
     control.reschedule(THE_TASK, due, FIRST, using="default")
 
 
-def replan(due: datetime) -> None:
+def decide(due: datetime) -> None:
     a_row()
-    plan = Planned("every 1h", "default", 0)
-    control.replan(THE_TASK, plan, due, FIRST, using="default")
+    control.decide(THE_TASK, lambda there: ({"schedule": "every 1h"}, due), FIRST, using="default")
 
 
 def run_now(due: datetime) -> None:
@@ -115,7 +113,7 @@ WAYS = {
     "add, earliest": add_earliest,
     "debounce": debounced,
     "reschedule": reschedule,
-    "replan": replan,
+    "decide": decide,
     "run now": run_now,
     "next time": ends_with(Reschedule),
     "retry": ends_with(lambda due: Retry(due, "oh")),

@@ -258,7 +258,7 @@ def test_a_host_touches_its_row_and_changes_nothing_else(register: Register) -> 
     assert (after.when, after.status) == (before.when, Status.PAUSED)
 
 
-class Hourly:
+class Looks:
     """The keeper of a worker's rows, and a time that the test pushes forward."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -281,11 +281,13 @@ class Hourly:
         return self.calls
 
 
-def test_rows_are_touched_each_hour(register: Register, monkeypatch: pytest.MonkeyPatch) -> None:
-    worker = Hourly(monkeypatch)
+def test_rows_are_looked_at_again_and_again(
+    register: Register, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    worker = Looks(monkeypatch)
     register(nothing, "plain")
     assert worker.after(0) == ["all"]
-    assert worker.after(2 * TOUCH_SECONDS) == []
+    assert worker.after(2 * TOUCH_SECONDS) == []  # no handler here has a schedule
     register(nothing, schedule=Every(hours=1), each_host=True)
     assert worker.after(RETRY_SECONDS) == ["all"]
     assert worker.after(TOUCH_SECONDS - 1) == []
@@ -296,7 +298,7 @@ def test_rows_are_touched_each_hour(register: Register, monkeypatch: pytest.Monk
 def test_a_host_that_was_away_for_a_day_makes_its_rows_again(
     register: Register, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    worker = Hourly(monkeypatch)
+    worker = Looks(monkeypatch)
     register(nothing, schedule=Every(hours=1), each_host=True)
     assert worker.after(0) == ["all"]
     assert worker.after(DAY.total_seconds() + 1) == ["all"]

@@ -840,11 +840,58 @@ def test_a_row_that_is_being_cancelled_counts_as_absent(register: Register) -> N
     assert again.status == Status.RUNNING
 
 
-def test_another_queue_or_priority_moves_the_row(register: Register) -> None:
+# Those that a change of the schedule rewrites.
+TIMES = ("when", "scheduled_time", "attempts", "rescues", "last_error", "exception", "status")
+
+
+def times(task: Task | None) -> dict[str, Any]:
+    return {name: getattr(task, name) for name in TIMES}
+
+
+@pytest.mark.parametrize("status", [Status.PENDING, Status.PAUSED, Status.RUNNING])
+@pytest.mark.parametrize("due", [ago(7000), ahead(600)], ids=["overdue", "to come"])
+@pytest.mark.parametrize("others", [{"queue": "mail"}, {"priority": 2}], ids=str)
+def test_another_queue_or_priority_does_not_say_when(
+    register: Register, others: dict[str, Any], due: datetime, status: Status
+) -> None:
     kept(register, "every 30m")
-    moved = kept(register, "every 30m", queue="mail", priority=2)
-    assert moved is not None
-    assert (moved.queue, moved.priority, moved.version) == ("mail", 2, 1)
+    owner = {"claimed_by": 7, "claim_time": now()} if status == Status.RUNNING else {"name": "n"}
+    table().update(
+        when=due, scheduled_time=due, attempts=2, last_error="no", status=status, **owner
+    )
+    before = row(SCHEDULE_NUM)
+    with heard(signals.task_changed) as changed, heard(signals.task_missed) as missed:
+        after = kept(register, "every 30m", **others)
+    assert times(after) == times(before)
+    assert {name: getattr(after, name) for name in others} == others
+    assert [message["change"] for message in changed] == ["updated"]
+    assert missed == []
+
+
+@pytest.mark.parametrize(
+    ("columns", "is_told"),
+    [
+        ({"when": ago(600)}, True),
+        ({"when": ahead(600), "scheduled_time": ago(30), "attempts": 2}, True),
+        ({"when": ago(600), "status": Status.PAUSED}, True),
+        ({"when": ahead(600)}, False),
+        ({"when": ago(60), "status": Status.RUNNING, "claimed_by": 7, "claim_time": ago(1)}, False),
+    ],
+    ids=["overdue", "in backoff", "paused", "to come", "running"],
+)
+def test_another_schedule_tells_of_the_run_that_it_drops(
+    register: Register, columns: dict[str, Any], is_told: bool, caplog: pytest.LogCaptureFixture
+) -> None:
+    kept(register, "every 30m")
+    table().update(**columns)
+    with heard(signals.task_missed) as missed:
+        kept(register, "every 2h")
+    assert [message["action"] for message in missed] == ["replaced"] * is_told
+    assert ("comes no more: its handler has got another schedule" in caplog.text) == is_told
+    for message in missed:
+        assert str(message["task"]) == f"{CODE}/{SCHEDULE_NUM}"
+        assert message["lateness"] > 0
+    assert "runs by itself on default: every 2h. Its row said: every 30m" in caplog.text
 
 
 def test_what_happens_to_such_rows_is_told(register: Register) -> None:
