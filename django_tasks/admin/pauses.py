@@ -58,6 +58,10 @@ class PauseForm(PauseModelForm):
             raise forms.ValidationError(as_sentence(error.problem)) from error
 
 
+# Of an id; Python refuses to read thousands of them.
+MOST_DIGITS = 19
+
+
 @admin.register(Pause)
 class PauseAdmin(site.StrictPages, PauseModelAdmin):
     """Pauses of a whole. One is added and ended; there is nothing to edit.
@@ -91,19 +95,19 @@ class PauseAdmin(site.StrictPages, PauseModelAdmin):
         return self.has_view_permission(request)
 
     def has_view_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        return may(request, "view") or may(request, "pause")
+        return may(request, "view")
 
     def has_add_permission(self, request: HttpRequest) -> bool:
-        return may(request, "pause")
+        return may(request, "view") and may(request, "pause")
 
     def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
         return False
 
     def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        return may(request, "pause")
+        return self.has_add_permission(request)
 
     def get_list_display(self, request: HttpRequest) -> tuple[str, ...]:
-        return self.list_display if may(request, "pause") else self.list_display[:-1]
+        return self.list_display if self.has_add_permission(request) else self.list_display[:-1]
 
     # What is shown
 
@@ -135,7 +139,12 @@ class PauseAdmin(site.StrictPages, PauseModelAdmin):
     ) -> HttpResponse:
         is_whole = not (request.POST.get("biz_code") or request.POST.get("queue"))
         is_sure = request.POST.get("sure") == "everything"
-        if request.method == "POST" and is_whole and not is_sure and may(request, "pause"):
+        if (
+            request.method == "POST"
+            and is_whole
+            and not is_sure
+            and self.has_add_permission(request)
+        ):
             return self.confirm(
                 request,
                 _("Pause everything?"),
@@ -167,7 +176,7 @@ class PauseAdmin(site.StrictPages, PauseModelAdmin):
 
     def resume(self, request: HttpRequest, pause_id: int) -> HttpResponse:
         """End a pause, by a button of the list; asked for by its address, it asks first."""
-        if not may(request, "pause"):
+        if not self.has_delete_permission(request):
             raise PermissionDenied
         back = self.address("django_tasks_pause_changelist")
         pause = self.get_queryset(request).filter(pk=pause_id).first()
@@ -184,7 +193,7 @@ class PauseAdmin(site.StrictPages, PauseModelAdmin):
 
     def delete_view(self, request: HttpRequest, object_id: str, *args: Any) -> HttpResponse:
         """The address by which Django ends a pause: the same page, which says it in words."""
-        if not object_id.isdecimal():
+        if not object_id.isdecimal() or len(object_id) > MOST_DIGITS:
             raise Http404
         return self.resume(request, int(object_id))
 

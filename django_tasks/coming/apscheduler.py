@@ -77,7 +77,7 @@ def _connection(sqlalchemy: Any, url: str) -> Iterator[Any]:
             raise StoreError(_("--url: there is no file %(database)s", database=address.database))
         with engine.connect() as connection:
             yield connection
-    except (sqlalchemy.exc.SQLAlchemyError, ImportError) as error:
+    except (sqlalchemy.exc.SQLAlchemyError, ImportError, ValueError) as error:
         raise StoreError(_("--url: %(error)s", error=str(error).splitlines()[0])) from None
     finally:
         if engine is not None:

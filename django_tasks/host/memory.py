@@ -1,7 +1,6 @@
 """The memory of this process."""
 
 import os
-import resource
 import sys
 from pathlib import Path
 
@@ -20,7 +19,9 @@ def resident_memory() -> int:
 
 def _peak() -> int:
     try:
+        import resource
+
         peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    except (OSError, ValueError):
+    except (ImportError, OSError, ValueError):
         return 0
     return peak if sys.platform == "darwin" else peak * 1024

@@ -12,7 +12,8 @@ from django_tasks.host import forks
 from django_tasks.host.clocks import ticks
 from django_tasks.host.self_pipe import readable
 
-STOPS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
+# Windows, where web processes and tests import this, has no SIGHUP.
+STOPS = (signal.SIGTERM, signal.SIGINT, getattr(signal, "SIGHUP", signal.SIGTERM))
 
 # Signals that follow the first stop within this time are the same stop once more: a process manager
 # that signals a process and its group, a wrapper that passes on what the terminal has sent already.

@@ -25,7 +25,7 @@ class HealthFile:
 
     def try_out(self) -> None:
         """Raise OSError if it cannot be written here. A file of a former process goes."""
-        self._half.write_text("")
+        self._write("")
         self._half.unlink()
         self._path.unlink(missing_ok=True)
 
@@ -36,13 +36,21 @@ class HealthFile:
         self._document, self._written = document, ticks()
         try:
             # At once: a reader never finds half of it.
-            self._half.write_text(json.dumps(document, ensure_ascii=False) + "\n", "utf-8")
+            self._write(json.dumps(document, ensure_ascii=False) + "\n")
             self._half.replace(self._path)
             self._has_said = False
         except OSError as error:
             if not self._has_said:
                 self._has_said = True
                 logs.health_file_not_written(self._path, error)
+
+    def _write(self, text: str) -> None:
+        """Write the half, a new file: in a folder that is everybody's, its name may be a link that
+        somebody else has made, to a file of ours.
+        """
+        self._half.unlink(missing_ok=True)
+        with open(self._half, "x", encoding="utf-8") as half:  # never through a link
+            half.write(text)
 
     def remove(self) -> None:
         """Take it away: the end is in order."""

@@ -3,6 +3,7 @@
 import socket
 from collections.abc import Callable, Mapping
 from contextlib import suppress
+from operator import itemgetter
 from threading import Thread
 from typing import Any, cast
 
@@ -16,6 +17,8 @@ CONNECTION_SECONDS = 10.0
 GLANCE_SECONDS = 0.5
 # The pause after something that would come again at once: no thread, no descriptor is left.
 PAUSE_SECONDS = 0.05
+# How long the thread of a connection that was cut takes to close it.
+CUT_SECONDS = 0.002
 
 
 class Server:
@@ -30,7 +33,7 @@ class Server:
         """Serve as long as it ``goes_on``, which is asked twice a second."""
         while goes_on():
             if len(self._open) >= MOST_CONNECTIONS:
-                pause(PAUSE_SECONDS)
+                self._cut_oldest()
             else:
                 for descriptor in readable(self._sites, GLANCE_SECONDS):
                     self._accept(*self._sites[descriptor])
@@ -65,9 +68,19 @@ class Server:
             connection.shutdown(socket.SHUT_WR)
         connection.close()
 
+    def _cut_oldest(self) -> None:
+        """Make room: a probe is answered within milliseconds, so the oldest is of somebody slow."""
+        _cut(min(self._open.copy().items(), key=itemgetter(1), default=(None, 0.0))[0])
+        pause(CUT_SECONDS)
+
     def _cut_slow(self) -> None:
         for connection, since in list(self._open.items()):
             if ticks() - since > CONNECTION_SECONDS:
-                # It ends the wait of the thread, which closes it.
-                with suppress(OSError):
-                    connection.shutdown(socket.SHUT_RDWR)
+                _cut(connection)
+
+
+def _cut(connection: socket.socket | None) -> None:
+    """End the wait of the thread that has the connection, which closes it."""
+    if connection is not None:
+        with suppress(OSError):
+            connection.shutdown(socket.SHUT_RDWR)

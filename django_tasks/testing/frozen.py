@@ -4,8 +4,11 @@ Neither is imported: one that nobody has imported is not at work.
 """
 
 import sys
-from datetime import datetime, timezone
+from datetime import datetime, timedelta, timezone, tzinfo
 from typing import Any
+
+from django.conf import settings
+from django.utils.timezone import get_default_timezone
 
 from django_tasks.host.clocks import EPOCH
 
@@ -25,9 +28,18 @@ def _of_freezegun() -> datetime | None:
     if not factories:
         return None
     moment: datetime = factories[-1]()  # naive, in UTC, of a class of its own
+    if settings.USE_TZ:
+        return _plain(moment, timezone.utc)
+    # Whoever goes without zones sees datetime.now(), and takes it for the time of TIME_ZONE.
+    offset: timedelta = sys.modules["freezegun.api"].tz_offsets[-1]
+    return _plain(moment + offset, get_default_timezone()).astimezone(timezone.utc)
+
+
+def _plain(moment: datetime, zone: tzinfo) -> datetime:
     return EPOCH.replace(
         *(moment.year, moment.month, moment.day),
         *(moment.hour, moment.minute, moment.second, moment.microsecond),
+        tzinfo=zone,
     )
 
 

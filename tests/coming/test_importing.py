@@ -215,12 +215,14 @@ def test_a_bad_argument_is_one_sentence(ours: str, arguments: list[str], problem
         ("sqlite:////nowhere/jobs.sqlite", "there is no file /nowhere/jobs.sqlite"),
         ("nonsense", "Could not parse"),
         ("nosuch://x", "plugin"),
+        ("mysql://u:secret@h:port/db", "invalid literal for int"),
     ],
 )
 def test_a_store_that_cannot_be_opened_is_one_sentence(ours: str, url: str, problem: str) -> None:
     need("sqlalchemy")
-    with pytest.raises(CommandError, match=problem):
+    with pytest.raises(CommandError, match=problem) as caught:
         imported("apscheduler", "--trust-pickles", "--url", url, database=ours)
+    assert "secret" not in str(caught.value)
 
 
 def test_a_table_that_is_not_there_is_one_sentence(ours: str, path: Path) -> None:

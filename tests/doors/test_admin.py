@@ -1075,15 +1075,31 @@ def scopes() -> list[tuple[str, str]]:
 
 
 def test_a_pause_is_added_and_deleted_by_those_who_may_pause_tasks(staff: Staff) -> None:
-    who = staff("pause_task")
-    assert who.post(reverse(PAUSE_ADD), {"biz_code": "order", "queue": ""}).status_code == 302
+    alone, who = staff("pause_task"), staff("view_task", "pause_task")
+    order = {"biz_code": "order", "queue": ""}
+    assert alone.post(reverse(PAUSE_ADD), order).status_code == 403
+    assert alone.get(reverse(PAUSES)).status_code == 403
+    assert scopes() == []
+    assert who.post(reverse(PAUSE_ADD), order).status_code == 302
     assert scopes() == [("", "order")]
     assert "Code order" in text(who.get(reverse(PAUSES)))
 
     (pause,) = api.paused()
     page = reverse(PAUSE_DELETE, args=[pause.pk])
+    resume = reverse("admin:django_tasks_pause_resume", args=[pause.pk])
+    for address in (page, resume):
+        assert alone.post(address, {"post": "yes"}).status_code == 403
+    bulk = {"action": "resume_selected", "_selected_action": [pause.pk]}
+    assert alone.post(reverse(PAUSES), bulk).status_code == 403
+    assert scopes() == [("", "order")]
     assert who.post(page, {"post": "yes"}).status_code == 302
     assert scopes() == []
+
+
+@pytest.mark.parametrize("digits", ["9" * 5000, "9" * 20])
+def test_an_address_of_thousands_of_digits_is_nowhere(boss: Client, digits: str) -> None:
+    for name in (PAUSE_DELETE, "admin:django_tasks_pause_change"):
+        assert boss.get(reverse(name, args=[digits])).status_code in (302, 404)
 
 
 def test_selected_pauses_are_ended_through_the_api(boss: Client) -> None:

@@ -5,6 +5,7 @@ import os
 import socket
 import stat
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -41,6 +42,19 @@ def test_the_file_has_one_line_and_goes_at_the_end(tmp_path: Path, now: StillTic
     assert path.read_text("utf-8") == '{"live": true, "reason": "Größe"}\n'
     file.remove()
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("act", [HealthFile.try_out, partial(HealthFile.tell, document={})])
+def test_a_link_that_somebody_has_laid_there_is_not_followed(
+    tmp_path: Path, now: StillTicks, act: Callable[[HealthFile], None]
+) -> None:
+    victim, path = tmp_path / "victim", tmp_path / "health"
+    victim.write_text("precious")
+    for name in ("health", f".health.{os.getpid()}"):
+        (tmp_path / name).symlink_to(victim)
+    act(HealthFile(path))
+    assert victim.read_text() == "precious"
+    assert not path.is_symlink()
 
 
 def test_the_file_is_written_when_something_is_new_and_as_a_heartbeat(

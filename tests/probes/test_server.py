@@ -4,6 +4,7 @@ import http.client
 import json
 import socket
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from threading import Event, Thread
 
 import pytest
@@ -152,6 +153,34 @@ def test_slow_clients_are_cut_off_and_hold_nobody_up(
         each.settimeout(DEADLINE)
         assert each.recv(100) == b""
         each.close()
+
+
+def test_slow_clients_who_come_again_do_not_keep_the_probes_out(
+    serve: Serve, board: Board, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(server, "CONNECTION_SECONDS", 10 * DEADLINE)
+    port = serve(health_site(board, FACTS))
+    ended = Event()
+
+    def dawdle() -> None:
+        while not ended.is_set():
+            with suppress(OSError), socket.create_connection(("127.0.0.1", port)) as slow:
+                slow.sendall(b"GET /live HTTP/1.1\r\n")
+                slow.settimeout(0.1)
+                while not ended.is_set() and slow.recv(1) != b"":
+                    pass
+
+    def wait_and_dawdle() -> None:
+        while not ended.is_set():
+            dawdle()
+
+    slow = [Thread(target=wait_and_dawdle) for _ in range(64)]
+    for each in slow:
+        each.start()
+    assert [ask(port, "/live")[0] for _ in range(10)] == [200] * 10
+    ended.set()
+    for each in slow:
+        each.join()
 
 
 def test_a_client_that_is_gone_is_no_matter(serve: Serve, board: Board) -> None:

@@ -9,6 +9,7 @@ import freezegun
 import pytest
 import time_machine
 from django.test import override_settings
+from django.utils.timezone import now as django_now
 
 from django_tasks.api import Task, add_task, add_tasks, find_tasks, get_task, run_task_now
 from django_tasks.exceptions import TaskValueError
@@ -221,3 +222,24 @@ def test_the_clock_of_a_test_counts_more_than_a_frozen_host(frozen: Freeze, job:
         assert clock.now("default") == NOON
         with freeze_tasks():
             assert clock.now("default") == NOON
+
+
+@pytest.mark.parametrize("zone", ["Asia/Shanghai", "America/New_York", "UTC"])
+@pytest.mark.parametrize("offset", [0, 8])
+def test_without_zones_the_kit_goes_by_the_time_that_freezegun_shows_the_project(
+    job: Job, zone: str, offset: int
+) -> None:
+    job(lambda task: None)
+    with (
+        override_settings(USE_TZ=False, TIME_ZONE=zone),
+        freezegun.freeze_time("2031-04-06 01:30:00", tz_offset=offset),
+    ):
+        due = django_now()
+        add_tasks(
+            [
+                Task(biz_code="job", biz_num="later", when=due + HOUR),
+                Task(biz_code="job", biz_num="now", when=due),
+            ]
+        )
+        runs = run_due_tasks()
+    assert [ran.num for ran in runs] == ["now"]
