@@ -64,9 +64,10 @@ class TaskOptions:
         return self is not NO_OPTIONS and self != NO_OPTIONS
 
     def given(self) -> dict[str, Any]:
-        """Its options that are not None, by name."""
+        """Its options that are not None, by name; a release as its text."""
         values = ((each.name, getattr(self, each.name)) for each in fields(self))
-        return {name: value for name, value in values if value is not None}
+        texts = ((name, str(it) if isinstance(it, Release) else it) for name, it in values)
+        return {name: value for name, value in texts if value is not None}
 
     def over(self, other: "TaskOptions") -> "TaskOptions":
         """These options, and those of ``other`` where these say nothing."""
@@ -104,8 +105,6 @@ def _plain(value: Any) -> Any:
     """An option as JSON has it: durations are seconds."""
     if isinstance(value, datetime):
         return value.astimezone(timezone.utc).isoformat()
-    if isinstance(value, Release):
-        return str(value)
     if isinstance(value, Exponential):
         return {"first": seconds(value.first), "factor": value.factor, "cap": seconds(value.cap)}
     return list(value.delays) if isinstance(value, Delays) else value

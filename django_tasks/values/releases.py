@@ -24,9 +24,9 @@ class Release(NamedTuple):
         return f"{self.started.isoformat()} {self.name}".rstrip()
 
     def is_older_than(self, other: "Release") -> bool:
-        """Tell by the names, where both have one and they differ; by the moments otherwise."""
-        if self.name and other.name and self.name != other.name:
-            return _grown(self.name) < _grown(other.name)
+        """Tell by the names, where both have one and one is greater; by the moments otherwise."""
+        if self.name and other.name and (own := _grown(self.name)) != (its := _grown(other.name)):
+            return own < its
         return other.started - self.started > SAME_START
 
 
@@ -49,7 +49,7 @@ def checked_release(field: str, value: Any) -> Release:
 def release_name(value: Any) -> str:
     """The setting RELEASE as a text. Raises TypeError or ValueError."""
     if isinstance(value, bool) or not isinstance(value, (int, str)):
-        raise TypeError(_("must be a number or a text that grows"))
+        raise TypeError(_("must be a whole number or a text that grows"))
     name = str(value).strip()
     if len(name) > LONGEST_NAME:
         raise ValueError(_("must be up to %(number)s characters", number=LONGEST_NAME))

@@ -38,16 +38,16 @@ from django_tasks.values.hosts import number_of, queue_of
 from django_tasks.values.keys import SCHEDULE_NUM
 from django_tasks.values.options import TaskOptions, options_to_text
 from django_tasks.values.releases import Release
-from django_tasks.values.status import UNOWNED, Status
+from django_tasks.values.status import Status
 from django_tasks.worker.config import WorkerConfig
 
 # Code and number.
 Key = tuple[str, str]
 
 # When this process loaded the package; of one that was forked, the first of them: a child that is
-# replaced is of the release that its supervisor is of.
+# replaced is of the release that its supervisor is of. Hosts differ in their time of day and agree
+# about the database's: a look at the rows goes back from its now by what has passed here since.
 _LOADED = ticks()
-
 
 # The schedules of newer releases that were told of, by database and key.
 _TOLD: dict[tuple[str, Key], str | None] = {}
@@ -62,8 +62,8 @@ def look(now: datetime, config: WorkerConfig) -> None:
     """Tell of the rows that a newer release has given another schedule. Changes nothing: a row that
     a client has cancelled stays away until a worker starts. Database errors pass.
     """
-    handlers, using = get_task_handlers(), config.using
     release = _release(now)
+    handlers, using = get_task_handlers(), config.using
     numbers = (SCHEDULE_NUM, number_of(config.host))
     for key, there in search.planned(numbers, handlers, using=using).items():
         _is_of_a_newer_release(key, there, text_of(handlers[key[0]]), release, using)
@@ -75,12 +75,13 @@ def keep(now: datetime, config: WorkerConfig) -> None:
     So do those of this host if this worker would not run them: another one here may. Database
     errors pass. A trigger that raises harms its own handler's row only.
     """
+    release = _release(now)  # once and first: a slow row must not make the others' older
     handlers, using = get_task_handlers(), config.using
     numbers = (SCHEDULE_NUM, number_of(config.host))
     rows = search.planned(numbers, handlers, using=using)
     for handler in handlers.values():
         try:
-            _keep_all(handler, rows, now, config)
+            _keep_all(handler, rows, release, now, config)
         except (DatabaseError, InterfaceError):
             raise
         except Exception as error:  # noqa: BLE001 - a stranger's trigger may raise anything
@@ -88,7 +89,11 @@ def keep(now: datetime, config: WorkerConfig) -> None:
 
 
 def _keep_all(
-    handler: TaskHandler, rows: Mapping[Key, Planned], now: datetime, config: WorkerConfig
+    handler: TaskHandler,
+    rows: Mapping[Key, Planned],
+    release: Release,
+    now: datetime,
+    config: WorkerConfig,
 ) -> None:
     """Keep the row of a handler; remove that which it had before, for all hosts or for each."""
     code, schedule, using = handler.get_biz_code(), text_of(handler), config.using
@@ -98,7 +103,7 @@ def _keep_all(
         if not config.serves(handler.queue, code):
             return
         queue, own, other = queue_of(config.host), of_host, of_all
-    release, there = _release(now), rows.get(own)
+    there = rows.get(own)
     for key in (own, other):
         if key in rows and _is_of_a_newer_release(key, rows[key], schedule, release, using):
             return
@@ -120,27 +125,24 @@ def _keep(
     *,
     using: str,
 ) -> None:
-    if there is not None and there[:3] == wanted[:3] and not _is_news(wanted, there):
+    if there is not None and _says(there, wanted):
         if not handler.each_host or control.alter(_row(key, there), {}, now, using=using):
             return
         there = None  # removed just now, as one of a host that has gone
-    if there is not None and there.schedule == wanted.schedule:
-        _Change(handler, wanted, None, now, using).make(key)
-        return
-    first = first_time(as_schedule(handler.schedule), now)
     if there is None:
+        first = first_time(as_schedule(handler.schedule), now)
         logs.schedule_kept(key[0], wanted.schedule, using)
-        _add(key, wanted, first, now, using=using)
-    else:
-        _Change(handler, wanted, first, now, using).make(key)
+        if _add(key, wanted, first, now, using=using):
+            return
+    # Another worker may have been first with its row just now, perhaps one of an older release.
+    _Change(handler, wanted, now, using).make(key)
 
 
 class _Change(NamedTuple):
-    """A change of a handler's row; ``first`` is the first time of its schedule, if that is new."""
+    """A change of a handler's row, as it is found under its lock."""
 
     handler: TaskHandler
     wanted: Planned
-    first: datetime | None
     now: datetime
     using: str
 
@@ -154,28 +156,34 @@ class _Change(NamedTuple):
         if not control.decide(search.key(*key), changes, self.now, using=self.using):
             return
         (there,) = seen
-        if self.first is not None:
+        is_moved = there.schedule != self.wanted.schedule
+        if is_moved:
             logs.schedule_replaced(key[0], there.schedule, self.wanted.schedule, self.using)
             self._tell_of_the_dropped(there)
         elif (there.queue, there.priority) == self.wanted[1:3]:
             return  # the release alone
-        change = "updated" if self.first is None else "rescheduled"
+        change = "rescheduled" if is_moved else "updated"
         _tell(signals.task_changed, key, self.using, change=change)
 
     def _of(self, there: Task) -> tuple[dict[str, Any], datetime | None] | None:
-        is_moved = there.schedule != self.wanted.schedule
-        if there.status == Status.CANCELLING or is_moved != (self.first is not None):
-            return None  # changed since it was read; the next look sees it
-        if _is_newer(there.options, mine := self.wanted.options.release):
+        mine = self.wanted.options.release
+        if there.status == Status.CANCELLING or _is_newer(there.options, mine):
             return None
-        options = replace(there.options, release=mine)
-        return {**self.wanted._asdict(), "options": options}, self.first
+        plan = Planned(there.schedule, there.queue, there.priority, there.options)
+        if _says(plan, self.wanted):
+            return None
+        facts = {**self.wanted._asdict(), "options": replace(there.options, release=mine)}
+        if there.schedule == self.wanted.schedule:
+            return facts, None
+        return facts, first_time(as_schedule(self.handler.schedule), self.now)
 
     def _tell_of_the_dropped(self, there: Task) -> None:
-        """Tell of a run that waited for a worker or for another attempt: it comes no more."""
+        """Tell of a run that waited for a worker or for another attempt: it comes no more. One that
+        is parked as FAILED was told of then.
+        """
         due = aware("when", there.scheduled_time or there.when)
         late = (self.now - due).total_seconds()
-        if there.status in UNOWNED and (late > 0 or there.attempts):
+        if there.status in (Status.PENDING, Status.PAUSED) and (late > 0 or there.attempts):
             logs.missed(there, late, "replaced", self.using)
             facts = {"task": there, "lateness": late, "action": "replaced"}
             signals.tell(signals.task_missed, type(self.handler), using=self.using, **facts)
@@ -185,10 +193,12 @@ def _release(now: datetime) -> Release:
     return Release(now - timedelta(seconds=ticks() - _LOADED), settings().release)
 
 
-def _is_news(wanted: Planned, there: Planned) -> bool:
-    """Tell if the row does not know of this release yet."""
+def _says(there: Planned, wanted: Planned) -> bool:
+    """Tell if a row says what is wanted, and knows of this release or a newer one."""
     kept, own = there.options.release, wanted.options.release
-    return not isinstance(kept, Release) or not isinstance(own, Release) or kept.is_older_than(own)
+    if not isinstance(kept, Release) or not isinstance(own, Release) or kept.is_older_than(own):
+        return False
+    return there[:3] == wanted[:3]
 
 
 def _is_newer(options: TaskOptions, release: Any) -> bool:
@@ -207,13 +217,15 @@ def _is_of_a_newer_release(
     return True
 
 
-def _add(key: Key, wanted: Planned, first: datetime, now: datetime, *, using: str) -> None:
+def _add(key: Key, wanted: Planned, first: datetime, now: datetime, *, using: str) -> bool:
+    """Add the row; False if there is one."""
     schedule, queue, priority, own = wanted
     options = options_to_text(own)
     new = NewTask(*key, first, None, queue, priority, schedule, options=options)
     task, is_new = upsert_one(new, OnConflict.KEEP, now, using=using)
     if is_new:
         signals.tell(signals.task_added, Task, task=task, using=using)
+    return is_new
 
 
 def _remove(key: Key, there: Planned, now: datetime, *, using: str) -> None:

@@ -1,17 +1,21 @@
 """Releases that say different things of a handler's schedule: the newest one has the say."""
 
+import json
 from collections.abc import Iterator
 from datetime import datetime, timedelta, timezone
+from io import StringIO
 from itertools import permutations, product
 from typing import Any
 
 import pytest
+from django.core.management import call_command
 from django.test import override_settings
 
 from django_tasks import api, signals
 from django_tasks.checks.project import check_settings
 from django_tasks.handlers import registry
 from django_tasks.host.clocks import ticks
+from django_tasks.store import search
 from django_tasks.values.keys import SCHEDULE_NUM
 from django_tasks.values.options import TaskOptions
 from django_tasks.values.releases import Release, release_name
@@ -209,6 +213,44 @@ def test_the_first_look_of_a_release_leaves_the_time_and_tells_nobody(stage: Sta
     assert changed == []
 
 
+def test_the_newer_one_wins_against_an_older_one_that_made_the_row_meanwhile(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stage.start("old")
+    monkeypatch.setattr(search, "planned", lambda *args, **kwargs: {})  # read before that
+    stage.start("new")
+    assert hour() == HOURS["new"]
+    stage.replace("old")
+    assert hour() == HOURS["new"]
+
+
+def test_a_slow_row_does_not_make_those_behind_it_older(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stage.start("old")
+    real, add = ticks, schedule_rows._add
+
+    def slow(*args: Any, **kwargs: Any) -> bool:
+        monkeypatch.setattr(schedule_rows, "ticks", lambda: real() + 60)
+        return add(*args, **kwargs)
+
+    monkeypatch.setattr(schedule_rows, "_add", slow)
+    table().delete()
+    stage.register(nothing, "other", schedule="every 1h")
+    schedule_rows.keep(stage.clock, config())
+    moments = {task.options.release.started for task in table()}
+    assert len(moments) == 1
+
+
+def test_showtask_says_the_release_of_a_row_as_a_text(stage: Stage) -> None:
+    stage.start("new", "v10")
+    said = StringIO()
+    call_command("showtask", CODE, SCHEDULE_NUM, "--format", "json", stdout=said)
+    task = row(SCHEDULE_NUM)
+    assert task is not None
+    assert json.loads(said.getvalue())["task"]["options"] == {"release": str(task.options.release)}
+
+
 def test_an_update_of_options_keeps_the_release(stage: Stage) -> None:
     stage.start("new")
     assert api.update_task(CODE, SCHEDULE_NUM, max_attempts=2)
@@ -239,6 +281,12 @@ def test_names_grow_as_people_count(names: tuple[str, str]) -> None:
     assert not second.is_older_than(first)
 
 
+def test_names_that_count_the_same_leave_it_to_the_moments() -> None:
+    first, second = Release(MOMENT, "7"), Release(MOMENT + timedelta(hours=1), "007")
+    assert first.is_older_than(second)
+    assert not second.is_older_than(first)
+
+
 @pytest.mark.parametrize("value", [7, "7", " 7 "])
 def test_a_number_is_a_name(value: Any) -> None:
     assert release_name(value) == "7"
@@ -248,4 +296,4 @@ def test_a_number_is_a_name(value: Any) -> None:
 def test_a_setting_that_is_no_release_is_refused(value: Any) -> None:
     with override_settings(DJANGO_TASKS={"RELEASE": value}):
         found = [each for each in check_settings() if "RELEASE" in each.msg]
-    assert len(found) == 1
+    assert [each.id for each in found] == ["django_tasks.E003"]

@@ -875,9 +875,10 @@ def test_another_queue_or_priority_does_not_say_when(
         ({"when": ahead(600), "scheduled_time": ago(30), "attempts": 2}, True),
         ({"when": ago(600), "status": Status.PAUSED}, True),
         ({"when": ahead(600)}, False),
+        ({"when": ago(600), "status": Status.FAILED, "attempts": 3}, False),
         ({"when": ago(60), "status": Status.RUNNING, "claimed_by": 7, "claim_time": ago(1)}, False),
     ],
-    ids=["overdue", "in backoff", "paused", "to come", "running"],
+    ids=["overdue", "in backoff", "paused", "to come", "parked", "running"],
 )
 def test_another_schedule_tells_of_the_run_that_it_drops(
     register: Register, columns: dict[str, Any], is_told: bool, caplog: pytest.LogCaptureFixture
