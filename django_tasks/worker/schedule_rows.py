@@ -129,20 +129,26 @@ def _keep(
         if not handler.each_host or control.alter(_row(key, there), {}, now, using=using):
             return
         there = None  # removed just now, as one of a host that has gone
-    if there is None:
+    first = None
+    if there is None or there.schedule != wanted.schedule:
+        # Before the row is locked: a trigger of the project takes the time that it takes.
         first = first_time(as_schedule(handler.schedule), now)
+    if there is None and first is not None:
         logs.schedule_kept(key[0], wanted.schedule, using)
         if _add(key, wanted, first, now, using=using):
             return
     # Another worker may have been first with its row just now, perhaps one of an older release.
-    _Change(handler, wanted, now, using).make(key)
+    _Change(handler, wanted, first, now, using).make(key)
 
 
 class _Change(NamedTuple):
-    """A change of a handler's row, as it is found under its lock."""
+    """A change of a handler's row, as it is found under its lock. ``first``: the first time of its
+    schedule, None if the row had that already.
+    """
 
     handler: TaskHandler
     wanted: Planned
+    first: datetime | None
     now: datetime
     using: str
 
@@ -175,7 +181,8 @@ class _Change(NamedTuple):
         facts = {**self.wanted._asdict(), "options": replace(there.options, release=mine)}
         if there.schedule == self.wanted.schedule:
             return facts, None
-        return facts, first_time(as_schedule(self.handler.schedule), self.now)
+        # Given another one since it was read: whoever did that started at the same time.
+        return None if self.first is None else (facts, self.first)
 
     def _tell_of_the_dropped(self, there: Task) -> None:
         """Tell of a run that waited for a worker or for another attempt: it comes no more. One that
