@@ -19,6 +19,7 @@ from django_tasks.handlers.recurrence import first_time
 from django_tasks.handlers.registry import get_task_handlers, handler_for
 from django_tasks.models import Task
 from django_tasks.schedules import Foreign
+from django_tasks.schedules.budget import budget
 from django_tasks.schedules.policies import Plan, as_plan
 from django_tasks.sentences import sentence as _
 from django_tasks.store import clock, search
@@ -139,7 +140,9 @@ def checked_schedule(schedule: object, using: str) -> tuple[Plan, datetime]:
             schedule,
             _("is known to this code alone: give it to a handler, or see from_apscheduler"),
         )
-    return plan, first_time(plan.schedule, clock.now(using))
+    now = clock.now(using)
+    with budget(plan.schedule):
+        return plan, first_time(plan.schedule, now)
 
 
 def note_unknown(code: str) -> None:

@@ -18,7 +18,8 @@ from django_tasks.values.options import TaskOptions
 KINDS = ("interval", "crontab", "clocked", "solar")
 WEEKDAYS = ("sun", "mon", "tue", "wed", "thu", "fri", "sat")
 # Written alike in Celery and here, with one meaning.
-_PLAIN = re.compile(r"\*(/\d+)?|\d+(,\d+)*")
+_PLAIN = re.compile(r"\*|\d+(,\d+)*")
+_STEPS = re.compile(r"\*/\d+")
 
 
 def jobs(using: str | None, now: datetime) -> Iterator[Found | Left]:
@@ -85,7 +86,9 @@ def _crontab(entry: Any, **options: Any) -> Schedule:
 
 def _field(text: str, values: Iterable[int]) -> str:
     """A field: its own text if that is plain, else the list of the numbers that it means."""
-    return text if _PLAIN.fullmatch(text) else ",".join(map(str, sorted(values)))
+    numbers = sorted(values)
+    is_plain = _PLAIN.fullmatch(text) or (_STEPS.fullmatch(text) and len(numbers) > 1)
+    return text if is_plain else ",".join(map(str, numbers))
 
 
 def _notes(row: Any) -> Iterator[str]:

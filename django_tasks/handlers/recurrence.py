@@ -11,6 +11,7 @@ from django_tasks.exceptions import TaskException, TaskValueError
 from django_tasks.handlers.base import TaskHandler, attempts_allowed, time_limit
 from django_tasks.handlers.registry import terms_for
 from django_tasks.schedules import Foreign, Schedule, as_schedule, missed
+from django_tasks.schedules.accept import stored
 from django_tasks.sentences import sentence as _
 from django_tasks.values.claimed import Claimed
 from django_tasks.values.hosts import is_schedule_num
@@ -54,7 +55,7 @@ def schedule_of(claimed: Claimed, handler: TaskHandler) -> Schedule:
     """
     text = claimed.schedule or ""
     if not (text.startswith(TRIGGER) and is_schedule_num(claimed.biz_num)):
-        return as_schedule(text)
+        return stored(text)
     # Whatever it was in the process that wrote it: ours is the one to ask.
     own = None if handler.schedule is None else as_schedule(handler.schedule)
     if not isinstance(own, Foreign):
@@ -223,4 +224,6 @@ def _run_for(moment: datetime, schedule: Schedule) -> Reschedule:
     jitter = schedule.jitter.total_seconds() if schedule.jitter else 0.0
     if not jitter:
         return Reschedule(moment)
+    if schedule.end is not None:  # no run is put behind it
+        jitter = min(jitter, (schedule.end - moment).total_seconds())
     return Reschedule(moment + timedelta(seconds=uniform(0, jitter)), scheduled_time=moment)

@@ -17,6 +17,8 @@ from django_tasks.handlers.recurrence import TRIGGER
 from django_tasks.handlers.registry import get_task_handlers
 from django_tasks.models import Task, WorkerRow
 from django_tasks.schedules import Schedule, as_schedule
+from django_tasks.schedules.accept import stored
+from django_tasks.schedules.budget import budget
 from django_tasks.store import lanes
 from django_tasks.timezones import aware
 from django_tasks.values.hosts import is_of_a_host, is_schedule_num, number_in, number_of
@@ -138,7 +140,8 @@ class Coming(NamedTuple):
 def coming(schedule: Schedule, previous: datetime | None, now: datetime, most: int) -> Coming:
     """The next ``most`` times of a schedule after ``now``."""
     try:
-        return Coming(tuple(islice(_times(schedule, previous, now), most)))
+        with budget(schedule):
+            return Coming(tuple(islice(_times(schedule, previous, now), most)))
     except Exception as error:  # noqa: BLE001 - a stranger's trigger may raise anything
         return Coming((), str(error) or type(error).__name__)
 
@@ -160,7 +163,7 @@ def schedule_of(task: Task) -> Schedule:
         handler: TaskHandler | None = get_task_handlers().get(task.biz_code)
         if handler is not None and handler.schedule is not None:
             return as_schedule(handler.schedule)
-    return as_schedule(text)
+    return stored(text)
 
 
 def _times(schedule: Schedule, previous: datetime | None, now: datetime) -> Iterator[datetime]:

@@ -4,6 +4,7 @@ from datetime import timedelta
 
 from django_tasks.exceptions import TaskTypeError
 from django_tasks.schedules.base import Schedule
+from django_tasks.schedules.budget import unlimited
 from django_tasks.schedules.every import Every
 from django_tasks.schedules.foreign import Foreign
 from django_tasks.schedules.text import parse
@@ -29,3 +30,9 @@ def as_schedule(value: object) -> Schedule:
         value,
         _("must be a schedule, a text like 'every 30m', a timedelta or a trigger"),
     )
+
+
+def stored(text: str) -> Schedule:
+    """The schedule of a row that is there, however many steps it takes: it was allowed once."""
+    with unlimited():
+        return parse(text)

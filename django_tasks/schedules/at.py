@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from django_tasks.exceptions import TaskValueError
 from django_tasks.schedules.arguments import UTC, moment
 from django_tasks.schedules.base import Asked, Options, Schedule
+from django_tasks.schedules.budget import step
 from django_tasks.sentences import sentence as _
 
 if TYPE_CHECKING:
@@ -27,6 +28,7 @@ class At(Schedule):
         self._become(options, when=moment("at", when))
 
     def _fire(self, asked: Asked) -> datetime | None:
+        step()
         when = self.when.astimezone(UTC)
         return when if when > asked.after else None
 

@@ -1,14 +1,17 @@
 """The common part of all schedules: one question, and the options that narrow the answer."""
 
 from collections.abc import Collection, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
-from datetime import datetime, timedelta, tzinfo
+from datetime import MAXYEAR, datetime, timedelta, tzinfo
 from functools import lru_cache
+from itertools import islice
 from typing import NamedTuple, TypedDict
 
 from django_tasks.exceptions import TaskValueError
 from django_tasks.guesses import closest, did_you_mean
 from django_tasks.schedules.arguments import TICK, UTC, moment, utc
+from django_tasks.schedules.budget import apart, budget, is_limited, step, step_once
 from django_tasks.schedules.durations import format_duration
 from django_tasks.sentences import sentence as _
 from django_tasks.values.amounts import duration, whole_number
@@ -23,7 +26,10 @@ SOMEWHERE = datetime(2000, 1, 1, tzinfo=UTC)
 
 NO_JITTER = timedelta(0)
 
-# Counting looks at every fire, once in a process: a second or two for this many.
+# So many years are looked through for the shortest interval.
+LOOKED_FOR = 50
+
+# More than a budget has; rows from before there was one are counted once in a process.
 MOST_COUNTED = 100_000
 
 
@@ -151,7 +157,9 @@ class Schedule:
         end = self.end or LATEST
         if self.count is None:
             return end
-        return min(end, _counted(self) or LATEST)
+        last, steps = _counted(self)
+        step_once(self, steps)
+        return min(end, last or LATEST)
 
     def _number(self, count: int) -> datetime | None:
         """The ``count``-th fire from ``start``; None if there are fewer."""
@@ -159,6 +167,13 @@ class Schedule:
             if number == count:
                 return fire
         return None
+
+    def _answers(self, beat: datetime) -> Iterator[datetime]:
+        """All fires from ``beat`` on, as the options have them."""
+        asked = Asked(None, beat, beat - TICK)
+        while (fire := self._answer(asked)) is not None:
+            yield fire
+            asked = Asked(fire, beat, fire)
 
     def _fires(self) -> Iterator[datetime]:
         """All fires from the opening on, without regard for the options."""
@@ -172,9 +187,13 @@ class Schedule:
         """Take on all values, once; raise TaskValueError if they make no schedule."""
         for name, value in {**own, **window(options)}.items():
             object.__setattr__(self, name, value)
-        self._check_count()
-        self._check_that_it_fires()
-        self._check_jitter()
+        self._check_length()
+        with budget(self):
+            self._check_count()
+            self._check_that_it_fires()
+            self._check_jitter()
+
+    def _check_length(self) -> None:
         if len(text := str(self)) > LONGEST:
             raise TaskValueError(
                 "schedule",
@@ -194,10 +213,12 @@ class Schedule:
                 "count", self.count, _("needs a start: fires are counted from there")
             )
         whole_number("count", self.count, 1, self._most_counted())
+        if is_limited():
+            self._last()
 
     def _check_that_it_fires(self) -> None:
         opening = self._opening()
-        first = self._fire(Asked(None, opening, opening - TICK))
+        first = self._first(opening)
         if first is None:
             raise self._never()
         if self.start is not None and self.end is not None and first > self.end:
@@ -206,6 +227,12 @@ class Schedule:
                 self.end.isoformat(),
                 _("is before the first fire at %(first)s", first=first.isoformat()),
             )
+        if is_limited():  # the first may be easy to find, and no other
+            with suppress(OverflowError):
+                self._fire(Asked(first, opening, first))
+
+    def _first(self, opening: datetime) -> datetime | None:
+        return self._fire(Asked(None, opening, opening - TICK))
 
     def _never(self) -> TaskValueError:
         return TaskValueError("schedule", self._said(), _("is a schedule that never fires"))
@@ -225,9 +252,25 @@ class Schedule:
             )
 
 
+def shortest_of(times: Iterator[datetime], most: int) -> timedelta | None:
+    """The shortest time between two of the first ``most`` times, those of fifty years at most."""
+    shortest, earlier, last = None, next(times, None), MAXYEAR
+    if earlier is not None:
+        last = earlier.year + LOOKED_FOR
+    for later in islice(times, most - 1):
+        step()
+        if earlier is None or later.year > last:
+            break
+        shortest = min(later - earlier, shortest or later - earlier)
+        earlier = later
+    return shortest
+
+
 @lru_cache(maxsize=1024)
-def _counted(schedule: Schedule) -> datetime | None:
-    return schedule._number(schedule.count or 0)
+def _counted(schedule: Schedule) -> tuple[datetime | None, int]:
+    """The last fire of a schedule with a count, and the steps that it takes to count so far."""
+    with apart() as steps:
+        return schedule._number(schedule.count or 0), steps.taken
 
 
 def check_options(options: Options, own: Collection[str] = ()) -> None:

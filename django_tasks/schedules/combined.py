@@ -1,13 +1,16 @@
 """Schedules made of schedules."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime, timedelta, tzinfo
-from itertools import islice, pairwise
+from heapq import merge
+from itertools import groupby
 from typing import TYPE_CHECKING, ClassVar
 
 from django_tasks.exceptions import TaskTypeError, TaskValueError
 from django_tasks.schedules.arguments import TICK
-from django_tasks.schedules.base import DEEPEST, Asked, Options, Schedule
+from django_tasks.schedules.base import DEEPEST, Asked, Options, Schedule, shortest_of
+from django_tasks.schedules.budget import TooManySteps
 from django_tasks.schedules.wall_clock import GIVE_UP
 from django_tasks.sentences import sentence as _
 
@@ -80,8 +83,13 @@ class AnyOf(Several):
         return self.start or min(each._opening() for each in self.schedules)
 
     def _shortest(self) -> timedelta | None:
-        fires = islice(self._fires(), LOOKED_AT)
-        return min((later - earlier for earlier, later in pairwise(fires)), default=None)
+        return shortest_of(self._fires(), LOOKED_AT)
+
+    def _fires(self) -> Iterator[datetime]:
+        """All fires, each part being asked for its own alone: all for each would multiply."""
+        opening = self._opening()
+        merged = merge(*(each._answers(opening) for each in self.schedules))
+        return (fire for fire, _same in groupby(merged))
 
 
 @dataclass(frozen=True, repr=False, init=False)
@@ -123,6 +131,12 @@ class AllOf(Several):
                     _("needs to know from when its interval counts: add a start"),
                 )
         super()._check_that_it_fires()
+
+    def _first(self, opening: datetime) -> datetime | None:
+        try:
+            return super()._first(opening)
+        except TooManySteps:  # one round too many, as ROUNDS are
+            return None
 
     def _never(self) -> TaskValueError:
         return TaskValueError(self.NAME, self._said(), _("never fires: its schedules never agree"))

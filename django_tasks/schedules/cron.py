@@ -3,12 +3,12 @@
 from dataclasses import dataclass
 from datetime import datetime, timedelta, tzinfo
 from functools import lru_cache
-from itertools import islice, pairwise
 from typing import TYPE_CHECKING, Any
 
 from django_tasks.exceptions import TaskTypeError, TaskValueError
 from django_tasks.schedules.arguments import zone
-from django_tasks.schedules.base import Asked, Options, Schedule, check_options
+from django_tasks.schedules.base import Asked, Options, Schedule, check_options, shortest_of
+from django_tasks.schedules.budget import step
 from django_tasks.schedules.cron_fields import Fields, fields_of, read_fields
 from django_tasks.schedules.crontab import Crontab, read_crontab
 from django_tasks.schedules.default_zone import zone_or_default
@@ -117,6 +117,7 @@ class Cron(Schedule):
         return zone(self.tz)
 
     def _wall(self, wall: datetime) -> datetime | None:
+        step(5)
         return next(_times(self.expression).walls(wall), None)
 
     def _said(self) -> str:
@@ -128,8 +129,7 @@ class Cron(Schedule):
 
     def _shortest(self) -> timedelta | None:
         times = _times(self.expression)
-        walls = islice(times.walls(times.opening.replace(tzinfo=None)), LOOKED_AT)
-        return min((later - earlier for earlier, later in pairwise(walls)), default=None)
+        return shortest_of(times.walls(times.opening.replace(tzinfo=None)), LOOKED_AT)
 
 
 def _one_of(expression: object, given: dict[str, Any]) -> Crontab | Fields:

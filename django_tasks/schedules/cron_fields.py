@@ -15,6 +15,7 @@ from functools import cached_property, lru_cache
 
 from django_tasks.exceptions import TaskValueError
 from django_tasks.schedules.base import LONGEST, SOMEWHERE
+from django_tasks.schedules.budget import step
 from django_tasks.schedules.field_texts import (
     FIELDS,
     HOUR,
@@ -110,6 +111,8 @@ class Fields:
         """The first date that is not before ``earliest``."""
         for place in range(bisect_left(self._years, earliest.year), len(self._years)):
             year = self._years[place]
+            if year > earliest.year:  # after forty years all kinds of years are known
+                step(4 if year <= earliest.year + 40 else not year % 4)
             days = _days(self.texts[1:5], _alike(year))
             day = _from(days, earliest.timetuple().tm_yday if year == earliest.year else 1)
             if day is not None:
@@ -176,19 +179,21 @@ def _days(texts: tuple[str, ...], year: int) -> tuple[int, ...]:
     """The days of a year, 1 to 366, that match month, day, week and day of the week."""
     months, days, weeks, weekdays = map(values_of, FIELDS[1:5], texts)
     positions = positions_of(texts[1])
-    first = Date(year, 1, 1)
 
     def matches(date: Date) -> bool:
         return (
-            date.month in months
-            and date.weekday() in weekdays
+            date.weekday() in weekdays
             and (texts[2] == "*" or date.isocalendar()[1] in weeks)
             and (date.day in days or not positions.isdisjoint(_positions(date)))
         )
 
-    return tuple(
-        number for number in range(1, 366 + isleap(year)) if matches(first + (number - 1) * DAY)
+    dates = (
+        Date(year, month, day)
+        for month in months
+        for day in range(1, monthrange(year, month)[1] + 1)
+        if positions or day in days
     )
+    return tuple(date.timetuple().tm_yday for date in dates if matches(date))
 
 
 def _positions(date: Date) -> Iterator[str]:

@@ -75,6 +75,10 @@ def read_units(words: Iterable[str]) -> dict[str, Decimal]:
             number = digits
         if (unit := unit or alone) is None:
             continue
+        if unit == "M":
+            raise ValueError(
+                _("has %(text)r, and 'm' is a minute, 'mo' a month", text=f"{digits or ''}M")
+            )
         name = _UNITS[unit.lower()]
         if name in found:
             raise ValueError(_("says %(name)s twice", name=name))

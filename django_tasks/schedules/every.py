@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from django_tasks.exceptions import TaskTypeError, TaskValueError
 from django_tasks.schedules.arguments import UTC, zone
 from django_tasks.schedules.base import Asked, Options, Schedule, check_options, window
+from django_tasks.schedules.budget import step
 from django_tasks.schedules.default_zone import zone_or_default
 from django_tasks.schedules.durations import EXACT, format_duration
 from django_tasks.schedules.every_steps import LONGEST_MONTH, YEAR, Dates, Exact
@@ -100,6 +101,7 @@ class Every(Schedule):
         self._become(options, step=Dates(months, in_days, day, _at(at, shown), clock))
 
     def _fire(self, asked: Asked) -> datetime | None:
+        step()
         return self.step.first(asked.beat, self.start is not None, asked.after)
 
     def _number(self, count: int) -> datetime | None:

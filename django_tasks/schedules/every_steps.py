@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import date, datetime, time, timedelta
 
+from django_tasks.schedules.budget import step
 from django_tasks.schedules.durations import format_duration
 from django_tasks.schedules.wall_clock import WallClock
 
@@ -60,6 +61,7 @@ class Dates:
         dates = self._mixed(origin) if self.is_mixed() else self._regular(origin, wall.date())
         try:
             for found in dates:
+                step(2)
                 yield datetime.combine(found, self.at)
         except (ValueError, OverflowError):  # behind the last year there is
             return

@@ -11,6 +11,7 @@ from django_tasks.exceptions import TaskTypeError, TaskValueError
 from django_tasks.schedules.arguments import zone, zone_name
 from django_tasks.schedules.at import At
 from django_tasks.schedules.base import DEEPEST, LONGEST, Schedule
+from django_tasks.schedules.budget import budget, is_limited
 from django_tasks.schedules.combined import AllOf, AnyOf
 from django_tasks.schedules.cron import Cron
 from django_tasks.schedules.cron_fields import is_open
@@ -19,6 +20,7 @@ from django_tasks.schedules.durations import EXACT, is_duration_word, read_units
 from django_tasks.schedules.english import DAYS, NICKNAMES, PLACES, day_in_month
 from django_tasks.schedules.every import Every
 from django_tasks.schedules.times_of_day import MIDNIGHT, time_of_day
+from django_tasks.schedules.wall_clock import offsets
 from django_tasks.sentences import Sentence, said
 from django_tasks.sentences import sentence as _
 
@@ -44,6 +46,10 @@ _DATETIME = re.compile(
     r"(?:([Zz])|([+-][0-9]{2}):?([0-9]{2})(:[0-9]{2})?)?"
 )
 _NUMBER = re.compile(r"[0-9]{1,20}")
+_NO_ZONE = re.compile(
+    rf"[^a-z].*|at|in|on|and|the|of|every|day|month|year|noon|midnight|am|pm|{'|'.join(DAYS)},?",
+    re.IGNORECASE,
+)
 _SECONDS = re.compile(r"[0-9]{1,20}(?:\.[0-9]{1,6})?")
 
 
@@ -82,11 +88,12 @@ def parse(text: str) -> Schedule:
         )
     if "|" in text:
         raise TaskValueError("schedule", text, _POLICIES)
-    return _parsed(text, project_zone())
+    with budget(text):
+        return _parsed(text, project_zone(), is_limited())
 
 
 @lru_cache(maxsize=1024)  # a worker reads the same texts again and again
-def _parsed(text: str, local: str | None) -> Schedule:
+def _parsed(text: str, local: str | None, _limited: bool) -> Schedule:
     try:
         reader = Reader(_TOKEN.findall(text), local)
         schedule = reader.schedule(depth=1)
@@ -201,7 +208,7 @@ class Reader:
             dates["at"] = self.time_of_day()
         self.skip("in")
         if self.has_more():
-            dates["tz"] = zone_name(self.take())
+            dates["tz"] = self.zone_here()
         options = self.options("gap", "fold")
         if amounts.keys() <= EXACT.keys() and not dates.keys() | options.keys() & {"gap", "fold"}:
             return Every(_exactly(amounts), **options)
@@ -254,8 +261,20 @@ class Reader:
     def zone_and_options(self) -> dict[str, Any]:
         """The zone that stands here or else ours, and the options of times on a wall clock."""
         self.skip("in")
-        tz = self.take() if self.has_more() else self.local
+        tz = self.zone_here() if self.has_more() else self.local
         return {"tz": tz, **self.options("gap", "fold")}
+
+    def zone_here(self) -> str:
+        """The zone that stands here. What is meant for another place is not blamed on zones."""
+        if _NO_ZONE.fullmatch(self.peek()):
+            raise Nonsense(
+                _(
+                    "has %(word)r where a time zone or the end is expected; %(possible)s",
+                    word=self.peek(),
+                    possible=POSSIBLE,
+                )
+            )
+        return zone_name(self.take())
 
     def amounts(self) -> dict[str, Decimal]:
         """The number of each unit here: ``1h30m``, ``hour``, ``1 hour and 30 minutes``."""
@@ -315,7 +334,17 @@ class Reader:
             raise Nonsense(
                 _("needs an offset or a time zone behind %(text)s, like %(text)s+08:00", text=text)
             )
-        return moment.replace(tzinfo=zone(zone_name(self.take())))
+        where = zone(self.zone_here())
+        before, behind = offsets(where, moment)
+        if before < behind:
+            raise Nonsense(
+                _(
+                    "has no time after %(what)r: clocks are put forward over %(moment)s",
+                    what=what,
+                    moment=moment,
+                )
+            )
+        return moment.replace(tzinfo=where)
 
     def duration(self, what: str) -> timedelta:
         if _SECONDS.fullmatch(self.peek()) and not is_duration_word(self.after_next()):

@@ -357,6 +357,10 @@ def test_periodic_tasks_come_over_with_arguments_times_and_policies(beat: Any) -
             {"minute": "5", "hour": "1", "day_of_week": "0,6"},
             "cron day_of_week=sun,sat hour=1 minute=5 UTC",
         ),
+        (
+            {"minute": "*/60", "hour": "9", "day_of_month": "*/31", "month_of_year": "*/12"},
+            "cron month=1 day=1 hour=9 minute=0 UTC",
+        ),
     ],
     ids=str,
 )

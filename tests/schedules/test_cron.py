@@ -175,3 +175,15 @@ def test_any_text_is_a_schedule_or_refused(text):
     fire = cron.next_after(None, NOW)
     assert fire is not None
     assert fire > NOW
+
+
+@pytest.mark.parametrize(
+    ("text", "plain"),
+    [
+        ("0 9 5-5/10 * *", "0 9 5 * *"),
+        ("0 9-9/2 * * *", "0 9 * * *"),
+        ("0-0/5 9 1,7-7/3 * MON-MON/2,5", "0 9 1,7 * MON,5"),
+    ],
+)
+def test_a_step_through_one_value_leaves_it(text, plain):
+    assert Cron(text, "UTC") == Cron(plain, "UTC")

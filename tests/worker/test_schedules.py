@@ -21,6 +21,7 @@ from django_tasks.client.pauses import pause_tasks, resume_tasks
 from django_tasks.exceptions import RetryLater, TaskValueError
 from django_tasks.handlers import registry
 from django_tasks.handlers.base import Stop, task_handler
+from django_tasks.handlers.recurrence import first_time
 from django_tasks.models import EndedPause, Pause, Task
 from django_tasks.schedules import At, Every
 from django_tasks.store.claim import Claimer, claim_row
@@ -172,6 +173,12 @@ def test_jitter_delays_a_run_and_not_its_beat(register: Register) -> None:
     assert outcome.scheduled_time == on_the_hour() + HOUR
     assert timedelta(0) <= outcome.when - outcome.scheduled_time <= timedelta(minutes=10)
     assert stored().scheduled_time == on_the_hour() + HOUR
+
+
+def test_jitter_carries_no_run_behind_the_end() -> None:
+    end = on_the_hour()
+    schedule = Every(hours=1, start=end - HOUR, end=end, jitter=timedelta(minutes=59))
+    assert first_time(schedule, end - timedelta(minutes=1)) == end
 
 
 # Failures

@@ -14,7 +14,7 @@ from django_tasks.handlers.registry import handler_for
 from django_tasks.management.base import TROUBLE, TaskCommand
 from django_tasks.models import Task
 from django_tasks.monitoring.words import Amount, counted
-from django_tasks.schedules import as_schedule
+from django_tasks.schedules.accept import stored
 from django_tasks.sentences import said
 from django_tasks.sentences import sentence as _
 from django_tasks.store.lanes import every_lane
@@ -166,7 +166,7 @@ def _is_own_trigger(code: str, number: str, text: str) -> bool:
 
 def _problem(text: str) -> str:
     try:
-        as_schedule(text)
+        stored(text)
     except TaskException as error:
         return said(error)
     return ""
