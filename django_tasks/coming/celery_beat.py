@@ -1,25 +1,21 @@
 """The periodic tasks of django-celery-beat."""
 
 import json
-import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from datetime import datetime, timedelta
 from typing import Any
 
+from django_tasks.coming.dialects import from_crontab
 from django_tasks.coming.found import CannotCome, Found, Left, next_time, payload
 from django_tasks.coming.models import rows_of
 from django_tasks.exceptions import TaskException
-from django_tasks.schedules import At, Cron, Every, Schedule
+from django_tasks.schedules import At, Every, Schedule
 from django_tasks.sentences import said
 from django_tasks.sentences import sentence as _
 from django_tasks.timezones import aware
 from django_tasks.values.options import TaskOptions
 
 KINDS = ("interval", "crontab", "clocked", "solar")
-WEEKDAYS = ("sun", "mon", "tue", "wed", "thu", "fri", "sat")
-# Written alike in Celery and here, with one meaning.
-_PLAIN = re.compile(r"\*|\d+(,\d+)*")
-_STEPS = re.compile(r"\*/\d+")
 
 
 def jobs(using: str | None, now: datetime) -> Iterator[Found | Left]:
@@ -70,25 +66,9 @@ def _schedule(row: Any) -> Schedule:
 
 
 def _crontab(entry: Any, **options: Any) -> Schedule:
-    """Celery has read the texts: its sets of numbers are what they mean. All fields must match."""
-    read = entry.schedule
-    weekdays = ",".join(WEEKDAYS[number] for number in sorted(read.day_of_week))
-    return Cron(
-        minute=_field(entry.minute, read.minute),
-        hour=_field(entry.hour, read.hour),
-        day=_field(entry.day_of_month, read.day_of_month),
-        month=_field(entry.month_of_year, read.month_of_year),
-        day_of_week="*" if len(read.day_of_week) == len(WEEKDAYS) else weekdays,
-        tz=str(entry.timezone),
-        **options,
-    )
-
-
-def _field(text: str, values: Iterable[int]) -> str:
-    """A field: its own text if that is plain, else the list of the numbers that it means."""
-    numbers = sorted(values)
-    is_plain = _PLAIN.fullmatch(text) or (_STEPS.fullmatch(text) and len(numbers) > 1)
-    return text if is_plain else ",".join(map(str, numbers))
+    fields = (entry.minute, entry.hour, entry.day_of_month, entry.month_of_year, entry.day_of_week)
+    text = " ".join("".join(field.split()) for field in fields)
+    return from_crontab(text, "celery", str(entry.timezone), **options)
 
 
 def _notes(row: Any) -> Iterator[str]:

@@ -1,7 +1,7 @@
 """One budget of steps for all that a text makes a schedule do: bounds of parts would multiply."""
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 
@@ -37,9 +37,9 @@ def budget(shown: object) -> Iterator[None]:
     if _BUDGET.get() is not None:
         yield
         return
-    token = _BUDGET.set(Budget(MOST_STEPS))
     try:
-        yield
+        with _within(Budget(MOST_STEPS)):
+            yield
     except TooManySteps:
         raise TaskValueError(
             "schedule",
@@ -50,26 +50,23 @@ def budget(shown: object) -> Iterator[None]:
                 most=f"{MOST_STEPS:,}",
             ),
         ) from None
-    finally:
-        _BUDGET.reset(token)
 
 
-@contextmanager
-def unlimited() -> Iterator[Budget]:
+def unlimited() -> AbstractContextManager[Budget]:
     """Let the block take as many steps as it needs: a row that is there runs."""
-    there = Budget(None)
-    token = _BUDGET.set(there)
-    try:
-        yield there
-    finally:
-        _BUDGET.reset(token)
+    return _within(Budget(None))
 
 
-@contextmanager
-def apart() -> Iterator[Budget]:
+def apart() -> AbstractContextManager[Budget]:
     """Count the steps of the block alone, no more than are left; they are not taken here yet."""
     there = _BUDGET.get()
-    there = Budget(None if there is None or there.most is None else there.most - there.taken)
+    if there is None or there.most is None:
+        return unlimited()
+    return _within(Budget(there.most - there.taken))
+
+
+@contextmanager
+def _within(there: Budget) -> Iterator[Budget]:
     token = _BUDGET.set(there)
     try:
         yield there
