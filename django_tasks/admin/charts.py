@@ -188,7 +188,6 @@ def round_up(value: float) -> float:
 
 
 def _along(labels: Sequence[str], step: float, shift: float) -> tuple[Tick, ...]:
-    """Some of the labels, as many as have room."""
     every = max(1, ceil(len(labels) / MOST_LABELS))
     return tuple(
         Tick(_text(LEFT + number * step + shift), label)
@@ -216,7 +215,6 @@ def _text(value: float) -> str:
 
 
 def _short(value: float) -> str:
-    """A round number in few characters."""
     for size, unit in ((1_000_000, "M"), (1000, "k")):
         if value >= size:
             return f"{value / size:g}{unit}"

@@ -286,7 +286,6 @@ def limits_words(max_running: int | None, rate_limit: str | None) -> str:
 
 
 def _limits_message(code: str, most: int | None, rate: str | None) -> str:
-    """A sentence about the limits that hold from now on."""
     names = {"code": code, "most": most, "rate": rate}
     if most is None and rate is None:
         return gettext("The limits of “%(code)s” are those of its handler again.") % names

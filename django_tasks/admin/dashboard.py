@@ -189,7 +189,6 @@ def _few(found: Iterable[Any]) -> list[Any]:
 
 
 def _threads(now: Overview) -> str:
-    """The threads of all workers that are alive."""
     threads = sum(worker.threads for worker in now.alive)
     busy = sum(min(worker.busy, worker.threads) for worker in now.alive)
     text = gettext("%(busy)d of %(threads)d threads are busy")

@@ -119,7 +119,6 @@ def failed_groups(*, using: str) -> tuple[list[Group], int]:
 
 
 def _add_messages(groups: Iterable[Group], using: str) -> None:
-    """Look up the last message of each group."""
     by_id = {group.last_id: group for group in groups}
     rows = Task._base_manager.using(using).filter(pk__in=by_id).order_by()
     for pk, exception, tail in rows.annotate(tail=Right("last_error", ERROR_TAIL)).values_list(

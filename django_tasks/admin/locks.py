@@ -50,7 +50,6 @@ class LockAdmin(site.StrictPages, OnlyShown):
 
 
 def _time_and_distance(microseconds: int) -> str:
-    """A moment with its zone, and how far away it is."""
     moment, now = _moment(microseconds), clock.now(alias())
     seconds = (now - moment).total_seconds()
     template = gettext("in %(time)s") if seconds < 0 else gettext("%(time)s ago")

@@ -265,7 +265,6 @@ def _initial(task: Task | None) -> dict[str, str]:
 
 
 def _preview(plan: Plan | None) -> dict[str, Any]:
-    """The next times of a plan, as a new one begins."""
     if plan is None:
         return {}
     now = clock.now(alias())
@@ -273,7 +272,6 @@ def _preview(plan: Plan | None) -> dict[str, Any]:
 
 
 def _preview_of(task: Task | None) -> dict[str, Any]:
-    """The time for which a task waits, and those that follow."""
     if task is None or not task.schedule:
         return {}
     now = clock.now(alias())
@@ -303,7 +301,6 @@ def _last_runs(tasks: Sequence[Task], using: str) -> dict[int, TaskRun]:
 
 
 def _hint(task: Task, held: PauseIndex) -> str:
-    """The reason why a schedule stands still, if it does."""
     if task.status == Status.FAILED:
         return gettext("stands still until it is requeued")
     if task.status in (Status.PAUSED, Status.PAUSING):

@@ -143,7 +143,6 @@ def _payload(task: Task) -> ErrorText | None:
 
 
 def _progress(task: Task) -> dict[str, Any]:
-    """The progress that the handler has told, if it can be shown."""
     facts = task.progress
     if not isinstance(facts, dict):
         return {}

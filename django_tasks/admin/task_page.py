@@ -202,7 +202,6 @@ def has_long_schedule(task: Task) -> bool:
 
 
 def _saving_means(task: Task) -> Any:
-    """The sentences beside the button."""
     means = SAVING[task.status]
     return format_html("{}<br>{}", means, ANEW) if begins_anew(task) else means
 

@@ -190,5 +190,4 @@ def no_task(page: TaskModelAdmin, request: HttpRequest) -> HttpResponse:
 
 
 def _wait(text: str) -> timedelta | None:
-    """One of the waits that the page offers."""
     return next((timedelta(seconds=each) for each in WAITS if str(each) == text), None)

@@ -239,7 +239,6 @@ class WorkerAdmin(site.StrictPages, OnlyShown):
         return super().change_view(request, object_id, form_url, context)
 
     def _tasks_of(self, request: HttpRequest, row: WorkerRow) -> dict[str, Any]:
-        """The tasks that it has claimed, for those who may see tasks."""
         if not may(request, "view"):
             return {}
         found = claims(using=alias(), worker=row.pk)
@@ -292,7 +291,6 @@ def _seen(row: WorkerRow) -> Worker:
 
 
 def _asks(worker: Worker) -> list[tuple[str, Ask]]:
-    """The questions that make sense now."""
     words = {
         WorkerWish.NONE: ("quiet", "stop"),
         WorkerWish.QUIET: ("work", "stop"),

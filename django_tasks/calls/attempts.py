@@ -115,7 +115,6 @@ class Attempt:
         return self._ended(result, TaskResultStatus.FAILED)
 
     def _running(self) -> Any:
-        """The result of the call while it runs."""
         task, call = self._task, self.call
         before = results.attempts_before(task, call) if task.attempt > 1 else results.NO_ATTEMPTS
         started = max(task.started, call.enqueued_at)

@@ -104,7 +104,6 @@ class Enqueueing:
         )
 
     def _is_of(self, call: Call, stored: Row) -> bool:
-        """Tell if a call is the one that stands now."""
         words = stored.biz_ext
         if not isinstance(words, dict):  # a decoder of the project may make anything of it
             standing = self._call_of(stored)
@@ -112,7 +111,6 @@ class Enqueueing:
         return bool(words.get("life") == call.life)
 
     def _call_of(self, stored: Row) -> Call | None:
-        """The call that a row is, if it is one."""
         told = told_of_text(storage().payload(stored, using=self._using))
         return None if told is None else told.call
 

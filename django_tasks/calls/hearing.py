@@ -37,7 +37,6 @@ def is_logged(level: int) -> bool:
 
 
 def _handlers() -> list[logging.Handler]:
-    """The handlers of the logger, and of those above it that it tells."""
     found: list[logging.Handler] = []
     each: logging.Logger | None = logger
     while each is not None:

@@ -108,7 +108,6 @@ def _texts(alias: str, connection: Any) -> Iterator[CheckMessage]:
 
 
 def _text_fields() -> dict[str, dict[str, AnyField]]:
-    """The fields of each of our tables, by column."""
     return {
         model._meta.db_table: {str(field.column): field for field in model._meta.concrete_fields}
         for model in apps.get_app_config(Task._meta.app_label).get_models()

@@ -63,7 +63,6 @@ def _sqlite_options(alias: str, connection: Any) -> Iterator[CheckMessage]:
 
 
 def _both(clauses: list[str]) -> str:
-    """One clause, or two."""
     if len(clauses) == 1:
         return clauses[0]
     return _("%(one)s; and %(other)s", one=clauses[0], other=clauses[1])

@@ -170,7 +170,6 @@ def _made(code: str, biz_num: Any, facts: dict[str, Any]) -> Task:
 
 
 def _completed(task: Any, biz_num: Any, facts: dict[str, Any]) -> Task:
-    """The task of a call with a Task, with the options of the call."""
     if not isinstance(task, Task):
         raise TaskTypeError("task", task, _("must be a biz_code, a handler or a Task"))
     if biz_num is not _LEFT_OUT:

@@ -139,7 +139,6 @@ def _changes(key: Key, facts: dict[str, Any], using: str) -> tuple[datetime | No
 
 
 def _columns(key: Key, facts: dict[str, Any]) -> dict[str, Any]:
-    """The values of columns as they are stored."""
     handler: Any = handler_for(key.biz_code) or TaskHandler
     if "biz_ext" in facts:
         facts["biz_ext"] = payloads.encoded(facts["biz_ext"])

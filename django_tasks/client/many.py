@@ -217,7 +217,6 @@ class _Many:
         return count
 
     def _tell(self, count: int) -> None:
-        """Tell of what was done, also if a later batch has failed."""
         if count:
             signals.tasks_changed.send_robust(
                 Task, change=self._change, which=self._which, count=count, using=self.using

@@ -85,7 +85,6 @@ def _checked_wish(wish: WorkerWish | str) -> str:
 
 
 def _checked_limits(max_running: int | None, rate_limit: str | None) -> Limits:
-    """Both as plain values, if they can be limits."""
     limit = as_limit(max_running, rate_limit)
     text = None if rate_limit is None else str.__str__(rate_limit)
     return None if limit is None else limit.max_running, text

@@ -79,7 +79,6 @@ def policy_of(handler: TaskHandler, options: TaskOptions = NO_OPTIONS) -> Policy
 
 
 def _differences(options: TaskOptions) -> dict[str, Any]:
-    """The parts of a policy that options replace."""
     given = options.given()
     given.pop("release", None)
     if "misfire_grace_time" in given:

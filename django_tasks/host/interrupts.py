@@ -254,7 +254,6 @@ def _without_it(
 
 @cache
 def _starting() -> frozenset[Any]:
-    """The code that starts threads and processes."""
     starts = Thread.start, BaseProcess.start, Popen.__init__
     return frozenset(getattr(start, "__code__", None) for start in starts)
 

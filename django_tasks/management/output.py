@@ -145,7 +145,6 @@ def _fitting(widths: list[int], most: int) -> list[int]:
 
 
 def _is_narrow(widths: list[int], most: int) -> bool:
-    """Tell if some column would be cut to less than a time."""
     fitting = zip(widths, _fitting(list(widths), most), strict=True)
     return any(given < min(wanted, ENOUGH) for wanted, given in fitting)
 

@@ -68,7 +68,6 @@ def _moment(field: str, text: str, now: datetime, *, is_past: bool) -> datetime:
 
 
 def _day(text: str, today: date, *, is_past: bool) -> date | None:
-    """The day that a word means at its midnight."""
     midnight = 0 if is_past else 1
     days = {"midnight": midnight, "today": 0, "yesterday": -1, "tomorrow": 1}
     return today + timedelta(days=days[text]) if text in days else None

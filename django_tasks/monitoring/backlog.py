@@ -112,7 +112,6 @@ def count_waiting(
 
 
 def _share(lanes: Sequence[Lane], most_counted: int) -> int:
-    """The number up to which each of these lanes is counted."""
     return max(1, min(COUNTED, most_counted // max(1, len(lanes))))
 
 

@@ -304,7 +304,6 @@ class TaskFilter:
         return timed & Q(status=Status.PENDING), limit
 
     def _search_as(self, using: str) -> SearchAs:
-        """Tell what a search means now, by the rows that are there."""
         if self.code:
             return "begins" if _is_large(self.code, using) else "contains"
         return "code" if _is_code(self.search, using) else "begins"
@@ -329,7 +328,6 @@ class TaskFilter:
 
 
 def _is_code(text: str, using: str) -> bool:
-    """Tell if there are tasks of this code."""
     return Task._base_manager.using(using).filter(biz_code=text).order_by().exists()
 
 

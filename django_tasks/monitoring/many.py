@@ -120,7 +120,6 @@ def _batches(
 def _in_batches(
     tasks: TaskFilter, step: Step, using: str, size: int, after: int
 ) -> Iterator[tuple[QuerySet[Task], list[int]]]:
-    """Ids batch by batch, each with the rows that match at its time."""
     found = meant(tasks, step, using=using, now=clock.now(using))
     few = list(found.values_list("id", flat=True)[: FEW + 1])
     if len(few) <= FEW:

@@ -100,7 +100,6 @@ def problems(facts: Facts) -> list[Problem]:
 
 
 def _few(found: list[Problem]) -> list[Problem]:
-    """Of one kind the first ones, and how many others there are."""
     if len(found) <= MOST_OF_A_KIND + 1:
         return found
     shown, left = found[:MOST_OF_A_KIND], len(found) - MOST_OF_A_KIND

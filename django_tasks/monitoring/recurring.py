@@ -119,7 +119,6 @@ def _numbers(using: str) -> set[str]:
 
 
 def _codes(after: str, using: str) -> Iterator[str]:
-    """The codes of rows, each asked for as the next one behind the last."""
     rows = Task._base_manager.using(using).order_by("biz_code").values_list("biz_code", flat=True)
     code = rows.filter(biz_code__gt=after).first()
     while code is not None:

@@ -110,7 +110,6 @@ def _hanging(signs: Signs, facts: Facts, now: float) -> Health | None:
 
 
 def _idle(signs: Signs, facts: Facts) -> Health | None:
-    """The health if there is a database on which nobody would claim."""
     for place, alias in enumerate(facts.databases):
         condition = _first(signs, place)
         if condition not in _WELL:

@@ -133,7 +133,6 @@ class Cron(Schedule):
 
 
 def _one_of(expression: object, given: dict[str, Any]) -> Crontab | Fields:
-    """The times of an expression, or of fields given by name."""
     if expression is None and given:
         return fields_of(given)
     if not isinstance(expression, str):

@@ -216,5 +216,4 @@ _KINDS = {_kind(year): year for year in range(2000, 2400)}
 
 
 def _alike(year: int) -> int:
-    """The one year whose days stand for those of all years of its kind."""
     return _KINDS[_kind(year)]

@@ -120,7 +120,6 @@ def _number(value: str) -> int:
 
 
 def _is_impossible_date(expression: str) -> bool:
-    """Tell if there would be a time on other days, and in other months."""
     fields = expression.split()
     if len(fields) not in (5, 6):
         return False

@@ -39,7 +39,6 @@ def time_of_day(at: object) -> time:
 
 
 def _hour(hour: int, half: str) -> int:
-    """An hour of 24 of one of twelve, if it has am or pm behind."""
     if half == "0":
         return hour
     if not 1 <= hour <= 12:

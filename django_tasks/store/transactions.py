@@ -31,7 +31,6 @@ def write_transaction(using: str) -> Iterator[None]:
 
 
 def _beginning(connection: Any) -> AbstractContextManager[None]:
-    """The way in which a transaction of this connection is to begin."""
     if connection.in_atomic_block:
         return nullcontext()
     if connection.vendor == "sqlite" and connection.transaction_mode != "IMMEDIATE":
@@ -47,7 +46,6 @@ def _beginning(connection: Any) -> AbstractContextManager[None]:
 
 @contextmanager
 def _set(connection: Any, name: str, value: Any) -> Iterator[None]:
-    """Give the connection an attribute, and restore what was there."""
     had, before = name in vars(connection), vars(connection).get(name)
     try:
         setattr(connection, name, value)  # in here: a timeout may come right afterwards

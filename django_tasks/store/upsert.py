@@ -155,7 +155,6 @@ def _upsert(
 def _inserting(
     dialect: Dialect, tasks: Sequence[NewTask], now: datetime, paused: bool
 ) -> tuple[str, Sequence[Any]]:
-    """An INSERT as far as its rows, and its parameters."""
     moment = dialect.to_column(now)
     due, rare = dialect.to_due, any(task.name or task.options for task in tasks)
     rows = [
@@ -281,7 +280,6 @@ def _status_after(old: str, paused: bool) -> str:
 
 
 def _wanted(on_conflict: OnConflict, old: str, new_when: str) -> str:
-    """The condition for existing rows that an add moves."""
     cancelling = f"{old}status = {Status.CANCELLING:d}"
     if on_conflict is OnConflict.REPLACE:
         return "1 = 1"
@@ -319,7 +317,6 @@ def _moved(dialect: Dialect, task: NewTask, now: datetime, decided: tuple[Any, .
 
 
 def _stored(dialect: Dialect, row: tuple[Any, ...]) -> Task:
-    """A row as Django would have read it."""
     values = dict(zip(_ALL_FIELDS, row, strict=True))
     for name in _TIMES:
         if values[name] is not None:

@@ -27,7 +27,6 @@ def _is_queue(handler: logging.Handler) -> bool:
 
 
 def _handlers(name: str) -> list[logging.Handler]:
-    """All that a record of this logger goes to."""
     found: list[logging.Handler] = []
     logger: logging.Logger | None = logging.getLogger(name)
     while logger is not None:

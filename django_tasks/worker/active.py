@@ -203,7 +203,6 @@ class Active:
             raise problem
 
     def _codes(self) -> list[str]:
-        """The sticky codes that this worker serves."""
         serves = self._config.serves
         return [code for code in sticky_codes() if serves(terms_for(code).queue, code)]
 

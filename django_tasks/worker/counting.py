@@ -112,7 +112,6 @@ class Counts:
         return tally
 
     def _known(self, code: str, exception: str) -> str:
-        """The exception, or "other" if there are too many of them."""
         if (self._minute, code, exception) in self._tallies:
             return exception
         known = self._exceptions[self._minute, code] = self._exceptions[self._minute, code] + 1

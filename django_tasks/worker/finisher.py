@@ -177,7 +177,6 @@ class Finisher:
         return {held.id for held in self._held.values() if held.worker_id == worker_id}
 
     def _part_with(self, batch: list[Ended], result: FinishResult) -> None:
-        """Drop what was written, and keep what was stepped over."""
         left_out = result.locked | result.lost
         with self._counts:
             self._counts.count_done(
@@ -347,7 +346,6 @@ def _of_different_rows(ends: list[Ended]) -> list[Ended]:
 
 
 def _in_ascii(end: Ended) -> Ended:
-    """The end with error texts that every charset has."""
     outcome, line = end.outcome, end.line
     if isinstance(outcome, Retry | Fail | Reschedule):
         outcome = replace(outcome, error=_escaped(outcome.error))
@@ -362,12 +360,10 @@ def _escaped(text: str) -> str:
 
 
 def _length(batch: Iterable[Ended]) -> int:
-    """The number of characters in the texts of a batch."""
     return sum(len(text or "") for end in batch for text in _texts(end))
 
 
 def _texts(end: Ended) -> Iterator[str | None]:
-    """The texts of an end that can be long, and are written."""
     outcome = end.outcome.otherwise if isinstance(end.outcome, Unsettled) else end.outcome
     if isinstance(outcome, Done):  # the row goes
         return

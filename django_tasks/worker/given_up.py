@@ -94,7 +94,6 @@ class GivenUp:
         return told if is_mine else told._replace(outcome=settled(told.outcome))
 
     def _take(self, fence: tuple[int, ...]) -> bool:
-        """Tell if this thread is the one to write an end."""
         try:
             self._unwritten.remove(fence)
         except KeyError:

@@ -198,7 +198,6 @@ class Lanes:
         return [(queue, terms.priority, biz_code) for queue in queues]
 
     def _tell_pauses(self, pauses: frozenset[Scope]) -> None:
-        """Say what has begun and what has ended since the last look."""
         if pauses != self._pauses:
             for scope in sorted(self._pauses - pauses):
                 logs.resumed(self._config.using, *scope)

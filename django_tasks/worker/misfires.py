@@ -95,7 +95,6 @@ def _waited_until(run: Run, grace: float, now: datetime) -> datetime:
 
 
 def _usual(run: Run) -> Literal["skip", "fail"]:
-    """The end of a misfire where nothing else is said."""
     return "skip" if run.recurrence else "fail"
 
 

@@ -105,7 +105,6 @@ class Passive:
         self._closing.set()
 
     def _codes(self) -> list[str]:
-        """The sticky codes with a hook whose tasks this worker serves."""
         serves = self._config.serves
         heard = [code for code in sticky_codes() if terms_for(code).has_passive_hook]
         return [code for code in heard if serves(terms_for(code).queue, code)]

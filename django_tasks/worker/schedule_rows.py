@@ -249,6 +249,5 @@ def _tell(signal: Signal, key: Key, using: str, **facts: object) -> None:
 
 
 def _row(key: Key, there: Planned) -> Q:
-    """The row as long as it says what was read."""
     schedule, queue, priority, _options = there
     return search.key(*key) & Q(schedule=schedule, queue=queue, priority=priority)

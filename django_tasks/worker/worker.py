@@ -152,7 +152,6 @@ class Worker:
         return any(rejected.is_resting() for rejected in self._all_rejected())
 
     def _all_rejected(self) -> Iterator[Rejected]:
-        """The rejections of each thread that sends statements of its own."""
         yield self._rejected
         for other in (self._heartbeat, self._active, self._passive, self._poller):
             yield other.rejected

@@ -170,7 +170,6 @@ def _progress(progress: Any) -> str:
 
 
 def _end_of(error: str, most: int, is_full: bool) -> str:
-    """The end of a traceback, which says most."""
     if is_full or len(error) <= most:
         return error
     return "…" + error[-most:]

@@ -157,7 +157,6 @@ def _work() -> Flags:
 
 
 def _ends() -> Flags:
-    """Flags that say when it ends, or a child of it."""
     words = gettext("end when nothing is due and nothing runs")
     yield "--until-empty", {"action": "store_true", "help": words}
     yield _flag("--max-tasks", _count, "N", gettext("end after N tasks a process"))
@@ -167,15 +166,12 @@ def _ends() -> Flags:
 
 
 def _probing() -> Flags:
-    """Flags that say where it tells of itself."""
     yield _flag("--health-file", Path, "PATH", gettext("tell there if it is live and ready"))
     yield _flag("--health-port", _address, "[HOST:]PORT", gettext("answer /live and /ready"))
     yield _flag("--metrics-port", _address, "[HOST:]PORT", gettext("answer /metrics"))
 
 
 def _option(name: str) -> Callable[[str], Any]:
-    """Convert a flag as the setting of that name would be."""
-
     def parse(text: str) -> Any:
         try:
             number: float = int(text) if text.lstrip("+-").isdigit() else float(text)
@@ -218,7 +214,6 @@ def _names(text: str) -> tuple[str, ...]:
 
 
 def _configs(options: dict[str, Any]) -> tuple[list[WorkerConfig], int]:
-    """A config for each database, and the number of processes."""
     try:
         wishes = conf.options()
     except conf.ConfigurationError as error:
@@ -458,7 +453,6 @@ def _introduced_fields(configs: list[WorkerConfig], processes: int) -> dict[str,
 
 
 def _queues(names: Sequence[str]) -> str:
-    """Such as "2 queues (mail, push)"."""
     text = ngettext("%(count)d queue (%(names)s)", "%(count)d queues (%(names)s)", len(names))
     return text % {"count": len(names), "names": _few(names)}
 
@@ -469,7 +463,6 @@ def _handlers(codes: Sequence[str]) -> str:
 
 
 def _few(names: Sequence[str]) -> str:
-    """Not too many names, and the number of the others."""
     shown = listed(names[:MOST_NAMES])
     if len(names) <= MOST_NAMES:
         return shown

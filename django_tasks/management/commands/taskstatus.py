@@ -261,7 +261,6 @@ def _state(worker: Any) -> str:
 
 
 def _length_of(name: str) -> str:
-    """The time that figures are of."""
     known = {
         "hour": pgettext("the figures of the last", "hour"),
         "day": pgettext("the figures of the last", "day"),
