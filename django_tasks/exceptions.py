@@ -42,6 +42,16 @@ class TaskValueError(TaskException, ValueError):
         return str(self.sentence)
 
 
+class NotHere(TaskException):
+    """Beyond this process, and perhaps not beyond another one: a time zone or a library that this
+    host lacks, a trigger of another release.
+    """
+
+
+class ValueNotHere(TaskValueError, NotHere):
+    """A value that means nothing on this host."""
+
+
 class TaskTypeError(TaskValueError, TypeError):
     """A value of the wrong type."""
 

@@ -107,6 +107,7 @@ SAY: dict[str, Callable[[], None]] = {
     "run_broken": lambda: logs.run_failed(RUN),
     "release_is_older": lambda: logs.release_is_older("job", "every 5m", "every 1h", "default"),
     "schedule_kept": lambda: logs.schedule_kept("job", "every 5 min", "default"),
+    "schedule_not_here": lambda: logs.schedule_not_here(RUN, ERROR),
     "schedule_replaced": lambda: logs.schedule_replaced("job", "every 5m", "every 1h", "default"),
     "schedule_over": lambda: logs.schedule_over("job", ERROR, "default"),
     "schedule_removed": lambda: logs.schedule_kept("job", None, "default"),

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple, Protocol
 
 from django_tasks.backoff import Backoff, Duration, seconds
 from django_tasks.conf import options as settings
-from django_tasks.exceptions import TaskException, TaskValueError
+from django_tasks.exceptions import NotHere, TaskValueError
 from django_tasks.handlers.base import TaskHandler, attempts_allowed, time_limit
 from django_tasks.handlers.registry import terms_for
 from django_tasks.schedules import Foreign, Schedule, as_schedule, missed
@@ -21,7 +21,7 @@ from django_tasks.values.outcomes import Reschedule
 TRIGGER = "trigger "
 
 
-class UnknownTrigger(TaskException):
+class UnknownTrigger(NotHere):
     """The schedule of a row is a trigger that this process does not have: another one may."""
 
 

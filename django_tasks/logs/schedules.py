@@ -65,6 +65,11 @@ def unknown_trigger(task: RunningTask) -> None:
     say("trigger_unknown", logging.WARNING, text, task, **fields_of(task))
 
 
+def schedule_not_here(task: RunningTask, error: Exception) -> None:
+    text, reason = "%s waits for a worker that can read its schedule: %s", InShort(error)
+    say("schedule_not_here", logging.WARNING, text, task, reason, **fields_of(task), error=reason)
+
+
 _MISSED = {
     "coalesce": "missed more than one of its times; it runs once, for the last of them",
     "overrun": "left out times of its schedule that passed meanwhile",

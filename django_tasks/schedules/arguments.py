@@ -5,7 +5,7 @@ from functools import lru_cache
 from typing import TypeVar
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
-from django_tasks.exceptions import TaskTypeError, TaskValueError
+from django_tasks.exceptions import TaskTypeError, TaskValueError, ValueNotHere
 from django_tasks.sentences import sentence as _
 from django_tasks.values.moments import EARLIEST, LATEST, OUT_OF_RANGE
 
@@ -72,6 +72,6 @@ def zone(name: str) -> tzinfo:
         return ZoneInfo(name)
     except (ZoneInfoNotFoundError, ValueError, OSError) as error:
         reason = error.args[0] if len(error.args) == 1 else error
-        raise TaskValueError(
+        raise ValueNotHere(
             "tz", name, _("is no known time zone (%(reason)s)", reason=reason)
         ) from None

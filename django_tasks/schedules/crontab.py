@@ -8,7 +8,7 @@ from datetime import datetime
 from functools import lru_cache
 from typing import TYPE_CHECKING, ClassVar
 
-from django_tasks.exceptions import TaskException, TaskValueError
+from django_tasks.exceptions import NotHere, TaskException, TaskValueError
 from django_tasks.schedules.base import LONGEST, SOMEWHERE
 from django_tasks.schedules.budget import step
 from django_tasks.schedules.field_texts import MONTHS, WEEKDAYS
@@ -88,7 +88,7 @@ def _read(expression: str) -> "CronSim":
     try:
         from cronsim import CronSim
     except ImportError:
-        raise TaskException(
+        raise NotHere(
             _("a Cron of crontab's fields needs cronsim: pip install 'django-delayed-tasks[cron]'")
         ) from None
     return CronSim(expression, SOMEWHERE.replace(tzinfo=None))

@@ -7,7 +7,7 @@ from decimal import Decimal
 from functools import lru_cache
 from typing import Any
 
-from django_tasks.exceptions import TaskTypeError, TaskValueError
+from django_tasks.exceptions import NotHere, TaskTypeError, TaskValueError, ValueNotHere
 from django_tasks.schedules.arguments import zone, zone_name
 from django_tasks.schedules.at import At
 from django_tasks.schedules.base import DEEPEST, LONGEST, Schedule
@@ -102,7 +102,8 @@ def _parsed(text: str, local: str | None, _limited: bool) -> Schedule:
         raise TaskValueError("schedule", text, said(error)) from None
     except TaskValueError as error:
         reason = _("is impossible: %(field)s %(problem)s", field=error.field, problem=error.problem)
-        raise TaskValueError("schedule", text, reason) from None
+        kind = ValueNotHere if isinstance(error, NotHere) else TaskValueError
+        raise kind("schedule", text, reason) from None
     return schedule
 
 

@@ -11,7 +11,7 @@ from django.db import Error
 
 from django_tasks import logs, signals
 from django_tasks.clock import Tick
-from django_tasks.exceptions import ClaimLost, TaskException, TaskTimeout
+from django_tasks.exceptions import ClaimLost, NotHere, TaskException, TaskTimeout
 from django_tasks.handlers.base import TaskHandler, history_of
 from django_tasks.handlers.companions import COMPANIONS, accompanied
 from django_tasks.handlers.current import CURRENT, about
@@ -151,8 +151,11 @@ class Runner:
             return in_time(run, self._standing.clock)
         except UnreadableSchedule as error:
             return parked(run, error)
-        except UnknownTrigger:
-            logs.unknown_trigger(run.task)
+        except NotHere as error:
+            if isinstance(error, UnknownTrigger):
+                logs.unknown_trigger(run.task)
+            else:
+                logs.schedule_not_here(run.task, error)
             return run, Again(self._standing.clock.now() + AFTER_DEFECT)
         except Error as error:
             return self._unsettled(run, error, 0.0)

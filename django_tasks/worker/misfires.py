@@ -6,7 +6,7 @@ from typing import Any, Literal
 
 from django_tasks import signals
 from django_tasks.clock import Clock
-from django_tasks.exceptions import Misfired, TaskException, TaskValueError
+from django_tasks.exceptions import Misfired, NotHere, TaskException, TaskValueError
 from django_tasks.handlers import companions
 from django_tasks.handlers.current import CURRENT
 from django_tasks.handlers.recurrence import (
@@ -32,13 +32,15 @@ class UnreadableSchedule(TaskException):
 def with_own_terms(run: Run) -> Run:
     """The run of a task whose row has a schedule or options.
 
-    With a schedule it is for the last time that has passed. Raises UnreadableSchedule and
-    UnknownTrigger.
+    With a schedule it is for the last time that has passed. Raises UnreadableSchedule, and NotHere
+    for what another worker may be able to read.
     """
     claimed, handler = run.claimed, run.handler
     try:
         policy = policy_of(handler, options_of_text(claimed.options))
         schedule = schedule_of(claimed, handler) if claimed.schedule is not None else None
+    except NotHere:
+        raise
     except TaskValueError as error:
         raise UnreadableSchedule(said(error)) from error
     run = run._replace(own=policy)

@@ -1,6 +1,7 @@
 """Tasks that have a schedule: when they run again, for which time, and what is missed."""
 
-from collections.abc import Callable
+import sys
+from collections.abc import Callable, Iterator
 from datetime import datetime, timedelta, timezone
 from itertools import cycle
 from typing import Any
@@ -23,7 +24,7 @@ from django_tasks.handlers import registry
 from django_tasks.handlers.base import Stop, task_handler
 from django_tasks.handlers.recurrence import first_time
 from django_tasks.models import EndedPause, Pause, Task
-from django_tasks.schedules import At, Every
+from django_tasks.schedules import At, Every, crontab, text
 from django_tasks.store.claim import Claimer, claim_row
 from django_tasks.store.control import CancelResult
 from django_tasks.store.finish import Ended, finish
@@ -705,6 +706,45 @@ def test_a_trigger_that_this_host_does_not_have_is_left_for_another(
     assert not runs.times
     assert stored(SCHEDULE_NUM).attempts == 0
     assert "it waits" in caplog.text
+
+
+@pytest.fixture
+def no_cronsim(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """A host without cronsim, whatever was read before."""
+    caches = [text._parsed, crontab._read]
+    for cache in caches:
+        cache.cache_clear()
+    monkeypatch.setitem(sys.modules, "cronsim", None)
+    yield
+    for cache in caches:
+        cache.cache_clear()
+
+
+@pytest.mark.usefixtures("no_cronsim")
+@pytest.mark.parametrize(
+    ("schedule", "reason"),
+    [
+        ("every 1 day at 09:00 Old/Name", "tz is no known time zone"),
+        ("any of (every 1h; every 1 day at 09:00 Old/Name)", "is no known time zone"),
+        ("cron 0 9 * * 1 UTC", "needs cronsim"),
+    ],
+)
+def test_what_this_host_lacks_is_left_for_another_and_said(
+    register: Register, caplog: pytest.LogCaptureFixture, schedule: str, reason: str
+) -> None:
+    runs = Runs(register, nothing, max_attempts=1)
+    due = ago(60)
+    added(when=due, schedule="every 1h")
+    table().update(schedule=schedule)
+    with heard(signals.task_failed) as failed:
+        assert isinstance(runs.run(), Again)
+    task = stored()
+    assert (task.status, task.attempts, task.schedule) == (Status.PENDING, 0, schedule)
+    assert task.scheduled_time == due
+    assert (runs.times, failed) == ([], [])
+    (line,) = [each for each in caplog.records if each.event == "schedule_not_here"]  # type: ignore[attr-defined]
+    assert "waits for a worker that can read its schedule" in line.getMessage()
+    assert reason in line.getMessage()
 
 
 class Jittered(Trigger):
