@@ -228,3 +228,21 @@ def test_progress_of_a_run_that_has_failed_goes_when_the_task_waits_again() -> N
     a_row("running", status=Status.RUNNING, progress={"done": 9})
     add_task(CODE, "running")
     assert the_row("running").progress == {"done": 9}
+
+
+@pytest.mark.parametrize("others", [{}, {"priority": 3}, {"timeout": 9}], ids=str)
+def test_the_schedule_that_is_there_moves_nothing(others: dict[str, Any]) -> None:
+    a_row(schedule="every 1h", attempts=2, last_error="x", when=later(60), scheduled_time=later(-9))
+    before = the_row()
+    assert update_task(CODE, "1", schedule="every 1 hour", **others)
+    after = the_row()
+    for name in ("when", "scheduled_time", "attempts", "last_error", "schedule"):
+        assert getattr(after, name) == getattr(before, name)
+    assert update_task(CODE, "1", schedule="every 2h")
+    assert (the_row().attempts, the_row().schedule) == (0, "every 2h")
+
+
+def test_with_a_when_the_schedule_that_is_there_moves_as_that_says() -> None:
+    a_row(schedule="every 1h", when=later(60))
+    assert update_task(CODE, "1", schedule="every 1h", when=later(7))
+    assert in_utc(the_row().when) == later(7)

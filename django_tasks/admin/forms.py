@@ -189,11 +189,16 @@ class TaskForm(TaskModelForm):
     def _keep_what_nobody_edited(self) -> None:
         """A form tells less than a row: it has no microseconds, and an hour that comes twice once.
 
-        So a field that was sent back as it was shown keeps its value, and cannot be wrong.
+        So a field that was sent back as it was shown keeps its value, and cannot be wrong. But the
+        time of another schedule is not a time of this one, which begins with its first.
         """
         for name in set(self.fields) - {*self.changed_data, "seen_version"}:
             self.errors.pop(name, None)
             self.cleaned_data[name] = getattr(self.instance, name)
+        if {"when", "schedule"} & {*self.changed_data} == {"schedule"} and self.cleaned_data.get(
+            "schedule"
+        ):
+            self.cleaned_data["when"] = None
 
     def _post_clean(self) -> None:
         super()._post_clean()  # type: ignore[misc]

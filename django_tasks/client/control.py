@@ -1,6 +1,7 @@
 """Cancel, change, move, pause, resume and requeue a task. See ``django_tasks.api``."""
 
 from datetime import datetime
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from asgiref.sync import sync_to_async
@@ -96,10 +97,10 @@ def update_task(
     ends as it would; a payload that is written meanwhile stands, whatever the handler returns.
 
     ``when`` and ``schedule`` move it, as ``reschedule_task`` does: a FAILED one waits again, a
-    running one runs again then. A schedule without ``when`` begins with its first time; with
-    ``schedule=None`` it runs once more, at the ``when`` that must be given. The values are those of
-    ``add_task``. Atomic, and part of the caller's transaction. Raises TaskTypeError or
-    TaskValueError before anything is written.
+    running one runs again then. A schedule without ``when`` begins with its first time; one that
+    the task has already moves nothing. With ``schedule=None`` it runs once more, at the ``when``
+    that must be given. The values are those of ``add_task``. Atomic, and part of the caller's
+    transaction. Raises TaskTypeError or TaskValueError before anything is written.
     """
     alias = write_alias(using)
     key = checked_key(biz_code, biz_num)
@@ -109,8 +110,10 @@ def update_task(
             "biz_num", key.biz_num, _("is planned by its handler: change it there")
         )
     when, columns, options = _changes(key, dict(facts), alias)
+    is_first = "schedule" in columns and "when" not in facts
     now = clock.now(alias)
-    if not control.change(key.matching, columns, options, when, now, using=alias):
+    change = partial(control.change, key.matching, columns, options, when, now)
+    if not change(is_first=is_first, using=alias):
         return False
     return _changed(1, "updated", key, alias, when)
 

@@ -1,7 +1,7 @@
 """Times and lengths of time as people type them."""
 
 import re
-from datetime import date, datetime, time, timedelta
+from datetime import date, datetime, time, timedelta, timezone
 
 from django.utils import timezone as django_timezone
 from django.utils.translation import gettext
@@ -78,12 +78,20 @@ def _next_or_last(field: str, text: str, here: datetime, *, is_past: bool) -> da
         of_day = time.fromisoformat(text.zfill(len(text) + (text[1] == ":")))
     except ValueError:
         raise TaskValueError(field, text, gettext("is no time of day")) from None
-    found = _at(here.date(), of_day)
-    if is_past and found > here:
-        found = _at(here.date() - timedelta(days=1), of_day)
-    elif not is_past and found < here:
-        found = _at(here.date() + timedelta(days=1), of_day)
-    return aware(field, found)
+    now = here.astimezone(timezone.utc)
+    days = (here.date() + timedelta(days=number) for number in (-1, 0, 1))
+    found = [aware(field, moment) for day in days for moment in _both(_at(day, of_day))]
+    if is_past:
+        return max(moment for moment in found if moment <= now)
+    return min(moment for moment in found if moment >= now)
+
+
+def _both(moment: datetime) -> tuple[datetime, ...]:
+    """The two moments of a time that comes twice; one of any other, in a gap too."""
+    second = moment.replace(fold=1)
+    # In UTC: Python compares times of one zone by their hands, which are the same.
+    is_twice = moment.astimezone(timezone.utc) < second.astimezone(timezone.utc)
+    return (moment, second) if is_twice else (moment,)
 
 
 def _at(day: date, of_day: time) -> datetime:

@@ -226,20 +226,26 @@ def change(
     when: datetime | None,
     now: datetime,
     *,
+    is_first: bool = False,
     using: str,
 ) -> bool:
     """Give the task of a key other facts, and move it if there is a ``when``; False if none is.
 
     ``facts`` are values of columns, ``biz_ext`` as JSON text; ``options`` makes the new options of
-    the old ones.
+    the old ones. A ``when`` that ``is_first``, of a schedule, does not move a task that has that
+    schedule.
     """
     if (text := facts.get("biz_ext")) is not None:
         facts = {**facts, "biz_ext": _JsonText(text, output_field=TextField())}
-    if options is None:
+    if options is None and not is_first:
         return bool(_change(key, facts, when, now, using=using))
-    return decide(
-        key, lambda there: ({**facts, "options": options(there.options)}, when), now, using=using
-    )
+
+    def changes(there: Task) -> tuple[Mapping[str, Any], datetime | None]:
+        own = {} if options is None else {"options": options(there.options)}
+        is_same = is_first and there.schedule == facts["schedule"]
+        return {**facts, **own}, None if is_same else when
+
+    return decide(key, changes, now, using=using)
 
 
 @retried

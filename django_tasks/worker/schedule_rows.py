@@ -181,7 +181,7 @@ class _Change(NamedTuple):
         facts = {**self.wanted._asdict(), "options": replace(there.options, release=mine)}
         if there.schedule == self.wanted.schedule:
             return facts, None
-        # Given another one since it was read: whoever did that started at the same time.
+        # Given another one since it was read: the next process that starts sees to it.
         return None if self.first is None else (facts, self.first)
 
     def _tell_of_the_dropped(self, there: Task) -> None:

@@ -3,6 +3,7 @@
 import getpass
 from datetime import datetime, timedelta
 from typing import Any
+from zoneinfo import ZoneInfo
 
 import pytest
 from django.utils import timezone as django_timezone
@@ -108,6 +109,39 @@ LOCAL = here("2030-05-17 12:30")
 def test_times_as_people_type_them(text: str, past: str, future: str) -> None:
     assert times.past("since", text, LOCAL) == here(past)
     assert times.future("to", text, LOCAL) == here(future)
+
+
+BERLIN = ZoneInfo("Europe/Berlin")
+
+
+@pytest.mark.parametrize(
+    ("now", "text", "past", "future"),
+    [
+        # On 25 October 2026 it is 2:00 to 3:00 twice: from 0:00 to 1:00, and from 1:00 to 2:00 UTC.
+        ("25T00:20", "02:10", "25T00:10", "25T01:10"),
+        ("25T00:40", "02:30", "25T00:30", "25T01:30"),
+        ("25T01:20", "02:30", "25T00:30", "25T01:30"),
+        ("25T01:40", "02:30", "25T01:30", "26T01:30"),
+        ("25T01:20", "03:10", "24T01:10", "25T02:10"),
+        ("24T12:00", "02:30", "24T00:30", "25T00:30"),
+        ("26T00:00", "02:30", "25T01:30", "26T01:30"),
+    ],
+)
+def test_a_time_of_day_in_the_hour_that_comes_twice(
+    now: str, text: str, past: str, future: str
+) -> None:
+    def at(day: str) -> datetime:
+        return datetime.fromisoformat(f"2026-10-{day}+00:00")
+
+    with django_timezone.override(BERLIN):
+        assert times.past("since", text, at(now)) == at(past)
+        assert times.future("to", text, at(now)) == at(future)
+
+
+def test_a_time_of_day_that_is_left_out_comes_after_it() -> None:
+    with django_timezone.override(BERLIN):
+        now = datetime(2026, 3, 29, 0, 20, tzinfo=UTC)  # at 1:00 it is 3:00 there
+        assert times.future("to", "02:30", now) == datetime(2026, 3, 29, 1, 30, tzinfo=UTC)
 
 
 def test_a_time_may_name_its_zone() -> None:

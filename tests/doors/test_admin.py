@@ -1221,3 +1221,27 @@ def test_options_behind_a_schedule_that_was_edited_come_over_those_there_were(
     row = the_row("1", "refund")
     assert (row.schedule, row.name) == ("every 2h", "Offer")
     assert row.options == TaskOptions(timeout=9, max_attempts=4, expires=later(9999))
+
+
+@pytest.mark.parametrize(
+    ("edited", "minutes"),
+    [
+        ({"schedule": "every 2h"}, 120),
+        ({"schedule": "every 2h", "when_0": "2030-05-17", "when_1": "23:00:00"}, None),
+        ({"schedule": ""}, 59),
+        ({"name": "Offer"}, 59),
+    ],
+    ids=["schedule", "both", "none any more", "neither"],
+)
+def test_a_schedule_that_was_edited_begins_with_its_first_time(
+    boss: Client, edited: dict[str, str], minutes: int | None
+) -> None:
+    api.add_task("refund", "1", when=timedelta(minutes=59), schedule="every 1h")
+    before = the_row("1", "refund")
+    save(boss, before, opened(boss, before) | edited)
+    after = the_row("1", "refund")
+    moved = {59: timedelta(0), 120: timedelta(minutes=61)}
+    if minutes is None:
+        assert timezone.localtime(after.when).hour == 23
+    else:
+        assert abs(after.when - before.when - moved[minutes]) < timedelta(seconds=30)
