@@ -9,7 +9,7 @@ from django_tasks.exceptions import TaskValueError
 from django_tasks.sentences import sentence as _
 
 # A step is some ten microseconds: a time of an exact interval is one, of a cron five.
-MOST_STEPS = 10_000
+MOST_STEPS = 8_000
 
 
 class TooManySteps(Exception):
