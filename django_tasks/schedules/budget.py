@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from django_tasks.exceptions import TaskValueError
 from django_tasks.sentences import sentence as _
 
-# A step is some ten microseconds: a time of an exact interval is one, of a cron five.
+# A step is some ten microseconds: a time of an exact interval is one, of a cron five to eight.
 MOST_STEPS = 8_000
 
 

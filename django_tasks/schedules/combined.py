@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 # How often AllOf asks all of its schedules before it says that they never agree.
 ROUNDS = 10_000
 
-LOOKED_AT = 500
+LOOKED_AT = 250
 
 
 @dataclass(frozen=True, repr=False, init=False)

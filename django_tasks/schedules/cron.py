@@ -117,8 +117,9 @@ class Cron(Schedule):
         return zone(self.tz)
 
     def _wall(self, wall: datetime) -> datetime | None:
-        step(5)
-        return next(_times(self.expression).walls(wall), None)
+        times = _times(self.expression)
+        step(8 if isinstance(times, Crontab) else 5)
+        return next(times.walls(wall), None)
 
     def _said(self) -> str:
         usual = _usual(_times(self.expression))
