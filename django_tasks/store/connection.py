@@ -263,7 +263,8 @@ def leave_transactions(
     wrappers = 0
     for each in own:  # a plain loop: all runs come by twice
         wrappers += len(each.execute_wrappers)
-        if not each.autocommit and is_open(each):
+        is_used = each.connection is not None or each.in_atomic_block
+        if is_used and not each.autocommit and is_open(each):
             left.append(each.alias)
     has_forgotten = _own.has_forgotten or _own.seen is not _Blocks.last
     if left or (is_over and _own.connections and has_forgotten):
@@ -357,6 +358,8 @@ def tidy(connections: Sequence[BaseDatabaseWrapper], *, is_busy: bool) -> None:
     ``is_busy``: this thread goes on at once.
     """
     for connection in connections:
+        if connection.connection is None and not connection.queries_log:
+            continue  # as after most runs that ask nothing
         # A driver may complain when a broken connection is closed. It is closed all the same; the
         # thread must not end over it, nor the end of the run be lost.
         with suppress(Error):
@@ -364,7 +367,6 @@ def tidy(connections: Sequence[BaseDatabaseWrapper], *, is_busy: bool) -> None:
 
 
 def _tidy_one(connection: BaseDatabaseWrapper, grace: float) -> None:
-    """Close a connection that is broken, or has been too old for ``grace`` seconds."""
     _forget_statements(connection)
     close_at = connection.close_at
     if close_at is not None:

@@ -14,9 +14,14 @@ from django_tasks.worker.process_wide import ProcessWide
 from tests.factories import a_claim_of
 from tests.waiting import eventually
 from tests.worker.conftest import Register
-from tests.worker.parts import CODE, added, starting
+from tests.worker.parts import CODE, Ticks, added, starting
 
 pytestmark = pytest.mark.django_db(transaction=True)
+
+
+@pytest.fixture(autouse=True)
+def _looks_after_each_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(process_wide, "LOOK_SECONDS", 0.0)
 
 
 @pytest.fixture(autouse=True)
@@ -114,3 +119,18 @@ def test_what_another_thread_has_told_of_is_not_told_again(
     monkeypatch.setattr(process_wide, "_found", lambda: next(answers))
     ProcessWide().look(a_claim_of())
     assert not told(caplog)
+
+
+def test_of_many_runs_few_are_looked_at(monkeypatch: pytest.MonkeyPatch) -> None:
+    looks: list[None] = []
+    later = Ticks()
+    monkeypatch.setattr(process_wide, "LOOK_SECONDS", 0.2)
+    monkeypatch.setattr(process_wide, "ticks", later)
+    monkeypatch.setattr(process_wide, "_found", lambda: looks.append(None))
+    process = ProcessWide()
+    for _ in range(100):
+        process.look(a_claim_of())
+    assert len(looks) == 1  # that of the beginning
+    later.ahead += 0.3
+    process.look(a_claim_of())
+    assert len(looks) == 2
