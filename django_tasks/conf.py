@@ -117,8 +117,6 @@ def _strictness(value: Any) -> str:
 
 
 def _class_of(base: type) -> Callable[[Any], Any]:
-    """A converter of a class below ``base``, or of its dotted path."""
-
     def convert(value: Any) -> Any:
         found, wanted = (
             value,

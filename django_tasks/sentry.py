@@ -59,7 +59,6 @@ class DjangoTasksIntegration(Integration):
 
 
 def _integration() -> DjangoTasksIntegration | None:
-    """The one of the client in force; None if it has none."""
     return sentry_sdk.get_client().get_integration(DjangoTasksIntegration)
 
 

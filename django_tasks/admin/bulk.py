@@ -316,7 +316,6 @@ def _log(request: HttpRequest, work: Work) -> int:
 
 
 def _running(tasks: TaskFilter, step: Step) -> str:
-    """The number of those that run now, in words; empty if none does."""
     number, now = 0, clock.now(alias())
     for status in OWNED:
         # Status by status: then an index leads to them, however many tasks a code has.

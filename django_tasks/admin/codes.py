@@ -270,7 +270,6 @@ def _require(request: HttpRequest, *actions: str) -> None:
 
 
 def _code_of(request: HttpRequest) -> str | None:
-    """The code of the query, or None if no task can have it."""
     try:
         return check_code(request.GET.get("code", ""))
     except TaskException:

@@ -213,7 +213,6 @@ class TaskForm(TaskModelForm):
                 self.add_error("schedule", str(error))
 
     def _take_options(self) -> None:
-        """Take the options behind a schedule that was edited: they are newer than the task's."""
         task = self.instance
         if "schedule" in self.changed_data and task.schedule:
             plan = as_plan(task.schedule)

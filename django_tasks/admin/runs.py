@@ -163,7 +163,6 @@ def _number_of_runs(count: int, is_more: bool) -> str:
 
 
 def _query_of(request: HttpRequest) -> dict[str, str]:
-    """The filters of a URL. Raises TaskValueError."""
     query: dict[str, str] = {}
     for name, value in request.GET.items():
         if name in _NAMES:

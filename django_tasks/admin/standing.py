@@ -14,7 +14,8 @@ from django.utils.translation import gettext
 from django_tasks import api
 from django_tasks.conf import options
 from django_tasks.exceptions import TaskException
-from django_tasks.handlers.registry import get_task_handlers, handler_for
+from django_tasks.handlers.finders import has_handler
+from django_tasks.handlers.registry import handler_for
 from django_tasks.host.clocks import EPOCH
 from django_tasks.models import Gate, Task, WorkerRow
 from django_tasks.monitoring.filters import LATE_SECONDS
@@ -79,8 +80,8 @@ class Surroundings:
 
 
 def known_here(biz_code: str) -> bool:
-    """Tell if this process knows a handler, or is not to ask."""
-    return options().strict_codes == "off" or biz_code in get_task_handlers()
+    """Tell if this project has a handler, or is not to ask."""
+    return options().strict_codes == "off" or has_handler(biz_code)
 
 
 def surroundings(tasks: Iterable[Task], *, using: str) -> Surroundings:
@@ -107,7 +108,6 @@ def _codes(worker: WorkerRow) -> list[str]:
 
 
 def _limited(codes: set[str], now: datetime, using: str) -> dict[str, str]:
-    """The codes whose limit lets nothing start now, with the words for it."""
     of_codes = Gate._base_manager.using(using).filter(biz_code__in=codes)
     gates = {gate.biz_code: gate for gate in of_codes}
     limits = {code: _limits(code, gates.get(code)) for code in codes}

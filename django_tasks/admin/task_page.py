@@ -16,12 +16,12 @@ from django_tasks.admin.display import LONG_CELL, LONG_TEXT, as_json, distance, 
 from django_tasks.admin.forms import TaskForm
 from django_tasks.admin.lists import alias, sees_workers
 from django_tasks.admin.moments import told
+from django_tasks.admin.standing import known_here
 from django_tasks.admin.task_life import MOST_RUNS, life_of
 from django_tasks.admin.task_steps import ANEW, begins_anew, cancel_means, seen_of
 from django_tasks.admin.task_views import TaskSteps
-from django_tasks.conf import options
 from django_tasks.exceptions import TaskExists
-from django_tasks.handlers.registry import get_task_handlers, sticky_codes
+from django_tasks.handlers.registry import sticky_codes
 from django_tasks.models import Task
 from django_tasks.monitoring.why import why
 from django_tasks.store import clock
@@ -142,7 +142,7 @@ class TaskPage(TaskSteps):
             "worker_name": getattr(task, "worker_name", None),
             "active_worker": _active_worker(task) if task.biz_code in sticky_codes() else "",
             "is_own_row": is_schedule_num(task.biz_num),
-            "has_handler": has_handler(task.biz_code),
+            "has_handler": known_here(task.biz_code),
         }
 
     def render_delete_form(self, request: HttpRequest, context: dict[str, Any]) -> HttpResponse:
@@ -165,7 +165,7 @@ class TaskPage(TaskSteps):
         conflict = api.OnConflict.REPLACE if change else api.OnConflict.RAISE
         stored = api.add_task(obj, on_conflict=conflict, using=alias())
         obj.pk = stored.pk
-        if not has_handler(obj.biz_code):
+        if not known_here(obj.biz_code):
             text = _("No handler of %(code)r is known here: the task waits until a worker has one.")
             self.message_user(request, text % {"code": obj.biz_code}, messages.WARNING)
 
@@ -186,11 +186,6 @@ class TaskPage(TaskSteps):
         self.message_user(request, gettext("Nothing was edited, so nothing was changed."))
         address = reverse(f"{self.admin_site.name}:django_tasks_task_change", args=[obj.pk])
         return HttpResponseRedirect(address)
-
-
-def has_handler(biz_code: str) -> bool:
-    """Tell if this process knows a handler, or is not to ask."""
-    return options().strict_codes == "off" or biz_code in get_task_handlers()
 
 
 def has_long_payload(task: Task) -> bool:

@@ -18,6 +18,9 @@ def connect() -> None:
 
 def _forget(*, setting: str, **facts: Any) -> None:
     if setting == "TASKS":
-        from django_tasks.calls import declared
+        from django_tasks.calls import declared, finding
+        from django_tasks.handlers import finders
 
         declared.forget()
+        finding.forget()
+        finders.forget()

@@ -143,18 +143,25 @@ class Attempt:
 def _call_without_words(handler: "CallHandler", task: RunningTask) -> Call:
     """The call that a row means which was not enqueued: that of a schedule, or of ``add_task``.
 
-    Its payload is the arguments: a mapping has names, a list has none. Raises TaskTypeError for any
-    other, and for that of a call which this release cannot read.
+    Its payload is the arguments: a mapping has names, a list has none, and ``{"args": […],
+    "kwargs": {…}}``, as importers write it, has both. Raises TaskTypeError for any other, and for
+    that of a call which this release cannot read.
     """
     words, given = task.biz_ext, handler.task
     if is_like_a_call(words):
         raise TaskTypeError("biz_ext", words, _("is a call that this release cannot read"))
     if words is not None and not isinstance(words, (list, dict)):
         raise TaskTypeError("biz_ext", words, _("must be arguments: a list, a mapping or None"))
+    args = words if isinstance(words, list) else []
+    kwargs = words if isinstance(words, dict) else {}
+    if kwargs.keys() == {"args", "kwargs"}:
+        both = kwargs["args"], kwargs["kwargs"]
+        if isinstance(both[0], list) and isinstance(both[1], dict):
+            args, kwargs = both
     return Call(
         path=handler.path,
-        args=words if isinstance(words, list) else [],
-        kwargs=words if isinstance(words, dict) else {},
+        args=args,
+        kwargs=kwargs,
         backend=given.backend,
         queue_name=task.queue,
         priority=task.priority,

@@ -7,7 +7,7 @@ from django.core.checks import CheckMessage
 from django.tasks import task_backends
 
 from django_tasks.calls import declared, finding
-from django_tasks.calls.backends import RowBackend
+from django_tasks.calls.backends import RowBackend, ours
 from django_tasks.calls.options import problems_of
 from django_tasks.checks.messages import error, warning
 from django_tasks.handing.checks import beside_transaction
@@ -16,15 +16,18 @@ from django_tasks.store.aliases import write_alias
 
 
 def messages(backend: RowBackend, problems: Iterable[str]) -> Iterator[CheckMessage]:
-    """E007, E008, W010, W012; ``problems`` are the backend's own sentences about its OPTIONS."""
+    """E007, E008, E012, W010, W012; ``problems``: the backend's own sentences about its OPTIONS."""
     place = f"TASKS[{backend.alias!r}]"
     unusable = problems_of(backend.options, backend.defaults)
     found = [*unusable, *problems, *finding.missing(backend.wishes.modules)]
     for problem in found:
         yield error("E007", _("%(place)s: %(problem)s.", place=place, problem=problem))
+    finding.FunctionFinder().discover()
     cure = _("Give one of them @options(biz_code=…).")
     yield from (error("E008", f"{clash}.", cure) for clash in declared.problems())
     if not found:
+        if backend is next(ours(), None):  # once, however many backends there are
+            yield from (error("E012", f"{text}.") for text in finding.not_imported())
         yield from chain(_hand_over(place, backend), _database(place, backend))
 
 

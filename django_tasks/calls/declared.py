@@ -68,7 +68,6 @@ def _as_declared(task: AnyTask) -> AnyTask:
 
 
 def _at_path(task: AnyTask) -> Any:
-    """The object to which a task's path leads, without importing anything."""
     return getattr(sys.modules.get(task.func.__module__), task.func.__qualname__, None)
 
 

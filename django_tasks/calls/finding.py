@@ -20,6 +20,8 @@ from django_tasks.sentences import sentence as _
 from django_tasks.values.calls import key_of, told_of_text
 
 MODULE = "tasks"
+# A sentence for each module that could not be imported when this process last tried.
+_NOT_IMPORTED: dict[str, str] = {}
 
 
 class UnknownFunction(TaskResultDoesNotExist, ImportError):
@@ -35,9 +37,9 @@ class FunctionFinder:
     def discover(self) -> None:
         """Import the ``tasks.py`` of installed apps, and the modules of MODULES.
 
-        A function with a schedule has to be known before it is called. One that cannot be imported
-        is said, and no reason not to run the others.
+        A function with a schedule has to be known before it is called.
         """
+        _NOT_IMPORTED.clear()
         for app in apps.get_app_configs():
             if app.module is not None and module_has_submodule(app.module, MODULE):
                 _try_to_import(f"{app.name}.{MODULE}")
@@ -45,8 +47,8 @@ class FunctionFinder:
             _try_to_import(module)
 
     def problems(self) -> list[str]:
-        """One sentence for each function whose code is taken."""
-        return declared.problems()
+        """One sentence for each module that cannot be imported, and for each code that is taken."""
+        return [*not_imported(), *declared.problems()]
 
     def find(self, biz_code: str, *, using: str) -> None:
         """Import the module of the code's function, if that is allowed.
@@ -62,6 +64,16 @@ class FunctionFinder:
                 declared.note(task, backend.wishes)
             if handler_for(biz_code) is not None:
                 return
+
+
+def not_imported() -> list[str]:
+    """One sentence for each module that could not be imported when functions were discovered."""
+    return list(_NOT_IMPORTED.values())
+
+
+def forget() -> None:
+    """Forget what other settings had imported."""
+    _NOT_IMPORTED.clear()
 
 
 def task_of(path: str, result_id: str) -> AnyTask:
@@ -160,3 +172,5 @@ def _try_to_import(module: str) -> None:
         import_module(module)
     except (Exception, SystemExit) as error:  # noqa: BLE001 - a stranger's module may raise anything
         logs.not_imported(module, error)
+        words = {"module": module, "kind": type(error).__name__, "error": error}
+        _NOT_IMPORTED[module] = _("%(module)s cannot be imported (%(kind)s: %(error)s)", **words)

@@ -92,7 +92,6 @@ def restored_task(declared: AnyTask, call: Call) -> Any:
 
 
 def _options(call: Call) -> dict[str, Any]:
-    """The options that ``using()`` gave to a call which is to be handed over."""
     given = options_of_text(call.options).given()
     # Other backends may want seconds that are whole numbers.
     is_whole = {name for name, it in given.items() if isinstance(it, float) and it.is_integer()}
@@ -191,7 +190,6 @@ def _done(lines: Sequence[_Line]) -> Told | None:
 
 
 def _worker_name(worker_id: int, using: str) -> str:
-    """The name of a worker that runs something; its number once it has gone."""
     names = WorkerRow._base_manager.using(using).filter(pk=worker_id).values_list("name", flat=True)
     return names.first() or f"#{worker_id}"
 

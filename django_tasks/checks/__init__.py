@@ -14,6 +14,7 @@
 ``django_tasks.E010``     the server rejects a statement that sets up a worker's session
 ``django_tasks.E011``     no worker can work with the database: it does not let us in, or tables are
                           missing (``migrate`` itself does not say so)
+``django_tasks.E012``     a ``tasks.py``, or a module of MODULES, cannot be imported
 ``django_tasks.W001``     ``DJANGO_TASKS`` has a key that means nothing
 ``django_tasks.W002``     MySQL, MariaDB: a column that takes 'A' and 'a' for one key, or that
                           lacks characters

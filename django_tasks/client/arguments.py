@@ -15,6 +15,7 @@ from django_tasks.conf import options as settings
 from django_tasks.exceptions import TaskTypeError, TaskValueError
 from django_tasks.guesses import did_you_mean
 from django_tasks.handlers.base import near_name
+from django_tasks.handlers.finders import known_handler
 from django_tasks.handlers.recurrence import first_time
 from django_tasks.handlers.registry import get_task_handlers, handler_for
 from django_tasks.models import Task
@@ -69,7 +70,8 @@ def checked_task(task: Task, using: str, when: datetime | None = None) -> NewTas
     """
     _check_kind(task)
     code = check_code(task.biz_code)
-    handler = handler_for(code)
+    # Before its queue and priority are asked for: to find it may take an import.
+    handler = handler_for(code) if settings().strict_codes == "off" else known_handler(code)
     first, schedule, own = task.when, None, _own_options(task)
     if task.schedule is not None:
         plan, begins = checked_schedule(task.schedule, using)

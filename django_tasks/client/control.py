@@ -119,7 +119,6 @@ def update_task(
 
 
 def _changes(key: Key, facts: dict[str, Any], using: str) -> tuple[datetime | None, Any, Any]:
-    """The new time if there is one, the columns, and what makes the options of the old ones."""
     given = {name: facts.pop(name) for name in OPTIONS & facts.keys()}
     when = checked_moment("when", facts.pop("when"), using) if "when" in facts else None
     if "schedule" in facts:

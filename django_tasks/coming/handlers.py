@@ -2,9 +2,9 @@
 
 from collections.abc import Iterable
 
-from django_tasks.handlers.registry import get_task_handlers
+from django_tasks.handlers.finders import has_handler
 
 
 def without_handler(codes: Iterable[str]) -> list[str]:
     """Those of ``codes`` that no handler of this project has."""
-    return sorted(set(codes) - set(get_task_handlers()))
+    return sorted(code for code in set(codes) if not has_handler(code))

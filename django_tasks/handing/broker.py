@@ -116,7 +116,6 @@ def send(app: Any, call: Call) -> None:
 
 
 def _publish(app: Any, producer: Any, call: Call) -> None:
-    """Publish a call once, on the producer's connection or a new one."""
     connection = producer.connection
     try:
         # Each broker once: left to itself, the connection would be tried for ever.

@@ -4,6 +4,7 @@ in a module that this process has not imported.
 
 from typing import Protocol
 
+from django_tasks.handlers.base import TaskHandler
 from django_tasks.handlers.registry import handler_for
 
 
@@ -27,6 +28,7 @@ class Finder(Protocol):
 
 
 _finders: list[Finder] = []
+_is_asked = False
 
 
 def add_finder(finder: Finder) -> None:
@@ -43,6 +45,28 @@ def are_known() -> bool:
 def are_there() -> bool:
     """Tell if a code that has no handler may still get one."""
     return any(finder.is_wanted() for finder in _finders)
+
+
+def known_handler(biz_code: str) -> TaskHandler | None:
+    """The handler that this project has of a code, whatever this process has imported so far: what
+    may have one is imported by the first question about a code without.
+    """
+    global _is_asked
+    if handler_for(biz_code) is None and not _is_asked:
+        _is_asked = True  # first: a module that adds tasks while it is imported asks as well
+        discover()
+    return handler_for(biz_code)
+
+
+def has_handler(biz_code: str) -> bool:
+    """Tell if this project has a handler of a code. See ``known_handler``."""
+    return known_handler(biz_code) is not None
+
+
+def forget() -> None:
+    """Have the next question about a code without a handler discover all anew."""
+    global _is_asked
+    _is_asked = False
 
 
 def discover() -> None:

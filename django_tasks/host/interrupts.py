@@ -171,7 +171,6 @@ class Interrupt:
 
 @forks.in_child
 def _forked() -> None:
-    """Wait for no thread of the parent."""
     _thread.is_fork_guarded, _thread.kept = False, None
     if _thread.interrupt is not None:
         _thread.interrupt.forked()

@@ -202,7 +202,6 @@ class Taking:
 
 
 def _taken(wish: Wish) -> Held | None:
-    """Ask once."""
     _refuse_transaction(wish)
     mend(wish.using)
     holder = f"{host_name()}:{os.getpid()}:{secrets.token_hex(8)}"[-200:]

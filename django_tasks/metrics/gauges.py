@@ -28,7 +28,6 @@ def write(state: State, codes: Labels, queues: Labels, samples: Samples) -> None
 
 
 def _seconds(each: CountedLane, state: State) -> float:
-    """Seconds for which the first task of a lane has been due; 0 if it is not yet."""
     return max(0.0, (state.now - each.lane.first).total_seconds())
 
 

@@ -7,7 +7,8 @@ from datetime import datetime, timedelta
 from typing import NamedTuple
 
 from django_tasks.exceptions import TaskException
-from django_tasks.handlers.registry import get_task_handlers, handler_for, terms_for
+from django_tasks.handlers.finders import has_handler
+from django_tasks.handlers.registry import get_task_handlers, terms_for
 from django_tasks.host.clocks import EPOCH
 from django_tasks.models import Gate, Pause
 from django_tasks.monitoring.backlog import Failures, Waiting
@@ -121,7 +122,7 @@ def _code(
     oldest = min((each.lane.first for each in waiting if each.pause is None), default=None)
     return Code(
         code=code,
-        has_handler=handler_for(code) is not None,
+        has_handler=has_handler(code),
         workers=sum(worker.knows(code) for worker in seen.workers),
         queues=tuple(sorted({each.lane.queue for each in waiting})),
         first=min((each.lane.first for each in waiting), default=None),

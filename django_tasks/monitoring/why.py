@@ -16,7 +16,8 @@ from django.utils.translation import gettext, ngettext
 from django_tasks.client.pauses import paused
 from django_tasks.client.queries import get_active
 from django_tasks.exceptions import TaskException
-from django_tasks.handlers.registry import handler_for, terms_for
+from django_tasks.handlers.finders import has_handler
+from django_tasks.handlers.registry import terms_for
 from django_tasks.host.clocks import EPOCH
 from django_tasks.models import Gate, Task, WorkerRow
 from django_tasks.monitoring.filters import LATE_SECONDS
@@ -197,7 +198,7 @@ def _nobody(case: _Case) -> Reason | None:
     able = _with_code(serving, task.biz_code)
     if not able:
         sentence = gettext("No running worker has a handler of its code, %(code)s.")
-        if handler_for(task.biz_code) is not None:
+        if has_handler(task.biz_code):
             sentence = gettext(
                 "No running worker has a handler of its code, %(code)s, although this project has"
                 " one: workers of this release are missing."

@@ -114,7 +114,6 @@ class Schedule:
         raise NotImplementedError
 
     def _said(self) -> str:
-        """Itself as text, without the options."""
         raise NotImplementedError
 
     def _shortest(self) -> timedelta | None:
@@ -169,7 +168,6 @@ class Schedule:
         return None
 
     def _answers(self, beat: datetime) -> Iterator[datetime]:
-        """All fires from ``beat`` on, as the options have them."""
         asked = Asked(None, beat, beat - TICK)
         while (fire := self._answer(asked)) is not None:
             yield fire

@@ -94,7 +94,6 @@ class Fields:
         return datetime.combine(date, time(hours[0], minutes[0], seconds[0]))
 
     def _time(self, earliest: time) -> time | None:
-        """The first time of day that is not before ``earliest``."""
         hours, minutes, seconds = self._clock
         hour, minute = earliest.hour, earliest.minute
         if hour in hours and minute in minutes:
@@ -108,7 +107,6 @@ class Fields:
         return None
 
     def _date(self, earliest: Date) -> Date | None:
-        """The first date that is not before ``earliest``."""
         for place in range(bisect_left(self._years, earliest.year), len(self._years)):
             year = self._years[place]
             if year > earliest.year:  # after forty years all kinds of years are known
@@ -169,7 +167,6 @@ def is_open(text: str, following: str) -> bool:
 
 
 def _from(values: Sequence[int], least: int) -> int | None:
-    """The first of ``values`` that is not less than ``least``."""
     place = bisect_left(values, least)
     return values[place] if place < len(values) else None
 

@@ -95,7 +95,6 @@ def _read(expression: str) -> "CronSim":
 
 
 def _wrong_with(expression: str) -> str | None:
-    """The library's reason why there is no time for an expression."""
     step(len(expression) // 10)
     try:
         first = next(_cronsim(expression, SOMEWHERE.replace(tzinfo=None)), None)

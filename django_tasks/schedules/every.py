@@ -140,7 +140,6 @@ def policies(gap: Gap, fold: Fold, usual: tuple[Gap, Fold]) -> str:
 
 
 def _exact(interval: timedelta | None, *amounts: float) -> timedelta:
-    """The sum of a timedelta and of weeks, days, hours, minutes and seconds."""
     if interval is not None and not isinstance(interval, timedelta):
         raise TaskTypeError(
             "every", interval, _("must be a timedelta, or hours=, minutes= and so on")

@@ -57,7 +57,6 @@ class Dates:
         return self.clock.first(following, after)
 
     def _walls(self, origin: int, wall: datetime) -> Iterator[datetime]:
-        """The wall times from one that may be before ``wall`` on."""
         dates = self._mixed(origin) if self.is_mixed() else self._regular(origin, wall.date())
         try:
             for found in dates:
@@ -67,7 +66,6 @@ class Dates:
             return
 
     def _regular(self, origin: int, near: date) -> Iterator[date]:
-        """The dates from the last one that may be before ``near`` on."""
         step = self.days or self.months
         number = origin + (self._number_of(near) - origin) // step * step
         while True:
@@ -82,7 +80,6 @@ class Dates:
             found = _months_later(found, self.months) + timedelta(days=self.days)
 
     def _number_of(self, of: date) -> int:
-        """The number of a day, or of a month: what steps are counted in."""
         return of.toordinal() if self.days else of.year * YEAR + of.month - 1
 
     def _day_of(self, month_number: int) -> date:

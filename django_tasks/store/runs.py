@@ -102,13 +102,11 @@ Place = tuple[int, datetime]
 
 
 def _lines(dialect: Dialect, start: int, most: int) -> list[Place]:
-    """The first lines from the id ``start`` on."""
     template = _from(dialect) + " LIMIT %s"
     return _places(dialect, dialect.fetch(template, [start, most]))
 
 
 def _probes(dialect: Dialect, start: int) -> list[Place]:
-    """Lines here and there behind the id ``start``, in order."""
     ((last,),) = dialect.fetch("SELECT MAX(id) FROM {run}")
     step = max(0, (last or 0) - start) / PROBES
     starts = [start + 1 + int(step * (number + random())) for number in range(PROBES)]

@@ -325,7 +325,6 @@ def _stored(dialect: Dialect, row: tuple[Any, ...]) -> Task:
 
 
 def _as_task(dialect: Dialect, values: dict[str, Any]) -> Task:
-    """``values`` by field, the JSON texts among them."""
     values["biz_ext"] = payloads.decoded(values["biz_ext"])
     values["options"] = options_of_text(values["options"])
     values["progress"] = payload.load(values["progress"])

@@ -178,7 +178,6 @@ class Answering:
 
 
 def _answer(sites: Mapping[socket.socket, Site], parent: int) -> None:
-    """Serve in the child, until its parent is gone."""
     logs.send_through(None)
     # A signal to the whole group stops the workers; until they have ended there is something to
     # tell.

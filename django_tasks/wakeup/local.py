@@ -18,7 +18,6 @@ _lock = Lock()
 
 @forks.in_child
 def _forget() -> None:
-    """Forget the pollers of the parent: they do not run here."""
     global _lock
     _lock = Lock()
     _listeners.clear()

@@ -247,7 +247,6 @@ class Active:
         return max(SLACK_SECONDS, min(self._config.heartbeat_interval, first + SLACK_SECONDS))
 
     def _retired(self) -> float:
-        """Free what runs no more, and renew the rest."""
         self.others = {}
         self._terms = {code: Term(hold, -inf) for code, (hold, _) in self._terms.items()}
         running = () if self._is_closing else self._running()

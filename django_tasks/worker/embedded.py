@@ -22,7 +22,6 @@ _lock = Lock()
 
 @forks.in_child
 def _forget() -> None:
-    """Forget the workers of the parent: their threads do not run here."""
     global _lock
     _lock = Lock()
     _workers.clear()

@@ -225,7 +225,6 @@ def _is_of_a_newer_release(
 
 
 def _add(key: Key, wanted: Planned, first: datetime, now: datetime, *, using: str) -> bool:
-    """Add the row; False if there is one."""
     schedule, queue, priority, own = wanted
     options = options_to_text(own)
     new = NewTask(*key, first, None, queue, priority, schedule, options=options)

@@ -7,15 +7,20 @@ from typing import Any
 
 import pytest
 from django.apps import apps
+from django.core.checks import run_checks
+from django.core.management import CommandError, call_command
 from django.tasks import task, task_backends
 from django.tasks.exceptions import InvalidTask
 from django.test import override_settings
 
+from django_tasks import api
+from django_tasks.admin.standing import known_here
 from django_tasks.backend import options
 from django_tasks.calls import declared, finding
 from django_tasks.calls.finding import FunctionFinder, UnknownFunction, is_allowed
 from django_tasks.checks.project import check_atomic_handlers
 from django_tasks.client.adding import add_task
+from django_tasks.coming.handlers import without_handler
 from django_tasks.handlers import finders
 from django_tasks.handlers.base import TaskHandler
 from django_tasks.handlers.registry import get_task_handlers, handler_for
@@ -28,6 +33,8 @@ pytestmark = pytest.mark.django_db
 
 SOURCE = """
 from django.tasks import task
+from django_tasks import api
+from django_tasks.admin.standing import known_here
 from django_tasks.backend import options
 
 @task
@@ -56,6 +63,7 @@ def module(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, settings: Any) -> It
     monkeypatch.syspath_prepend(tmp_path)
     default = BACKENDS["default"] | {"OPTIONS": {"MODULES": ["far_away", "broken"]}}
     settings.TASKS = BACKENDS | {"default": default}
+    monkeypatch.setattr(finders, "_is_asked", True)  # an add that asks would import it
     known, by_path = dict(declared._handlers), dict(declared._by_path)
     yield "far_away"
     declared._handlers.clear()
@@ -311,3 +319,82 @@ def test_a_function_that_is_defined_again_takes_the_place_of_the_first(handlers:
     handler: Any = handler_for(f"{__name__}.twice"[-40:]) or handler_for(f"{__name__}.twice")
     assert handler.task.func is second
     assert declared.problems() == []
+
+
+# One answer to which codes there are
+
+
+@pytest.fixture
+def jobs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, settings: Any) -> Iterator[Path]:
+    """A module of the project that nobody has imported yet."""
+    monkeypatch.syspath_prepend(tmp_path)
+    finders.forget()
+    default = BACKENDS["default"] | {"OPTIONS": {"MODULES": ["late_jobs"]}}
+    settings.TASKS = BACKENDS | {"default": default}
+    known, by_path = dict(declared._handlers), dict(declared._by_path)
+    yield tmp_path / "late_jobs.py"
+    sys.modules.pop("late_jobs", None)
+    finders.forget()
+    declared._handlers.clear()
+    declared._handlers.update(known)
+    declared._by_path.clear()
+    declared._by_path.update(by_path)
+
+
+PUSH = """
+from django.tasks import task
+
+CALLS = []
+
+@task(queue_name="mail", priority=7)
+def push(subject, body=""):
+    CALLS.append((subject, body))
+"""
+
+
+@pytest.mark.usefixtures("handlers")
+@pytest.mark.parametrize("strict", ["raise", "warn"])
+def test_an_add_knows_a_function_that_nobody_has_imported_yet(
+    jobs: Path, settings: Any, strict: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    jobs.write_text(PUSH)
+    settings.DJANGO_TASKS = {"STRICT_CODES": strict}
+    task = api.add_task("late_jobs.push", "1", biz_ext={"subject": "x"})
+    assert (task.queue, task.priority) == ("mail", 7)
+    assert caplog.text == ""
+    assert known_here("late_jobs.push")
+    if strict == "raise":
+        with pytest.raises(api.TaskValueError, match="has no handler in this project"):
+            api.add_task("late_jobs.pull", "1")
+
+
+@pytest.mark.usefixtures("handlers")
+@pytest.mark.parametrize(
+    "payload", [{"subject": "s", "body": "b"}, ["s", "b"], {"args": ["s"], "kwargs": {"body": "b"}}]
+)
+def test_a_row_of_an_importer_is_a_call(jobs: Path, payload: Any) -> None:
+    jobs.write_text(PUSH)
+    assert without_handler(["late_jobs.push", "nowhere.push"]) == ["nowhere.push"]
+    api.add_task("late_jobs.push", "1", biz_ext=payload)
+    (ran,) = run_due_tasks()
+    assert ran.outcome == "done"
+    assert sys.modules["late_jobs"].CALLS == [("s", "b")]
+
+
+@pytest.mark.usefixtures("handlers")
+def test_a_module_that_cannot_be_imported_is_red_everywhere(
+    jobs: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    jobs.write_text("import no_such_library")
+    sentence = (
+        "late_jobs cannot be imported (ModuleNotFoundError: No module named 'no_such_library')"
+    )
+    found = [each for each in run_checks() if each.id == "django_tasks.E012"]
+    assert [each.msg for each in found] == [f"{sentence}."]
+    with pytest.raises(CommandError):
+        call_command("checktasks")
+    assert sentence in capsys.readouterr().out
+    finders.discover()
+    assert sentence in finders.problems()  # with which starttask refuses to start
+    jobs.write_text(PUSH)
+    assert [each for each in run_checks() if each.id == "django_tasks.E012"] == []

@@ -411,3 +411,11 @@ def test_broken_arguments_are_named(beat: Any) -> None:
 def test_headers_and_the_like_are_noted(beat: Any) -> None:
     periodic(beat, "routed", headers='{"x": 1}', routing_key="a.b")
     assert "has no routing key, headers here" in from_beat("--dry-run")
+
+
+def test_a_code_that_the_project_refuses_is_one_sentence(beat: Any, settings: Any) -> None:
+    settings.DJANGO_TASKS = {"STRICT_CODES": "raise"}
+    periodic(beat, "hourly")
+    with pytest.raises(CommandError, match="has no handler in this project"):
+        from_beat()
+    assert not Task.objects.using(FRESH).exists()

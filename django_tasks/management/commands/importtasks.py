@@ -13,6 +13,7 @@ from django_tasks.coming.found import Found, Left, StoreError
 from django_tasks.coming.handlers import without_handler
 from django_tasks.coming.importing import Coming, add, tasks_for
 from django_tasks.coming.places import database
+from django_tasks.exceptions import TaskException
 from django_tasks.management.base import TranslatedCommand, told_of_errors
 from django_tasks.monitoring.words import listed
 from django_tasks.schedules.policies import clauses
@@ -77,8 +78,12 @@ class Command(TranslatedCommand):
             self.stdout.write(
                 gettext("--code %(name)s: no job that can come over calls it.") % {"name": name}
             )
-        with told_of_errors(using):
-            self._bring(list(tasks_for(jobs, Codes(said, functions), using=using)), options, using)
+        try:
+            with told_of_errors(using):
+                found = list(tasks_for(jobs, Codes(said, functions), using=using))
+                self._bring(found, options, using)
+        except TaskException as error:  # a code that STRICT_CODES refuses
+            raise CommandError(gettext("%(error)s.") % {"error": error}) from None
 
     def _bring(self, found: Sequence[Coming | Left], options: dict[str, Any], using: str) -> None:
         for each in found:

@@ -77,6 +77,5 @@ class SQLite(Dialect):
 
 
 def _sqlite_code(cause: BaseException) -> int | None:
-    """The primary result code; Python 3.11 and later have it."""
     code = getattr(cause, "sqlite_errorcode", None)
     return None if code is None else code & 0xFF
