@@ -76,6 +76,7 @@ class TaskList(PagedList):
     tasks: TaskFilter
     by_time = ""
     looked = 0
+    names_workers = False
 
     def get_queryset(self, request: HttpRequest, exclude_parameters: Any = None) -> "QuerySet[Any]":
         try:
@@ -83,6 +84,7 @@ class TaskList(PagedList):
         except TaskException as error:
             messages.error(request, str(error))
             raise IncorrectLookupParameters(str(error)) from error
+        self.names_workers = lists.sees_workers(request)
         query = query_of(self.tasks)
         # All pages show the same; another search, or another filter, has a meaning of its own.
         meaning = query.pop("search_as", "")
@@ -152,7 +154,7 @@ class TaskList(PagedList):
         # By their ids alone: with a status beside, SQLite walks along all that have it.
         rows = self.root_queryset.filter(pk__in=ids).defer(*LONG_COLUMNS).order_by()
         tasks: list[Task] = in_order(ids, rows.annotate(error_tail=Right("last_error", ERROR_TAIL)))
-        around = surroundings(tasks, using=alias())
+        around = surroundings(tasks, named=self.names_workers, using=alias())
         for task in tasks:
             vars(task)["standing"] = around.of(task)
         self.now = around.now

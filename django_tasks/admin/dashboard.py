@@ -96,7 +96,7 @@ class DashboardPage(site.OwnPages):
     def _dashboard(self, request: HttpRequest) -> HttpResponse:
         chosen = request.GET.get("span", "")
         name = chosen if chosen in SPANS else "hour"
-        now = overview(using=alias())
+        now = overview(using=alias(), named=sees_workers(request))
         points = series(now.now - SPANS[name], now.now, STEPS[name], using=alias())
         return self.page(
             request,

@@ -10,9 +10,10 @@ from django.utils import timezone as django_timezone
 from django.utils.translation import gettext, pgettext_lazy
 from django.utils.translation import gettext_lazy as _
 
-from django_tasks.admin.lists import MOST_CHOICES, CodeFilter, alias
+from django_tasks.admin.lists import MOST_CHOICES, CodeFilter, alias, sees_workers
 from django_tasks.models import WorkerRow
 from django_tasks.monitoring.filters import TaskFilter
+from django_tasks.monitoring.workers import name_of
 from django_tasks.store import clock
 from django_tasks.store.lanes import every_lane
 from django_tasks.values.status import Status
@@ -34,7 +35,9 @@ class Chosen(admin.SimpleListFilter):
     offers: Callable[[], Choices]
 
     def lookups(self, request: HttpRequest, model_admin: Any) -> Choices:
-        offered = type(self).offers()
+        return self._with_chosen(type(self).offers())
+
+    def _with_chosen(self, offered: Choices) -> Choices:
         chosen = self.value()
         if chosen and chosen not in [value for value, _label in offered]:
             offered.append((chosen, chosen))
@@ -75,11 +78,6 @@ def _recurring() -> Choices:
 
 def _stuck() -> Choices:
     return [("1", gettext("stuck: its worker is gone or silent"))]
-
-
-def _workers() -> Choices:
-    rows = WorkerRow._base_manager.using(alias()).order_by("id").values_list("pk", "name")
-    return [(str(pk), name) for pk, name in rows[:MOST_CHOICES]]
 
 
 def _spans() -> Choices:
@@ -164,13 +162,23 @@ class OfQueueFilter(PlaceFilter):
     parameter_name = "queue"
 
 
+class OfWorkerFilter(Chosen):
+    title = _("worker")
+    parameter_name = "worker"
+
+    def lookups(self, request: HttpRequest, model_admin: Any) -> Choices:
+        rows = WorkerRow._base_manager.using(alias()).order_by("id")[:MOST_CHOICES]
+        named = sees_workers(request)
+        return self._with_chosen([(str(row.pk), name_of(row, named)) for row in rows])
+
+
 TASK_FILTERS = (
     chosen_filter("status__exact", _("status"), _statuses),
     OfCodeFilter,
     OfQueueFilter,
     chosen_filter("due", _("due"), _times),
     chosen_filter("recurring", _("recurring"), _recurring),
-    chosen_filter("worker", _("worker"), _workers),
+    OfWorkerFilter,
     chosen_filter("stuck", _("stuck"), _stuck),
     ExceptionFilter,
     ErrorFilter,

@@ -59,7 +59,7 @@ class Unfiltered(ChangeList):
 
 
 def sees_workers(request: HttpRequest) -> bool:
-    """Tell if the pages of workers are for this user."""
+    """Tell if the pages of workers, and their names on other pages, are for this user."""
     return request.user.has_perm("django_tasks.view_workerrow")
 
 
@@ -71,6 +71,10 @@ class OnlyShown(ModelAdminOfAny):
 
     def get_changelist(self, request: HttpRequest, **kwargs: Any) -> type[ChangeList]:
         return Unfiltered
+
+    def has_view_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        # Django's own lets in whoever may change rows, which nobody does here.
+        return request.user.has_perm(f"django_tasks.view_{self.opts.model_name}")
 
     def has_add_permission(self, request: HttpRequest) -> bool:
         return False

@@ -24,7 +24,15 @@ from django_tasks.admin.cells import (
 )
 from django_tasks.admin.display import LONG_TEXT, duration, in_brackets, shown
 from django_tasks.admin.filters import TaskCodeFilter, TextFilter, chosen_filter
-from django_tasks.admin.lists import SEARCH_HELP, SEARCHED, OnlyShown, alias, hopping, key_matching
+from django_tasks.admin.lists import (
+    SEARCH_HELP,
+    SEARCHED,
+    OnlyShown,
+    alias,
+    hopping,
+    key_matching,
+    sees_workers,
+)
 from django_tasks.admin.pages import Page, PagedList, in_order, place_of, walked
 from django_tasks.admin.site import StrictPages
 from django_tasks.exceptions import TaskException, TaskValueError
@@ -223,6 +231,14 @@ class RunAdmin(StrictPages, OnlyShown):
 
     def get_changelist(self, request: HttpRequest, **kwargs: Any) -> type[RunList]:
         return RunList
+
+    def get_list_display(self, request: HttpRequest) -> tuple[str, ...]:
+        columns = self.list_display
+        return columns if sees_workers(request) else (*columns[:-1], "attempt")
+
+    def get_fields(self, request: HttpRequest, obj: Any = None) -> tuple[str, ...]:
+        named = sees_workers(request)
+        return tuple(name for name in self.fields if named or name != "worker")
 
     @admin.display(description=_("code, number"))
     def key(self, run: TaskRun) -> str:

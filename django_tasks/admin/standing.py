@@ -19,6 +19,7 @@ from django_tasks.handlers.registry import handler_for
 from django_tasks.host.clocks import EPOCH
 from django_tasks.models import Gate, Task, WorkerRow
 from django_tasks.monitoring.filters import LATE_SECONDS
+from django_tasks.monitoring.workers import name_of
 from django_tasks.store import clock
 from django_tasks.store.pauses import PauseIndex
 from django_tasks.timezones import aware
@@ -84,8 +85,8 @@ def known_here(biz_code: str) -> bool:
     return options().strict_codes == "off" or has_handler(biz_code)
 
 
-def surroundings(tasks: Iterable[Task], *, using: str) -> Surroundings:
-    """Look up what these tasks are to be judged by."""
+def surroundings(tasks: Iterable[Task], *, named: bool, using: str) -> Surroundings:
+    """Look up what these tasks are to be judged by; ``named``: with the names of workers."""
     now = clock.now(using)
     workers = list(WorkerRow._base_manager.using(using).order_by("-id")[:MOST_WORKERS])
     alive = [
@@ -96,7 +97,7 @@ def surroundings(tasks: Iterable[Task], *, using: str) -> Surroundings:
     return Surroundings(
         now=now,
         held=PauseIndex(api.paused(using=using)),
-        workers={worker.pk: worker.name for worker in workers},
+        workers={worker.pk: name_of(worker, named) for worker in workers},
         served=frozenset(code for worker in alive for code in _codes(worker)),
         limited=_limited({task.biz_code for task in tasks}, now, using),
     )

@@ -126,6 +126,7 @@ class TaskPage(TaskSteps):
 
     def _life_facts(self, request: HttpRequest, task: Task) -> dict[str, Any]:
         sees_runs = request.user.has_perm("django_tasks.view_taskrun")
+        named = sees_workers(request)
         runs = api.get_runs(
             task.biz_code, task.biz_num, MOST_RUNS if sees_runs else 0, using=alias()
         )
@@ -133,14 +134,16 @@ class TaskPage(TaskSteps):
         return {
             "row": task,
             "life": life_of(task, runs, now),
-            "reason": why(task, using=alias()),
+            "reason": why(task, using=alias(), named=named),
             "buttons": self.step_buttons(request, task),
             "seen": seen_of(task),
             "sees_runs": sees_runs,
-            "sees_workers": sees_workers(request),
+            "sees_workers": named,
             "most_runs": MOST_RUNS,
             "worker_name": getattr(task, "worker_name", None),
-            "active_worker": _active_worker(task) if task.biz_code in sticky_codes() else "",
+            "active_worker": _active_worker(task)
+            if named and task.biz_code in sticky_codes()
+            else "",
             "is_own_row": is_schedule_num(task.biz_num),
             "has_handler": known_here(task.biz_code),
         }

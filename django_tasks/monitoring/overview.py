@@ -15,7 +15,7 @@ from django_tasks.monitoring.codes import Code, Seen, codes, gates, late_codes, 
 from django_tasks.monitoring.figures import figures, figures_by_code
 from django_tasks.monitoring.problems import Facts, Problem
 from django_tasks.monitoring.words import Amount, together
-from django_tasks.monitoring.workers import Claim, Worker, claims, workers
+from django_tasks.monitoring.workers import Claim, Worker, claims, name_of, workers
 from django_tasks.store import clock, pauses
 from django_tasks.values.figures import Figures
 
@@ -103,15 +103,23 @@ class Overview:
 
 
 def overview(
-    *, using: str, now: datetime | None = None, hours_ahead: float = HOURS_AHEAD
+    *,
+    using: str,
+    now: datetime | None = None,
+    hours_ahead: float = HOURS_AHEAD,
+    named: bool = True,
 ) -> Overview:
-    """Look at everything once; ``now`` is the database's clock unless given.
+    """Look at everything once; ``now`` is the database's clock unless given. ``named``: with the
+    names of workers.
 
     The number of statements is the same however many tasks, codes and workers there are, and each
     reads a bounded number of rows. Database errors pass.
     """
     now = clock.now(using) if now is None else now
     seen = see(now, using=using)
+    seen = seen._replace(
+        workers=[each._replace(name=name_of(each, named)) for each in seen.workers]
+    )
     found = codes(seen, now)
     facts = Facts(
         now=now,

@@ -23,6 +23,7 @@ from django_tasks.models import Gate, Task, WorkerRow
 from django_tasks.monitoring.filters import LATE_SECONDS
 from django_tasks.monitoring.phrases import attempts_text, scope_words
 from django_tasks.monitoring.words import class_name, listed, span, stamp
+from django_tasks.monitoring.workers import name_of
 from django_tasks.store import clock
 from django_tasks.store.pauses import PauseIndex
 from django_tasks.timezones import aware, for_django
@@ -53,6 +54,7 @@ class _Case:
     using: str
     now: datetime
     workers: Sequence[WorkerRow]
+    named: bool
 
     @property
     def alive(self) -> list[WorkerRow]:
@@ -66,10 +68,13 @@ class _Case:
         return (self.now - aware("heartbeat", worker.heartbeat)).total_seconds()
 
 
-def why(task: Task, *, using: str, now: datetime | None = None) -> Reason:
-    """The reason why ``task``, as it was read, does not run at ``now`` by the database's clock."""
+def why(task: Task, *, using: str, now: datetime | None = None, named: bool = True) -> Reason:
+    """The reason why ``task``, as it was read, does not run at ``now`` by the database's clock.
+
+    ``named``: with the names of workers.
+    """
     workers = list(WorkerRow._base_manager.using(using).order_by("id"))
-    case = _Case(task, using, now or clock.now(using), workers)
+    case = _Case(task, using, now or clock.now(using), workers, named)
     if task.status in OWNED:
         return _claimed(case)
     if task.status == Status.FAILED:
@@ -101,7 +106,7 @@ def _claimed(case: _Case) -> Reason:
             gettext("Worker %(id)s, which ran it, is gone: a living worker takes it over.")
             % {"id": task.claimed_by},
         )
-    facts = {"worker": owner.name, "silence": span(case.silence(owner))}
+    facts = {"worker": name_of(owner, case.named), "silence": span(case.silence(owner))}
     if not case.is_alive(owner):
         return Reason(
             "stuck",
@@ -205,7 +210,7 @@ def _nobody(case: _Case) -> Reason | None:
             )
         return Reason("handler", sentence % {"code": task.biz_code})
     if not _willing(able):
-        names = listed(worker.name for worker in able[:3])
+        names = listed(name_of(worker, case.named) for worker in able[:3])
         sentence = ngettext(
             "The only worker that could run it claims nothing now: %(names)s.",
             "All workers that could run it claim nothing now: %(names)s.",
@@ -275,11 +280,13 @@ def _elsewhere(case: _Case, able: list[WorkerRow]) -> Reason | None:
     if any(worker.name == state.holder for worker in able):
         return None
     until = stamp(state.until) if state.until else ""
+    names = {worker.name: name_of(worker, case.named) for worker in case.workers}
+    holder = names.get(state.holder, state.holder if case.named else "#?")
     sentence = gettext(
         "Its handler is sticky, and %(holder)s, which does not serve it now, is the active worker"
         " until %(until)s."
     )
-    return Reason("sticky", sentence % {"holder": state.holder, "until": until})
+    return Reason("sticky", sentence % {"holder": holder, "until": until})
 
 
 def _limited(case: _Case, able: list[WorkerRow]) -> Reason | None:

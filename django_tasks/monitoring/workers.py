@@ -123,6 +123,11 @@ def workers(*, using: str, now: datetime) -> list[Worker]:
     return sorted((worker_of(row, now) for row in rows), key=lambda worker: worker.name)
 
 
+def name_of(worker: Worker | WorkerRow, named: bool) -> str:
+    """Its name, which tells its host and process; ``named`` False: its number in place of it."""
+    return worker.name if named else f"#{worker.id}"
+
+
 def worker_of(row: WorkerRow, now: datetime) -> Worker:
     """A row as plain values."""
     heartbeat = aware("heartbeat", row.heartbeat)

@@ -995,7 +995,7 @@ def test_locks_are_shown_with_their_holders(boss: Client) -> None:
 
 
 def test_the_task_of_a_sticky_handler_says_which_worker_is_active(
-    boss: Client, handlers: Any
+    boss: Client, staff: Staff, handlers: Any
 ) -> None:
     class Steady(TaskHandler):
         biz_code = "steady"
@@ -1014,6 +1014,9 @@ def test_the_task_of_a_sticky_handler_says_which_worker_is_active(
     a_lock(lock_of("steady"), 20)
     assert "Active worker: web-1:4711:ab, took over 40 seconds ago" in shown(steady)
     assert "Active worker" not in shown(plain)
+    page = text(staff("view_task").get(reverse(CHANGE, args=[steady.pk])))
+    assert "Active worker" not in page
+    assert "web-1:4711" not in page
 
 
 @pytest.mark.parametrize(

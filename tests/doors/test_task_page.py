@@ -457,17 +457,20 @@ def test_runs_of_no_length_have_a_bar(boss: Client) -> None:
 def test_no_link_leads_to_a_page_that_is_forbidden(staff: Staff) -> None:
     worker = a_worker("web-1:4711")
     task = a_row(status=R, claimed_by=worker.pk, schedule="every 1h", last_error="no")
-    a_run(worker="secret-worker")
+    a_run(worker="secret-worker", exception="SecretError")
     for permissions in (
         {"view_task"},
         {"view_task", "view_taskrun"},
         {"view_task", "view_workerrow"},
+        {"view_task", "view_taskrun", "view_workerrow"},
         {"view_task", "run_task", "pause_task", "cancel_task"},
         {"change_task", "delete_task"},
     ):
         who = staff(*permissions)
         page = page_of(who, task)
-        assert ("secret-worker" in text(page)) == ("view_taskrun" in permissions)
+        assert ("SecretError" in text(page)) == ("view_taskrun" in permissions)
+        both = {"view_taskrun", "view_workerrow"} <= permissions
+        assert ("secret-worker" in text(page)) == both
         links = re.findall(r'<a [^>]*href="(/admin/django_tasks/[^"#]*)"', page.content.decode())
         for link in links:
             assert who.get(link.replace("&amp;", "&")).status_code in (200, 302), link

@@ -6,7 +6,7 @@ import pytest
 
 from django_tasks.api import TaskHandler, pause_tasks
 from django_tasks.locks import rows as locks
-from django_tasks.models import Gate, WorkerRow
+from django_tasks.models import Gate, Task, WorkerRow
 from django_tasks.monitoring.why import Reason, why
 from django_tasks.values.keys import lock_of
 from django_tasks.values.status import Status
@@ -220,6 +220,30 @@ def test_sticky_elsewhere(handlers) -> None:
     assert kind() == "sticky"
     locks.take(lock_of(CODE), "host:2:gone", 60, using="default")
     assert "host:2:gone" in reason(biz_num="2").sentence
+
+
+@pytest.mark.parametrize("named", [True, False])
+def test_names_of_workers_are_left_out_for_those_who_may_not_see_them(
+    handlers, named: bool
+) -> None:
+    handlers(Sticky)
+    silent = a_worker("host:1:abc", heartbeat=later(-48))
+    quiet = a_worker("host:2:abc", wish="quiet")
+    running, waiting = a_row(status=Status.RUNNING, claimed_by=silent.pk), a_row("2")
+
+    def says(task: Task, name: str, number: str) -> None:
+        sentence = why(task, using="default", now=NOW, named=named).sentence
+        assert (name in sentence, number in sentence) == (named, not named)
+
+    says(running, "host:1:abc", f"#{silent.pk}")
+    says(waiting, "host:2:abc", f"#{quiet.pk}")
+    WorkerRow.objects.update(wish="")
+    hold = locks.take(lock_of(CODE), "host:1:abc", 60, using="default")
+    says(waiting, "host:1:abc", f"#{silent.pk}")
+    assert hold
+    locks.free(hold, using="default")
+    locks.take(lock_of(CODE), "host:9:gone", 60, using="default")
+    says(waiting, "host:9:gone", "#?")
 
 
 def test_sticky_here(handlers) -> None:
