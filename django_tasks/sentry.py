@@ -94,7 +94,6 @@ class _Scopes:
 
 @contextmanager
 def _transaction(tasks: Tasks, integration: DjangoTasksIntegration) -> Iterator[None]:
-    """A transaction of its own, and a trace of its own in any case."""
     transaction = sentry_sdk.continue_trace(
         {}, op=OPERATION, name=tasks[0].biz_code, source="task", origin=ORIGIN
     )
@@ -126,7 +125,6 @@ def _own_tags(task: RunningTask) -> Fields:
 
 
 def _data(tasks: Tasks) -> Fields:
-    """The SDK's names for facts about a message."""
     first = tasks[0]
     data = {"messaging.system": NAME, "messaging.destination.name": first.queue}
     if len(tasks) > 1:

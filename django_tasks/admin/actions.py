@@ -179,7 +179,6 @@ class TaskActions(TaskColumns):
         self._tell_deleted(request, _cancel_each(queryset).values())
 
     def _steer(self, request: HttpRequest, queryset: "QuerySet[Task]", step: Step) -> None:
-        """Take one step with each task by its key, and tell how many it changed."""
         tasks = list(queryset)
         changed = [t for t in tasks if step.take(t.biz_code, t.biz_num, using=alias())]
         note(request, changed, CHANGE, lambda: step.name)

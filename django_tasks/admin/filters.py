@@ -81,7 +81,6 @@ def _stuck() -> Choices:
 
 
 def _spans() -> Choices:
-    """Times that lie some way back, to the minute, so that a link stays what it was."""
     now = clock.now(alias()).replace(second=0, microsecond=0)
     local = now.astimezone(django_timezone.get_current_timezone())
     midnight = local.replace(hour=0, minute=0, fold=0)

@@ -288,7 +288,6 @@ def _told(coming: recurring.Coming, now: datetime) -> dict[str, Any]:
 
 
 def _last_runs(tasks: Sequence[Task], using: str) -> dict[int, TaskRun]:
-    """The last run of each task, without its error: two statements, however many tasks."""
     if not tasks:
         return {}
     runs = TaskRun._base_manager.using(using)

@@ -170,7 +170,6 @@ def _line(run: TaskRun) -> RunLine:
 
 
 def _said(run: TaskRun) -> str:
-    """The first line of the message, without the class, which stands before it."""
     line = message_of(run.error, run.exception).partition("\n")[0]
     head, colon, message = line.partition(":")
     name = run.exception.rpartition(".")[2]

@@ -38,7 +38,6 @@ def options_of_call(task: AnyTask, wishes: Wishes, handler: CallHandler) -> Call
 
 
 def _terms_of_backend(wishes: Wishes, handler: CallHandler) -> dict[str, Any]:
-    """The terms of a call on another backend of ours than that under which its function stands."""
     if wishes.to is not None and wishes.atomic != bool(handler.atomic):
         raise InvalidTask(
             _(

@@ -150,7 +150,6 @@ aadd_tasks = sync_to_async(add_tasks)
 
 
 def _code_of(task: Any) -> str | None:
-    """The code of a call with a code or a handler; None of any other."""
     if isinstance(task, str):
         return task
     if isinstance(task, TaskHandler):

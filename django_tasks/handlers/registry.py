@@ -250,7 +250,6 @@ def _register_module(name: str) -> None:
 
 
 def _defined_in(module: ModuleType) -> Iterator[Any]:
-    """Handlers that the module itself defines, in its order: classes, and decorated functions."""
     for value in vars(module).values():
         if getattr(value, "__module__", None) != module.__name__:
             continue
@@ -271,7 +270,6 @@ def _is_codeless(handler: type[TaskHandler]) -> bool:
 
 
 def _misspelt_code(handler: TaskHandler) -> str | None:
-    """The attribute of a class without a code that is nearly spelt as it, or None."""
     if handler.biz_code or not _is_codeless(type(handler)):
         return None
     written = sorted(set(dir(handler)) - set(dir(TaskHandler)))

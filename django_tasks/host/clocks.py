@@ -24,7 +24,6 @@ _DOUBT_SECONDS = 0.1
 
 
 def _reader(name: str, number: int | None = None) -> Callable[[], float] | None:
-    """A function that reads a clock of this platform; None if there is no such clock."""
     number = getattr(time, name, number)
     if number is None:
         return None

@@ -191,5 +191,4 @@ def still_running(
 
 
 def _fields(task: RunningTask | Claimed, count: int, using: str = "") -> dict[str, Any]:
-    """Those of a line about a batch, of which ``task`` is the first one."""
     return {**fields_of(task, using), "count": count}

@@ -189,7 +189,6 @@ def _by_code(counts: dict[Lane, Amount]) -> dict[str, Amount]:
 
 
 def _groups(rows: Iterable[backlog.Failed], cut: set[str]) -> list[Group]:
-    """Groups of rows, the one that failed last first; of codes that were ``cut`` there are more."""
     found = []
     ordered = sorted(rows)
     for (code, exception), members in groupby(ordered, key=lambda row: row[:2]):

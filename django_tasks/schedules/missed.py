@@ -47,7 +47,6 @@ def _back(now: datetime, reach: timedelta, first: datetime) -> datetime:
 def _fires(
     schedule: Schedule, first: datetime, since: datetime, now: datetime, limit: int
 ) -> list[datetime]:
-    """The fires later than ``since`` up to ``now``, the earliest ``limit`` of them."""
     found: list[datetime] = []
     while len(found) < limit:
         fire = schedule.next_after(first, since)

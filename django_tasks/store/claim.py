@@ -243,7 +243,6 @@ def _claim_optimistic(
 
 
 def _first_of(dialect: Dialect, rows: list[tuple[Any, ...]]) -> Place | None:
-    """The place of the first of these, as a claim reads them."""
     return Place(dialect.from_column(rows[0][3]), rows[0][0]) if rows else None
 
 

@@ -173,7 +173,6 @@ def _are_to_end(workers: list[Worker]) -> bool:
 
 
 def _retire(workers: list[Worker], reached: str) -> Recycling:
-    """Claim no more; there is no deadline, because nobody is waiting."""
     for worker in workers:
         worker.stop()
     logs.retiring(reached)

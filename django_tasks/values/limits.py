@@ -158,5 +158,4 @@ def _parsed(text: str) -> Rate:
 
 
 def _up(value: int, divisor: int) -> int:
-    """Divided and rounded up."""
     return -(-value // divisor)

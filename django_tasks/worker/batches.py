@@ -100,7 +100,6 @@ class Batches:
         return []
 
     def _in_turn(self, runs: Sequence[Run]) -> Iterator[list[RunEnd]]:
-        """Call the handler as often as it takes: after each call the ends that it has brought."""
         starts = [self._start_of(run) for run in runs]
         if ends := [start for start in starts if not isinstance(start, Run)]:
             yield ends
@@ -191,7 +190,6 @@ class Batches:
         return Called(self._told(endings, ticks() - started))
 
     def _performed(self, runs: Sequence[Run]) -> list[Ending]:
-        """Call the handler; of an ``atomic`` one, the ends are written with what it has done."""
         perform = partial(self._called, runs)
         try:
             if not runs[0].handler.atomic:

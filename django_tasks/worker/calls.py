@@ -116,12 +116,10 @@ class Calls:
 
 
 def _shortest(runs: Sequence[Run]) -> float | None:
-    """The timeout of a call: the shortest of its tasks."""
     return min((run.timeout for run in runs if run.timeout is not None), default=None)
 
 
 def _by_task(name: str, answer: Any, runs: Sequence[Run]) -> Mapping[RunningTask, Any]:
-    """The answers of a batch by task. Raises TaskTypeError for anything else."""
     if answer is None:
         return {}
     if not isinstance(answer, Mapping) or not answer.keys() <= {run.task for run in runs}:

@@ -173,7 +173,6 @@ class Claiming:
         return max(0, min(self._executor.room(self._config.batch_size), self._left()))
 
     def _left(self) -> int:
-        """The number of tasks that may still be claimed; those given back do not count."""
         if self._config.max_tasks is None:
             return self._config.batch_size + self._config.threads
         started = self._claimed - self._finisher.counters["given back"]
@@ -193,5 +192,4 @@ def _parted(lanes: list[Lane]) -> list[Lane]:
 
 
 def _items_of(claims: list[Claimed], batch: int) -> list[Item]:
-    """Divide claims of one code into items of ``batch`` claims and a rest."""
     return [tuple(claims[start : start + batch]) for start in range(0, len(claims), batch)]

@@ -292,7 +292,6 @@ class Finisher:
         return self.counters.total() - self.counters["given back"] - self.counters["missed"]
 
     def _drop(self, end: Ended, *, lost: bool) -> None:
-        """Forget a claim whose end is written, and count it: call within ``self._counts``."""
         claimed, outcome, missed, _, late, took, _ = end
         word = outcome.counts_as
         self._held.pop(claimed[:2], None)
@@ -317,7 +316,6 @@ class Finisher:
         return not isinstance(outcome, Unsettled | GiveBack) and claimed not in self._doubtful
 
     def _record_lost(self, now: datetime) -> None:
-        """Write the lines of lost runs; those that cannot be stored are no reason to stop."""
         try:
             runs.record(list(self._lines_of_lost(now)), using=self._using)
         except Exception as error:

@@ -192,7 +192,6 @@ class Lanes:
             self._next_full = self._next_hinted = float("-inf")
 
     def _lanes_of(self, biz_code: str) -> list[Key]:
-        """The lanes of a handler's tasks, unless a task says otherwise."""
         terms = terms_for(biz_code)
         queues = [terms.queue, self._host_queue] if terms.each_host else [terms.queue]
         return [(queue, terms.priority, biz_code) for queue in queues]

@@ -85,7 +85,6 @@ class Notifier:
             close_connections()
 
     def _next(self) -> Message | None:
-        """The next message; None when there will be none any more."""
         with self._news:
             while not (self._waiting or self._closing):
                 self._news.wait()

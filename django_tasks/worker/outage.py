@@ -88,7 +88,6 @@ class Outage:
         self._failures = 0
 
     def _say(self, error: BaseException, kept: int) -> None:
-        """Say it at the beginning, when the reason has changed, and each minute."""
         tick, reason = ticks(), reason_of(error)
         if self._since is None:
             self._since = tick
@@ -100,7 +99,6 @@ class Outage:
 
 
 def _name(using: str, reason: logs.Reason, text: str) -> str:
-    """The name that somebody has to look at: of the user, the database or the table."""
     named = (_TABLE if reason == "empty" else _USER).search(text)
     in_text = named[1] if named else "?"
     if reason == "empty":

@@ -130,7 +130,6 @@ class Rescuer:
             logs.not_rescued(self._using, owner, error)
 
     def _rescued(self, owners: Sequence[int], now: datetime) -> store.Rescued:
-        """Free rows, without their lines if the history does not take them."""
         try:
             return store.rescue(owners, _attempts_allowed, now, _line_at(now), using=self._using)
         except Exception as error:

@@ -206,7 +206,6 @@ class Timeouts:
             return
 
     def _look(self) -> float:
-        """Attend to each limit that has passed; returns the moment of the next look."""
         self._next_look = inf
         now = ticks()
         for limit in list(self._limits):

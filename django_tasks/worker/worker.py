@@ -335,7 +335,6 @@ class Worker:
         )
 
     def _joined(self) -> bool:
-        """Wait until the worker is in the table of workers; False if it must end before that."""
         while not (self._stopping.is_set() or self.is_rejected):
             if self._heartbeat.joined:
                 return True

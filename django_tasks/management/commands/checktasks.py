@@ -121,7 +121,6 @@ class Command(TaskCommand):
 
 
 def _codes(using: str) -> set[str]:
-    """The codes of what waits or runs: one seek of an index each."""
     return {lane.biz_code for status in WAITING for lane in every_lane(status, using=using)}
 
 
@@ -140,7 +139,6 @@ def _is_known(code: str, using: str) -> bool:
 
 
 def _unreadable(using: str) -> Iterator[Unreadable]:
-    """Schedules of rows that this release cannot read; each text is read once."""
     rows = Task._base_manager.using(using).filter(status__in=WAITING, schedule__isnull=False)
     read: dict[str, str] = {}
     count = 0

@@ -144,7 +144,6 @@ def _flag(name: str, kind: Callable[[str], Any], metavar: str, words: str = "") 
 
 
 def _work() -> Flags:
-    """Flags that say which tasks are run, and how many at once."""
     at_once = gettext("handlers that run at once")
     yield _flag("--threads", _option("THREADS"), "N", at_once)
     yield _flag("--processes", _option("PROCESSES"), "N", gettext("child processes"))
@@ -265,7 +264,6 @@ def _probes(options: dict[str, Any], configs: list[WorkerConfig]) -> Wishes:
 
 
 def _page(aliases: Sequence[str]) -> Page:
-    """The figures of these databases, if the extra is there that makes them."""
     try:
         from django_tasks.metrics import metrics_page
     except conf.ConfigurationError as error:
@@ -406,7 +404,6 @@ class _Printer(logging.StreamHandler):  # type: ignore[type-arg]  # not generic 
 
 
 def _show_log(verbosity: int) -> bool:
-    """Print the package's log; False if the project has configured where it goes."""
     logger = logging.getLogger("django_tasks")
     if not any(isinstance(handler, _Printer) for handler in logger.handlers):
         if logger.hasHandlers():

@@ -275,7 +275,6 @@ def _quantiles(histogram: Histogram) -> list[str]:
 
 
 def _limits(options: dict[str, Any]) -> Sequence[float]:
-    """The limits in their order; they mean nothing without --check."""
     defaults = {"max_late": 60.0, "max_failed": 10, "min_workers": 1}
     for name in defaults:
         flag = f"--{name.replace('_', '-')}"
@@ -294,7 +293,6 @@ def _limits(options: dict[str, Any]) -> Sequence[float]:
 def _broken(
     found: Overview, using: str, max_late: float, max_failed: float, min_workers: float
 ) -> Iterator[str]:
-    """A sentence for each limit that is broken, and for each statement that is rejected."""
     yield from (each.sentence for each in found.problems if each.kind == "rejected")
     if len(found.working) < min_workers:
         yield ngettext(
