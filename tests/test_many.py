@@ -1,6 +1,8 @@
 """Finding tasks, and steering all that are found."""
 
 from collections.abc import Callable
+from datetime import timedelta
+from functools import partial
 from typing import Any
 
 import pytest
@@ -252,3 +254,21 @@ def test_and_only_there() -> None:
     with pytest.raises(TaskTypeError):
         find_tasks(status=object())  # type: ignore[arg-type]
     assert there_is()
+
+
+@pytest.mark.parametrize(
+    ("name", "call"),
+    [
+        ("cancel_tasks", cancel_tasks),
+        ("requeue_tasks", requeue_tasks),
+        ("move_tasks", partial(move_tasks, timedelta(0))),
+        ("pause", pause),
+        ("resume", resume),
+    ],
+)
+def test_a_wrong_name_is_told_of_the_function_that_was_called(
+    name: str, call: Callable[..., int]
+) -> None:
+    with pytest.raises(TaskTypeError) as raised:
+        call(code="x")
+    assert str(raised.value) == (f"code is no argument of {name}(); did you mean 'biz_code'?: 'x'")

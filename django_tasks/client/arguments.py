@@ -175,7 +175,8 @@ def _near_code(code: str) -> str | None:
 ELSEWHERE = {
     **dict.fromkeys(("args", "kwargs"), "biz_ext"),
     **dict.fromkeys(("run_date", "next_run_time", "eta", "countdown"), "when"),
-    "id": "biz_num",
+    "code": "biz_code",
+    **dict.fromkeys(("id", "num", "key"), "biz_num"),
     "trigger": "schedule",
     "replace_existing": "on_conflict",
 }

@@ -172,6 +172,11 @@ apause = sync_to_async(pause)
 aresume = sync_to_async(resume)
 
 
+# The functions of these changes, where they have another name.
+_CALLED = {"cancelled": "cancel_tasks", "requeued": "requeue_tasks", "rescheduled": "move_tasks"}
+_CALLED |= {"paused": "pause", "resumed": "resume"}
+
+
 class _Many:
     """One change of all tasks that match, a batch at a time."""
 
@@ -184,7 +189,7 @@ class _Many:
         using: str | None,
     ) -> None:
         self.using = write_alias(using)
-        check_names("find_tasks", dict(which), frozenset(Filter.__annotations__))
+        check_names(_CALLED.get(change, change), dict(which), frozenset(Filter.__annotations__))
         self._which: dict[str, Any] = {k: v for k, v in which.items() if v is not None}
         if not self._which:
             raise TaskValueError("biz_code", None, _("or another filter must be given"))
