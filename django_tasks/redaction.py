@@ -21,6 +21,13 @@ from urllib.parse import quote, quote_plus
 from django.conf import settings
 from django.core.signals import setting_changed
 
+from django_tasks.sentences import sentence as _
+
+# In place of the error of a library, which quotes the part of it that is no port: of a password.
+BAD_URL = _(
+    "it is no URL: its port is no number, or its password has an @, : or / that is not quoted"
+)
+
 MASK = "********"
 
 # Shorter values are not looked for: masking every "a" or "tasks" would leave no readable text.

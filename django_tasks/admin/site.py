@@ -66,7 +66,8 @@ def policy() -> str:
 
 def _origin(address: str) -> str:
     parts = urlsplit(address)
-    return f"{parts.scheme or 'https'}://{parts.netloc}" if parts.netloc else ""
+    host = parts.netloc.rpartition("@")[2]
+    return f"{parts.scheme or 'https'}://{host}" if host else ""
 
 
 class StrictPages(ModelAdminOfAny):

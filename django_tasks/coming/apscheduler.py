@@ -22,6 +22,7 @@ from django_tasks.coming.found import (
 from django_tasks.coming.models import rows_of
 from django_tasks.coming.triggers import schedule_of
 from django_tasks.exceptions import TaskException
+from django_tasks.redaction import BAD_URL, masked
 from django_tasks.sentences import said
 from django_tasks.sentences import sentence as _
 from django_tasks.values.options import TaskOptions
@@ -72,13 +73,18 @@ def _connection(sqlalchemy: Any, url: str) -> Iterator[Any]:
     engine = None
     try:
         address = sqlalchemy.make_url(url)
+        if "@" in (address.host or ""):  # of a password; the driver would name this host
+            raise ValueError
         engine = sqlalchemy.create_engine(address)
         if engine.dialect.name == "sqlite" and not Path(address.database or "").is_file():
             raise StoreError(_("--url: there is no file %(database)s", database=address.database))
         with engine.connect() as connection:
             yield connection
-    except (sqlalchemy.exc.SQLAlchemyError, ImportError, ValueError) as error:
-        raise StoreError(_("--url: %(error)s", error=str(error).splitlines()[0])) from None
+    except (sqlalchemy.exc.SQLAlchemyError, ImportError) as error:
+        line = masked(str(error).partition("\n")[0])
+        raise StoreError(_("--url: %(error)s", error=line)) from None
+    except ValueError:
+        raise StoreError(_("--url: %(error)s", error=BAD_URL)) from None
     finally:
         if engine is not None:
             engine.dispose()

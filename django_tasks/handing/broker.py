@@ -9,6 +9,7 @@ from django.conf import settings
 
 from django_tasks.exceptions import HandlerError, TaskTimeout, TaskValueError
 from django_tasks.handing.places import object_at
+from django_tasks.redaction import BAD_URL
 from django_tasks.sentences import sentence as _
 
 OLDEST = (5, 5)  # the first that bounds the wait for the broker's confirmation
@@ -81,10 +82,12 @@ def is_confirmed(app: Any) -> bool:
     try:
         connection = app.connection_for_write()
         speaks_amqp = connection.transport.driver_type == "amqp"
-    except (ImportError, LookupError, ValueError) as error:
+    # AttributeError: kombu's module for Redis, where the library of it is not installed.
+    except (ImportError, LookupError, AttributeError, ValueError) as error:
+        shown = BAD_URL if isinstance(error, ValueError) else error
         raise HandlerError(
-            _("its broker's transport cannot be used: %(error)s", error=error)
-        ) from error
+            _("its broker's transport cannot be used: %(error)s", error=shown)
+        ) from None
     return not speaks_amqp or bool(connection.transport_options.get("confirm_publish"))
 
 

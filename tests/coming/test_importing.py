@@ -215,7 +215,11 @@ def test_a_bad_argument_is_one_sentence(ours: str, arguments: list[str], problem
         ("sqlite:////nowhere/jobs.sqlite", "there is no file /nowhere/jobs.sqlite"),
         ("nonsense", "Could not parse"),
         ("nosuch://x", "plugin"),
-        ("mysql://u:secret@h:port/db", "invalid literal for int"),
+        ("mysql://u:secret@h:port/db", "it is no URL: its port is no number"),
+        ("mysql://u:secret", "it is no URL"),
+        ("mysql://u:secret@[::1/db", "it is no URL"),
+        ("postgresql://u:very@secret@127.0.0.1:1/db", "has an @, : or / that is not quoted"),
+        ("sqlite://u:secret@h/x", "Invalid SQLite URL"),
     ],
 )
 def test_a_store_that_cannot_be_opened_is_one_sentence(ours: str, url: str, problem: str) -> None:

@@ -362,6 +362,8 @@ def test_static_files_of_another_host_are_allowed(settings: Any) -> None:
     assert site.policy().startswith("default-src 'self';")
     settings.STATIC_URL = "https://cdn.example/s/"
     assert site.policy().startswith("default-src 'self' https://cdn.example;")
+    settings.STATIC_URL = "https://user:secret@cdn.example:8443/s/"
+    assert site.policy().startswith("default-src 'self' https://cdn.example:8443;")
 
 
 def test_the_pages_are_there_for_who_may_only_view(db: None) -> None:

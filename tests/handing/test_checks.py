@@ -59,12 +59,20 @@ def test_e010_says_why_a_handler_cannot_hand_over(
     assert error.is_serious()
 
 
-@pytest.mark.parametrize("scheme", ["pigeon", "no.such.transport", "etcd"])
+@pytest.mark.parametrize("scheme", ["pigeon", "no.such.transport", "json.none", "etcd"])
 def test_e010_speaks_of_a_transport_that_is_not_there(handlers: Handlers, scheme: str) -> None:
     broken = Celery("broken", broker=f"{scheme}://", set_as_current=False)
     (error,) = heard(handlers, celery_task="shop.cancel", celery_app=broken)
     assert error.id == "django_tasks.E009"
     assert "its broker's transport cannot be used" in error.msg
+
+
+@pytest.mark.parametrize("address", ["u:secret", "u:secret@h:port//", "u:secret@[::1//"])
+def test_e010_says_no_part_of_a_url_that_cannot_be_read(handlers: Handlers, address: str) -> None:
+    broken = Celery("broken", broker=f"amqp://{address}", set_as_current=False)
+    (error,) = heard(handlers, celery_task="shop.cancel", celery_app=broken)
+    assert "it is no URL: its port is no number" in error.msg
+    assert "secret" not in error.msg
 
 
 def test_w008_knows_the_attributes_of_a_handler_that_hands_over(handlers: Handlers) -> None:
