@@ -193,7 +193,6 @@ class TaskActions(TaskColumns):
         self.message_user(request, in_a_row(said or [gettext("Nothing was changed.")]), level)
 
     def _tell_deleted(self, request: HttpRequest, results: Iterable[CancelResult]) -> None:
-        """Tell of each result that Django's own "successfully deleted" leaves out."""
         found = Counter(results)
         for result in (CancelResult.CANCELLING, CancelResult.NOT_FOUND):
             if found[result]:

@@ -133,7 +133,6 @@ class Enqueueing:
 
 
 def _arguments(place: int, call: Any) -> Arguments:
-    """The arguments of one of many calls. Raises TaskTypeError for what is no pair of them."""
     try:
         args, kwargs = call
         return list(args), dict(kwargs)

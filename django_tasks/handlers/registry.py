@@ -291,7 +291,6 @@ def instance_of(handler: Any) -> TaskHandler:
 
 
 def _checked_code(handler: TaskHandler) -> str:
-    """The handler's ``biz_code``, once everything that it declares has been found usable."""
     if near := _misspelt_code(handler):
         raise HandlerError(
             _(

@@ -138,7 +138,6 @@ class Held:
             close_connections()
 
     def _renew(self) -> float:
-        """Try it once; returns the seconds until the next try."""
         try:
             asked = ticks()
             renewed = rows.renew(self._hold, self._lease, using=self._using)

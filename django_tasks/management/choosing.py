@@ -81,7 +81,6 @@ def filter_of(options: dict[str, Any], using: str) -> TaskFilter:
 
 
 def _worker(text: str, using: str) -> int:
-    """The id of a worker that was named by its id, its name, or the beginning of its name."""
     if text.isascii() and text.isdecimal() and len(text) < 19:
         return int(text)
     rows = WorkerRow._base_manager.using(using)

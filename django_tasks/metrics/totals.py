@@ -96,7 +96,6 @@ def _closed(border: int, kept: _Part | None, using: str) -> _Part:
 
 
 def _open(border: int, kept: Mapping[int, _Part], using: str) -> dict[int, _Part]:
-    """The part of each minute from the border on; read from the first one that has changed."""
     marks = minutes.marks(border, using=using)
     same = {at: kept[at] for at, mark in marks.items() if at in kept and kept[at].mark == mark}
     first = min(marks.keys() - same.keys(), default=None)

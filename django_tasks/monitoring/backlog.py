@@ -171,7 +171,6 @@ def failed_by_code(*, using: str, most_counted: int) -> dict[str, Amount]:
 
 
 def _count_failed(most_counted: int, using: str) -> dict[Lane, Amount]:
-    """The number of tasks in each lane that has failed ones; of lanes beyond MOST_LANES "some"."""
     lanes = sorted(every_lane(Status.FAILED, using=using))
     looked = lanes[:MOST_LANES]
     limit = _share(looked, most_counted)

@@ -117,7 +117,6 @@ class WallClock:
         return _utc(wall, earlier) if earlier < later and earlier == before else None
 
     def _change(self, wall: datetime) -> datetime:
-        """The instant at which clocks are changed, for a wall time in a gap or fold."""
         where = zone(self.tz)
         low, high = sorted(_utc(wall, each) for each in offsets(where, wall))
         return transition(where, low, high)

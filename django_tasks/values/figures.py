@@ -72,7 +72,6 @@ class Tally:
     def _spread(
         self, seconds: list[float], bounds: Sequence[float], first: int, total: int
     ) -> None:
-        """Put values into their buckets. One that is less than 0, by a clock, counts as 0."""
         values = self.values
         if len(seconds) < FEW:
             for value in seconds:

@@ -95,7 +95,6 @@ class EventLoop:
                 logs.loop_interrupted(error)
 
     async def _alone(self, coroutine: Coroutine[Any, Any, Any]) -> Any:
-        """Run a coroutine with a thread of its own, if it needs one."""
         own, thread = ThreadSensitiveContext(), OwnThread()
         SyncToAsync.context_to_thread_executor[own] = thread
         SyncToAsync.thread_sensitive_context.set(own)  # for this asyncio task and those it makes

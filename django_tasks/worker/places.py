@@ -75,7 +75,6 @@ def _is_library(path: str) -> bool:
 
 
 def _shown(path: str) -> str:
-    """A path as short as it can be: as it is from the directory of the process."""
     try:
         here = os.getcwd() + os.sep
     except OSError:  # somebody has removed it

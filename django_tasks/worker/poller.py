@@ -340,7 +340,6 @@ class Poller:
     # Stopping
 
     def _has_nothing_more(self) -> bool:
-        """Tell if a worker that was to stop by itself has come to that point."""
         idle = self._executor.is_idle() and self._finisher.is_empty()
         emptied = (
             self._config.until_empty and self._claiming.nothing_due and self._recurring.is_settled()
@@ -348,7 +347,6 @@ class Poller:
         return idle and (emptied or self._claiming.has_had_enough())
 
     def _rest(self) -> float:
-        """Quiet by a wish: unstarted claims go back, what runs ends, and the worker lives on."""
         # What was due before says nothing about what is due later: a worker that was to stop once
         # the queue is empty must look first. One that has run its ``max_tasks`` may end now.
         self._claiming.nothing_due = False
