@@ -501,6 +501,17 @@ def test_looking_changes_nothing(
     assert stored() == before
 
 
+@pytest.mark.parametrize("number", ["9" * 5000, "9" * 20, "٣", "²", "-1", "1e9"])
+def test_a_number_that_no_row_has_is_nowhere_for_anybody(
+    number: str, boss: Client, staff: Staff
+) -> None:
+    for who in (boss, staff()):
+        for _model, address in ADDRESSES:
+            if "{pk}" in address:
+                response = who.get(address.format(pk=quoted(number)), follow=True)
+                assert response.status_code in (200, 403, 404), address
+
+
 def test_an_action_takes_only_tasks_that_were_chosen(boss: Client) -> None:
     rows(range(5), status=Status.PAUSED)
     act(boss, "resume", the_row("3"))

@@ -39,6 +39,8 @@ USAGE = [
     (["--lease", "0.1"], "must be from 1 to"),
     (["--lease", "nan"], "must be"),
     (["--max-tasks", "0"], "must be a whole number from 1"),
+    (["--max-tasks", "²"], "must be a whole number from 1"),
+    (["--max-memory-per-child", "9" * 5000], "must be a whole number from 1"),
     (["--queues", "a,,b"], "must be names with commas between"),
     (["--codes", "nonesuch,run"], "--codes nonesuch, run: there is only"),
     (["--database", "nowhere"], "--database nowhere: there is only default"),

@@ -186,7 +186,7 @@ def _option(name: str) -> Callable[[str], Any]:
 
 
 def _count(text: str) -> int:
-    if not text.isdigit() or int(text) == 0:
+    if not (text.isascii() and text.isdigit() and len(text) < 19 and int(text)):
         raise argparse.ArgumentTypeError(
             gettext("must be a whole number from 1, not %(text)r") % {"text": text}
         )
