@@ -65,6 +65,8 @@ class Command(TranslatedCommand):
 
     @patiently  # else a log handler that hangs would hide each stop
     def handle(self, *args: Any, **options: Any) -> None:
+        if not hasattr(os, "fork"):
+            raise _usage(gettext("Workers run on systems of POSIX: this one is another."))
         _refuse_clash()
         _refuse_place()
         # A stop that comes before signals are heeded, which is after the first line is said, waits
