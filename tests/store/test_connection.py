@@ -65,6 +65,7 @@ class Kept:
 
     def __init__(self, close_at: float | None) -> None:
         self.close_at = close_at
+        self.connection = object()
         self.is_open = True
         self.queries_log = ()
 

@@ -128,6 +128,7 @@ def test_a_connection_that_complains_about_being_closed_costs_no_thread_and_no_e
 ) -> None:
     class Broken:
         close_at = None
+        connection = object()
         in_atomic_block = False
         queries_log = ()
 
