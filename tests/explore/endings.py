@@ -187,19 +187,21 @@ def _was_frozen(pid: int, since: float, until: float, history: History) -> bool:
 
 def given_up_badly(history: History, records: Records) -> Iterator[Accusation]:
     """A run that was given up is charged; it is tried again when its process has ended, and that is
-    soon.
+    soon. Unless a stop has come to its deadline at that moment: its process has just said what it
+    leaves, and ends, and the run comes again as one that the stop has cut off.
     """
     troubles = list(_troubles(records))
     runs, ends = _by_version(history), grouped(history.ends, lambda end: end.claim)
-    pids = {run.claim: run.pid for run in history.runs}
+    known = {run.claim: run for run in history.runs}
     for claim, at in history.given_up.items():
-        if (pid := pids.get(claim)) is None:
+        if (run := known.get(claim)) is None:
             continue
-        exited = history.exits.get(pid, inf)
-        is_fair = not any(trouble.is_of(pid, at, exited) for trouble in troubles)
+        exited = history.exits.get(run.pid, inf)
+        is_fair = not any(trouble.is_of(run.pid, at, exited) for trouble in troubles)
+        is_cut_off = any(who == run.worker and at <= said for who, said, _ in history.forgiven)
         accepted = [end for end in ends.get(claim, ()) if end.verdict == "accepted"]
         is_tried = claim in ends or claim in history.last_acts  # its answer may come too late
-        if not is_tried and exited < inf and is_fair:
+        if not is_tried and exited < inf and is_fair and not is_cut_off:
             yield Accusation("given up", f"{claim} at {at:.3f}, and nobody has written its end")
         if claim not in history.last_acts or not accepted or accepted[0].outcome != "Retry":
             continue

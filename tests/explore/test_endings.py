@@ -219,6 +219,8 @@ def test_the_end_of_a_run_that_was_given_up_is_written():
     untried = KILLED | {"last_acts": {}}
     assert accused(GIVEN_UP, **untried) == ["given up"]
     assert accused(GIVEN_UP, **KILLED) == []  # its answer may have come too late
+    at_a_deadline = untried | {"forgiven": [(7, 20.5, frozenset())]}
+    assert accused(GIVEN_UP, **at_a_deadline) == []
     killed = untried | {"exits": {}}
     assert accused(GIVEN_UP, **killed) == []
 

@@ -55,6 +55,7 @@ class Untidy:
     """A connection that ends its thread when it is looked at, once."""
 
     close_at = None
+    connection = object()
     in_atomic_block = False
     queries_log = ()
 
