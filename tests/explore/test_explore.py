@@ -51,23 +51,25 @@ def test_the_last_line_says_what_was_explored():
     )
 
 
-# Found in seconds; others take minutes: see docs/understand/explore.rst. Which promise is broken
-# first is the schedule's, and each change of the product makes it another one.
+# Found in seconds, from the seed that is named; others take minutes: see
+# docs/understand/explore.rst. Which promise is broken first is the schedule's, and each change of
+# the product makes it another one.
 @pytest.mark.parametrize(
-    "planted",
+    ("planted", "first"),
     [
-        "add_without_version",
-        "finish_by_id",
-        "no_hand_over",
-        "rescue_at_once",
-        "suspects_stop_the_cluster",
-        "stops_are_misfires",
-        "halves_without_a_look",
-        "given_up_is_free_at_once",
+        ("add_without_version", 1),
+        ("finish_by_id", 1),
+        ("no_hand_over", 1),
+        ("rescue_at_once", 1),
+        ("suspects_stop_the_cluster", 25),
+        ("stops_are_misfires", 1),
+        ("halves_without_a_look", 1),
+        ("given_up_is_free_at_once", 1),
     ],
 )
-def test_a_guard_that_is_missing_is_found_and_nothing_is_said_with_it(planted):
-    code, text = explored("--hunt", planted, "--seeds", "40", "--no-shrink")
+def test_a_guard_that_is_missing_is_found_and_nothing_is_said_with_it(planted, first):
+    seeds = ("--seeds", "40", "--first", str(first))
+    code, text = explored("--hunt", planted, *seeds, "--no-shrink")
     assert code == 0, text
     (seed,) = re.findall(rf"found {planted}: seed (\d+)", text)
     code, text = explored("--seed", seed)

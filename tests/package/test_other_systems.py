@@ -23,18 +23,28 @@ for module, names in missing.items():
         vars(module).pop(name, None)
 """
 
+# Nothing is taken from the settings of the tests: a process may have none in its environment.
+SETTINGS = """
+from django.conf import settings
+
+def configure(*apps):
+    database = {"ENGINE": "django.db.backends.sqlite3", "NAME": ":memory:"}
+    settings.configure(
+        INSTALLED_APPS=[*(f"django.contrib.{app}" for app in apps), "django_tasks"],
+        DATABASES={"default": database},
+        SECRET_KEY="x" * 50,
+    )
+    django.setup()
+"""
+
 IMPORTED = """
-django.setup()
+configure("admin", "auth", "contenttypes", "messages", "sessions")
 for name in sys.argv[1:]:
     importlib.import_module(name)
 """
 
 PROJECT = """
-from django.conf import settings
-apps = ["django.contrib.contenttypes", "django.contrib.auth", "django_tasks"]
-database = {"ENGINE": "django.db.backends.sqlite3", "NAME": ":memory:"}
-settings.configure(INSTALLED_APPS=apps, DATABASES={"default": database}, SECRET_KEY="x" * 50)
-django.setup()
+configure("auth", "contenttypes")
 from django.core.management import CommandError, call_command
 call_command("migrate", verbosity=0)
 call_command("check", fail_level="WARNING")
@@ -64,7 +74,7 @@ except CommandError as error:
 
 def without(program: str, *arguments: str) -> tuple[int, str]:
     """Run a program there; returns its exit code, and what it says on stderr."""
-    command = [sys.executable, "-W", "error", "-c", WITHOUT + program, *arguments]
+    command = [sys.executable, "-W", "error", "-c", WITHOUT + SETTINGS + program, *arguments]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     return done.returncode, done.stderr
 
