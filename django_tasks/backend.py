@@ -43,7 +43,7 @@ from django_tasks.exceptions import TaskValueError
 from django_tasks.host.clocks import EPOCH
 from django_tasks.values.calls import longest_key
 from django_tasks.values.hosts import is_schedule_num
-from django_tasks.values.keys import QUEUE_LENGTH, check_key
+from django_tasks.values.keys import QUEUE_LENGTH, check_key, check_new
 from django_tasks.values.options import MOST_ATTEMPTS, TaskOptions
 
 __all__ = [
@@ -82,7 +82,7 @@ class DatabaseBackend(RowBackend):
         """Raise InvalidTask for a task that cannot be enqueued here."""
         super().validate_task(_as_of_django(task))
         try:
-            check_key("queue_name", task.queue_name, QUEUE_LENGTH)
+            check_new("queue_name", check_key("queue_name", task.queue_name, QUEUE_LENGTH))
             if isinstance(task, KeyedTask):
                 _check_terms(task)
             note(task, self.wishes)
@@ -219,7 +219,7 @@ def _as_of_django(task: AnyTask) -> AnyTask:
 def _check_terms(task: KeyedTask) -> None:
     """Raise TaskValueError for a key, or for options of a call, that cannot be used."""
     if task.key is not None:
-        check_key("key", task.key, longest_key(code_for(task.func)))
+        check_new("key", check_key("key", task.key, longest_key(code_for(task.func))))
         if is_schedule_num(task.key):
             raise TaskValueError("key", task.key, _("belongs to the schedule of the function"))
     elif task.on_conflict != "replace":

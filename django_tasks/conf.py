@@ -19,6 +19,7 @@ from django.core.signals import setting_changed
 from django.utils.module_loading import import_string
 
 from django_tasks.exceptions import TaskException, TaskTypeError, TaskValueError, shortened
+from django_tasks.sentences import CONTROLS
 from django_tasks.sentences import sentence as _
 from django_tasks.values.amounts import seconds_between, whole_number
 from django_tasks.values.releases import release_name
@@ -86,10 +87,11 @@ def _address(value: Any) -> str:
 def _host(value: Any) -> str:
     if not isinstance(value, str):
         raise TypeError(_("must be a text"))
-    if len(value) > LONGEST_HOST or any(each in value for each in ": \t\r\n\0"):
+    if len(value) > LONGEST_HOST or ":" in value or " " in value or CONTROLS.search(value):
         raise ValueError(
             _(
-                "must be up to %(longest_host)s characters, without colons and blanks",
+                "must be up to %(longest_host)s characters, without colons, blanks and control "
+                "characters",
                 longest_host=LONGEST_HOST,
             )
         )

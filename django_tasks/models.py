@@ -17,6 +17,7 @@ from django.utils.translation import pgettext_lazy
 from django_tasks.fields import KeyField, OptionsField, payload_field
 from django_tasks.guarded import GuardedModel, GuardedQuerySet
 from django_tasks.indexes import ClaimIndex
+from django_tasks.sentences import on_a_line
 from django_tasks.timezones import aware
 from django_tasks.values.figures import COUNTED, SUMMED
 from django_tasks.values.keys import (
@@ -102,7 +103,7 @@ class Task(GuardedModel):
         ]
 
     def __str__(self) -> str:
-        return f"{self.biz_code}/{self.biz_num}"
+        return on_a_line(f"{self.biz_code}/{self.biz_num}")
 
     def __repr__(self) -> str:
         """Key, status and time. A column that was not loaded is not asked for, and the payload is
@@ -149,7 +150,7 @@ class TaskRun(models.Model):
         ]
 
     def __str__(self) -> str:
-        return f"{self.biz_code}/{self.biz_num}"
+        return on_a_line(f"{self.biz_code}/{self.biz_num}")
 
     @property
     def return_value(self) -> Any:

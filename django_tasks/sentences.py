@@ -8,12 +8,29 @@ Django is asked for translations only then: a sentence can be made before it is 
 it, and is English there.
 """
 
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Any
 
 _in_english: ContextVar[bool] = ContextVar("django_tasks_in_english", default=False)
+
+# C0, DEL, C1, and the two by which Unicode ends a line: what begins a line, or steers a terminal.
+CONTROLS = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029]")
+
+
+def plain(value: Any) -> str:
+    """A value as one line: what would end it, or move the cursor, is written out."""
+    text = "" if value is None else str(value)
+    if text.isprintable():
+        return text
+    return "".join(each if each.isprintable() else repr(each)[1:-1] for each in text)
+
+
+def on_a_line(text: str) -> str:
+    """``text``; ``plain`` if there are control characters in it, which no new key may have."""
+    return plain(text) if CONTROLS.search(text) else text
 
 
 class Sentence(str):

@@ -6,6 +6,7 @@ from datetime import date, datetime, timedelta, timezone
 from typing import Any
 
 import pytest
+from asgiref.sync import async_to_sync
 from django.utils.safestring import mark_safe
 
 from django_tasks import api
@@ -17,7 +18,10 @@ from django_tasks.api import (
     add_task,
     add_tasks,
 )
+from django_tasks.conf import ConfigurationError
+from django_tasks.handlers.base import TaskHandler
 from django_tasks.models import Task
+from django_tasks.worker.config import worker_config
 from tests.factories import CODE, NOW, UTC, a_row, a_task
 from tests.naming import named
 
@@ -329,7 +333,22 @@ def test_an_unknown_database_is_named_with_those_there_are(alias):
 
 @pytest.mark.parametrize(
     "text",
-    ["x", "a b", "%", "'", '"', "\\", "a\nb", "ü", "日本", "😀", "null", "0", "\u200b", "x" * 50],
+    [
+        "x",
+        "a b",
+        "%",
+        "'",
+        '"',
+        "\\",
+        "a\u3000b",
+        "ü",
+        "日本",
+        "😀",
+        "null",
+        "0",
+        "\u200b",
+        "x" * 50,
+    ],
     ids=name_of,
 )
 def test_odd_keys_are_stored_and_found(text):
@@ -415,3 +434,72 @@ def test_every_time_of_the_range_is_stored_to_the_microsecond(when):
 
     assert in_utc(add_task(a_task(when=when)).when) == when
     assert in_utc(Task.objects.get().when) == when
+
+
+# Control characters
+
+
+CONTROLS = ["a\nb", "a\x1b[2Jb", "a\x7fb", "a\x85b", "a\x9bb", "a\u2028b", "a\u2029b"]
+
+
+def refused(function: Callable[..., Any], *args: Any, **kwargs: Any) -> str:
+    with pytest.raises(ValueError, match="must not contain control characters") as caught:
+        function(*args, **kwargs)
+    assert str(caught.value).isprintable()
+    return str(caught.value)
+
+
+@pytest.mark.parametrize("text", CONTROLS)
+def test_nothing_new_is_called_by_control_characters(text: str, handlers: Any) -> None:
+    for field in ("biz_code", "biz_num", "queue", "name"):
+        task = a_task(**{"biz_num": "1", field: text})
+        assert refused(add_task, task).startswith(f"{field} ")
+        assert refused(add_task, task, on_conflict="keep").startswith(f"{field} ")
+        assert refused(add_tasks, [task]).startswith(f"item 0: {field} ")
+        assert refused(async_to_sync(api.aadd_task), task).startswith(f"{field} ")
+        assert refused(async_to_sync(api.aadd_tasks), [task]).startswith(f"item 0: {field} ")
+    waits = a_task(text, when=None)
+    refused(add_task, waits, on_conflict="debounce", wait=5)
+    refused(add_task, CODE, text)
+    for names in ({"biz_code": text}, {"biz_code": CODE, "queue": text}):
+        refused(handlers, type("Odd", (TaskHandler,), {"handle": lambda self, task: None, **names}))
+    refused(worker_config, "default", queues=(text,))
+    assert worker_config("default", codes=(text,)).codes == (text,)
+    assert not Task.objects.exists()
+
+
+@pytest.mark.parametrize("text", CONTROLS)
+def test_rows_of_old_with_control_characters_are_handled(text: str) -> None:
+    a_row(text, biz_code=text, queue=text, name=text)
+    key, (found,) = (text, text), api.find_tasks(biz_code=text, biz_num=text, queue=text)
+    assert str(found).isprintable()
+    assert api.get_task(*key) == found
+    assert api.update_task(*key, priority=3, name=text)
+    assert api.reschedule_task(*key, NOW)
+    assert api.run_task_now(*key)
+    assert api.pause_task(*key)
+    assert api.resume_task(*key)
+    assert api.move_tasks(timedelta(seconds=1), biz_code=text) == 1
+    assert api.pause_tasks(biz_code=text, queue=text)
+    assert api.resume_tasks(biz_code=text, queue=text)
+    assert api.get_lock(text) is None
+    again = api.get_task(*key)
+    assert again is not None
+    again.priority = 5
+    assert add_task(again).priority == 5
+    again.name = f"{text}!"
+    assert refused(add_task, again).startswith("name ")
+    assert api.delete_tasks(*key, match="prefix", dry_run=True) == 1
+    assert api.cancel_task(*key) == "cancelled"
+
+
+@pytest.mark.parametrize("text", CONTROLS)
+def test_no_lock_is_taken_by_control_characters(text: str) -> None:
+    refused(api.lock(text).__enter__)
+
+
+@pytest.mark.parametrize("text", CONTROLS)
+def test_no_worker_is_called_by_control_characters(text: str, settings: Any) -> None:
+    settings.DJANGO_TASKS = {"WORKER_NAME": text}
+    with pytest.raises(ConfigurationError, match="without colons, blanks and control characters"):
+        worker_config("default")

@@ -22,6 +22,7 @@ from django_tasks.models import Task
 from django_tasks.schedules import Foreign
 from django_tasks.schedules.budget import budget
 from django_tasks.schedules.policies import Plan, as_plan
+from django_tasks.sentences import on_a_line
 from django_tasks.sentences import sentence as _
 from django_tasks.store import clock, search
 from django_tasks.store.debounce import Patience
@@ -36,6 +37,7 @@ from django_tasks.values.keys import (
     QUEUE_LENGTH,
     check_key,
     check_name,
+    check_new,
     check_number,
     check_priority,
     check_text,
@@ -62,11 +64,14 @@ class Key(NamedTuple):
         return search.key(self.biz_code, self.biz_num)
 
 
-def checked_task(task: Task, using: str, when: datetime | None = None) -> NewTask:
+def checked_task(
+    task: Task, using: str, when: datetime | None = None, *, is_old: bool = False
+) -> NewTask:
     """``task`` as it will be stored; TaskTypeError or TaskValueError names what is wrong.
 
     ``when`` is the time of a task that says neither a time nor a schedule. A schedule, and
-    durations, are counted from the clock of the database ``using``.
+    durations, are counted from the clock of the database ``using``. ``is_old``: it has been a row
+    somewhere, and keeps its texts.
     """
     _check_kind(task)
     code = check_code(task.biz_code)
@@ -95,8 +100,11 @@ def checked_task(task: Task, using: str, when: datetime | None = None) -> NewTas
     )
     if is_schedule_num(new.biz_num):
         raise TaskValueError("biz_num", new.biz_num, _("belongs to the schedule of its handler"))
-    if task.id:
-        _check_id(task, new, using)
+    stored = _stored(task, new, using) if task.id else None
+    for name in () if is_old else _TEXTS:
+        text = getattr(new, name)
+        if stored is None or text != stored[name]:
+            check_new(name, text)
     return new
 
 
@@ -283,13 +291,20 @@ def checked_patience(
     return patience
 
 
-def _check_id(task: Task, new: NewTask, using: str) -> None:
-    """A task that was read from the database may be added again, but only under its own key."""
+# The texts of a row that people and programs choose.
+_TEXTS = ("biz_code", "biz_num", "queue", "name")
+
+
+def _stored(task: Task, new: NewTask, using: str) -> dict[str, str] | None:
+    """The texts of a task that was read from the database: it may be added again, but only under
+    its own key. None if its row has gone.
+    """
     if not isinstance(task.id, int):
         raise TaskValueError("id", task.id, _("must be a whole number"))
     same_id = Task._base_manager.using(using).filter(pk=task.id)
-    key = same_id.values_list("biz_code", "biz_num").first()
-    if key is not None and key != new[:2]:
+    stored: dict[str, str] | None = same_id.values(*_TEXTS).first()
+    if stored is not None and (key := (stored["biz_code"], stored["biz_num"])) != new[:2]:
         raise TaskValueError(
-            "id", task.id, _("belongs to another task, %(key)s", key="/".join(key))
+            "id", task.id, _("belongs to another task, %(key)s", key=on_a_line("/".join(key)))
         )
+    return stored

@@ -117,7 +117,7 @@ def as_ours(row: OldRow, zone: tzinfo, *, using: str) -> Adopted:
         raise TaskValueError("status", row.status, _("is neither 0 (waits) nor 1 (taken)"))
     when = _moment("when", row.when, zone)
     task = Task(biz_code=row.biz_code, biz_num=row.biz_num, when=when, biz_ext=row.biz_ext)
-    new = checked_task(task, using)
+    new = checked_task(task, using, is_old=True)
     now = clock.now(using)
     created = now if row.create_time is None else _moment("create_time", row.create_time, zone)
     updated = now if row.update_time is None else _moment("update_time", row.update_time, zone)

@@ -3,6 +3,8 @@
 from datetime import datetime
 from typing import Any, NamedTuple
 
+from django_tasks.sentences import on_a_line
+
 
 class PassiveTask(NamedTuple):
     """The argument of ``on_passive``. ``str(task)`` is "code/number".
@@ -22,4 +24,4 @@ class PassiveTask(NamedTuple):
     using: str
 
     def __str__(self) -> str:
-        return f"{self.biz_code}/{self.biz_num}"
+        return on_a_line(f"{self.biz_code}/{self.biz_num}")

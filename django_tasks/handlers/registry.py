@@ -37,7 +37,13 @@ from django_tasks.schedules import as_schedule
 from django_tasks.sentences import said
 from django_tasks.sentences import sentence as _
 from django_tasks.values.amounts import duration, whole_number
-from django_tasks.values.keys import BIZ_CODE_LENGTH, QUEUE_LENGTH, check_key, check_priority
+from django_tasks.values.keys import (
+    BIZ_CODE_LENGTH,
+    QUEUE_LENGTH,
+    check_key,
+    check_new,
+    check_priority,
+)
 from django_tasks.values.options import MISFIRES, MOST_MISSED
 
 AUTODISCOVERED = "task_handlers"
@@ -300,8 +306,8 @@ def _checked_code(handler: TaskHandler) -> str:
             )
         )
     try:
-        code = check_key("biz_code", handler.get_biz_code(), BIZ_CODE_LENGTH)
-        check_key("queue", handler.queue, QUEUE_LENGTH)
+        code = check_new("biz_code", check_key("biz_code", handler.get_biz_code(), BIZ_CODE_LENGTH))
+        check_new("queue", check_key("queue", handler.queue, QUEUE_LENGTH))
         check_priority(handler.priority)
         _check_attributes(handler)
         _check_policies(handler)

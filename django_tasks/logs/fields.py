@@ -9,6 +9,7 @@ from typing import Any, Protocol
 
 from django_tasks.handlers.current import CURRENT, Batch
 from django_tasks.handlers.running_task import RunningTask
+from django_tasks.logs.phrases import harmless
 
 # Outside of a run: texts are empty, so that a format may name them, and numbers are null, which
 # an index of numbers takes.
@@ -57,7 +58,7 @@ class TaskFilter(logging.Filter):
         # A line about another task than that which runs, or about a code, is not mixed with it.
         fields = NOTHING if "biz_code" in given else _fields_here()
         for name, value in fields.items():
-            given.setdefault(name, value)
+            given.setdefault(name, harmless(value))
         return super().filter(record)
 
 

@@ -10,8 +10,8 @@ from time import time
 from types import CodeType, TracebackType
 from typing import Any
 
-from django_tasks.logs.phrases import InShort
-from django_tasks.sentences import Sentence, in_english
+from django_tasks.logs.phrases import InShort, harmless
+from django_tasks.sentences import CONTROLS, Sentence, in_english, plain
 
 logger = logging.getLogger("django_tasks")
 
@@ -103,7 +103,7 @@ class _Line:
     thread: threading.Thread
 
     def write(self) -> None:
-        """Make the record and hand it to the filters and handlers: in English."""
+        """Make the record and hand it to the filters and handlers: in English, as one line."""
         try:
             with in_english():
                 self._write()
@@ -113,16 +113,19 @@ class _Line:
 
     def _write(self) -> None:
         code, number = self.place
+        text, args = self.text, tuple(map(_in_words, self.args))
+        if CONTROLS.search(line := text % args if args else text):
+            text, args = plain(line), ()
         record = logger.makeRecord(
             logger.name,
             self.level,
             code.co_filename,
             number,
-            self.text,
-            tuple(map(_in_words, self.args)),
+            text,
+            args,
             self.caught and _showable(self.caught),
             func=code.co_name,
-            extra={name: _in_words(value) for name, value in self.fields.items()},
+            extra={name: harmless(_in_words(value)) for name, value in self.fields.items()},
         )
         record.relativeCreated -= (record.created - self.created) * 1000
         record.created = self.created

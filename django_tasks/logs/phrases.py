@@ -2,9 +2,11 @@
 
 from collections.abc import Iterable
 from datetime import datetime
+from typing import Any
 
 from django_tasks import redaction
 from django_tasks.handlers.running_task import RunningTask
+from django_tasks.sentences import on_a_line
 
 LONGEST_REASON = 300
 MOST_KEYS = 20  # that a line names
@@ -51,6 +53,11 @@ class InShort:
         text = text.strip().split("\n")[0].replace("\0", "\\0")
         text = redaction.redacted_head(text, LONGEST_REASON)
         return f"{kind}: {text}" if text else kind
+
+
+def harmless(value: Any) -> Any:
+    """A field that a formatter may put into a line."""
+    return on_a_line(value) if isinstance(value, str) else value
 
 
 def local_time(when: datetime) -> str:

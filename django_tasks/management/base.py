@@ -13,6 +13,7 @@ from django.utils.translation import gettext, override
 from django_tasks.coming.places import database
 from django_tasks.exceptions import TaskException
 from django_tasks.management import output
+from django_tasks.sentences import plain
 from django_tasks.store import clock, tables
 
 # Exit codes: something is wrong with the tasks, or with the way in which the command was called.
@@ -23,6 +24,7 @@ class TranslatedCommand(BaseCommand):
     """A command whose ``help`` is lazy: argparse takes nothing but text.
 
     It does its work, and ends with its usual code, also if nobody reads its output to the end.
+    Nothing that it says moves the cursor, whatever stands in rows.
     """
 
     def create_parser(self, prog_name: str, subcommand: str, **kwargs: Any) -> CommandParser:
@@ -34,8 +36,19 @@ class TranslatedCommand(BaseCommand):
         out = output.Unread(OutputWrapper(given) if given else self.stdout)
         try:
             return super().execute(*args, **{**options, "stdout": out})
+        except CommandError as error:
+            error.args = (plain(error),)
+            raise
         finally:
             out.flush()
+
+    def say(self, *lines: Any) -> None:
+        """Write each value as a line."""
+        for line in lines:
+            self.stdout.write(plain(line))
+
+    def warn(self, line: str) -> None:
+        self.stderr.write(plain(line))
 
 
 @contextmanager
@@ -94,11 +107,6 @@ class TaskCommand(TranslatedCommand):
     def now(self) -> datetime:
         """The clock of the database."""
         return clock.now(self.using)
-
-    def say(self, *lines: str) -> None:
-        """Write lines, without anything in them that would move the cursor."""
-        for line in lines:
-            self.stdout.write(output.plain(line))
 
     def say_json(self, value: Mapping[str, Any]) -> None:
         self.stdout.write(output.as_json(value))

@@ -12,6 +12,7 @@ from django_tasks.management.choosing import add_filters, filter_of
 from django_tasks.management.progress import Progress
 from django_tasks.monitoring.filters import TaskFilter
 from django_tasks.monitoring.many import Batch, Step, meant, steps
+from django_tasks.sentences import plain
 from django_tasks.values.status import Status
 
 # More tasks than this are not changed without a word of somebody.
@@ -149,7 +150,8 @@ class BulkCommand(TaskCommand):
 
 def _question(sentence: str, asks: Any) -> str:
     # The answers stay: scripts give them.
-    return gettext("%(sentence)s %(question)s [y/N] ") % {"sentence": sentence, "question": asks}
+    words = {"sentence": plain(sentence), "question": asks}
+    return gettext("%(sentence)s %(question)s [y/N] ") % words
 
 
 def add_manners(parser: CommandParser) -> None:

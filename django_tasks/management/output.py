@@ -11,6 +11,7 @@ from unicodedata import combining, east_asian_width
 from django.core.management.base import OutputWrapper
 
 from django_tasks.conf import options
+from django_tasks.sentences import plain
 
 GAP = "  "
 # No column is made narrower than this, nor than the other while a wider one can give way: it is
@@ -80,14 +81,6 @@ def table(
         yield line.rstrip()
 
 
-def plain(value: Any) -> str:
-    """A value as one line: what would move the cursor is written out."""
-    text = "" if value is None else str(value)
-    return "".join(
-        each if each.isprintable() else repr(each)[1:-1] for each in " ".join(text.split("\n"))
-    )
-
-
 def facts(pairs: Iterable[tuple[str, Any]]) -> Iterator[str]:
     """Lines of names and values; what is empty is left out."""
     said = [(name, str(value)) for name, value in pairs if value not in ("", None)]
@@ -103,8 +96,14 @@ def block(text: str) -> Iterator[str]:
 
 
 def as_json(value: Any) -> str:
-    """A value as JSON, by the project's encoder; times are in UTC."""
-    return json.dumps(_in_utc(value), cls=options().payload_encoder, indent=2, ensure_ascii=False)
+    """A value as JSON, by the project's encoder; times are in UTC. A terminal may show it: what
+    would move the cursor is escaped, also where JSON does not ask for that.
+    """
+    encoder = options().payload_encoder
+    text = json.dumps(_in_utc(value), cls=encoder, indent=2, ensure_ascii=False)
+    return "".join(
+        each if each.isprintable() or each == "\n" else json.dumps(each)[1:-1] for each in text
+    )
 
 
 def cut(text: str, size: int) -> str:

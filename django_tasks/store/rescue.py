@@ -9,6 +9,7 @@ from collections.abc import Callable, Collection, Sequence
 from datetime import datetime
 from typing import NamedTuple
 
+from django_tasks.sentences import on_a_line
 from django_tasks.store import runs
 from django_tasks.store.claim import owned_ids
 from django_tasks.store.dialects import Dialect, dialect_of, flatten, placeholders
@@ -45,7 +46,7 @@ class Orphan(NamedTuple):
         return Fence(self.id, self.version, self.owner)
 
     def __str__(self) -> str:
-        return f"{self.biz_code}/{self.biz_num}"
+        return on_a_line(f"{self.biz_code}/{self.biz_num}")
 
 
 class Rescued(NamedTuple):

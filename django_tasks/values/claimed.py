@@ -3,6 +3,7 @@
 from datetime import datetime
 from typing import NamedTuple
 
+from django_tasks.sentences import on_a_line
 from django_tasks.values.status import Status
 
 
@@ -47,4 +48,4 @@ class Claimed(NamedTuple):
         return self.scheduled_time or self.when
 
     def __str__(self) -> str:
-        return f"{self.biz_code}/{self.biz_num}"
+        return on_a_line(f"{self.biz_code}/{self.biz_num}")

@@ -3,6 +3,7 @@
 from uuid import UUID
 
 from django_tasks.exceptions import TaskTypeError, TaskValueError
+from django_tasks.sentences import CONTROLS
 from django_tasks.sentences import sentence as _
 from django_tasks.values.amounts import whole_number
 
@@ -91,6 +92,13 @@ def check_text(field: str, value: object, longest: int) -> str:
     return value if type(value) is str else str.__str__(value)  # TextChoices are texts as well
 
 
+def check_new(field: str, text: str) -> str:
+    """``text`` if something new may be called so; rows of old may have control characters."""
+    if not text.isprintable() and CONTROLS.search(text):
+        raise TaskValueError(field, text, _("must not contain control characters"))
+    return text
+
+
 def check_priority(value: object) -> int:
     """``value`` if it is a whole number that a smallint can hold."""
     return whole_number("priority", value, PRIORITIES[0], PRIORITIES[-1])
@@ -102,8 +110,8 @@ def lock_of(biz_code: str) -> str:
 
 
 def check_lock_name(value: object) -> str:
-    """A name for a lock of the project's own."""
-    name = check_key("name", value, LOCK_NAME_LENGTH)
+    """A name for a lock of the project's own that is to be taken."""
+    name = check_new("name", check_key("name", value, LOCK_NAME_LENGTH))
     if name.startswith(_LOCKS):
         raise TaskValueError("name", name, _("belongs to the active worker of a sticky handler"))
     return name

@@ -12,6 +12,7 @@ from django_tasks.sentences import said
 from django_tasks.sentences import sentence as _
 from django_tasks.store.dialects import Bounds
 from django_tasks.store.workers import Registration
+from django_tasks.values.keys import check_new
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -84,6 +85,8 @@ def worker_config(using: str, **wishes: Any) -> WorkerConfig:
                 )
             )
         values[name] = _checked(name, value)
+    for queue in values.get("queues", ()):  # codes may be those of old rows
+        check_new("queues", str(queue))
     return WorkerConfig(using=using, **values)
 
 

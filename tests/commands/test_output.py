@@ -1,6 +1,7 @@
 """Tables that fit, times as people type them, who it was."""
 
 import getpass
+import json
 from datetime import datetime, timedelta
 from typing import Any
 from zoneinfo import ZoneInfo
@@ -70,8 +71,16 @@ def test_an_empty_column_is_left_out() -> None:
 
 def test_nothing_moves_the_cursor() -> None:
     (_, row) = output.table(["error"], [["a\x1b[2J\r\nb\u202e"]], 80)
-    assert row == "a\\x1b[2J\\r b\\u202e"
+    assert row == "a\\x1b[2J\\r\\nb\\u202e"
     assert list(output.block("one\n\x1b]0;title\x07")) == ["    one", "    \\x1b]0;title\\x07"]
+
+
+@pytest.mark.parametrize("odd", ["\x9b2J", "\x7f", "\u2028", "\x1b[31m", "\ud800", "\U000e0001"])
+def test_json_moves_no_cursor_and_says_the_same(odd: str) -> None:
+    text = output.as_json({"key": [f"ä 日{odd}"]})
+    assert all(each.isprintable() or each == "\n" for each in text)
+    assert "ä 日" in text
+    assert json.loads(text) == {"key": [f"ä 日{odd}"]}
 
 
 def test_json_is_in_utc(settings: Any) -> None:

@@ -54,7 +54,7 @@ class Command(TaskCommand):
     def answer(self, options: dict[str, Any]) -> None:
         code, number = options["code"], options["number"]
         if not finders.find(code, using=self.using):
-            self.stderr.write(
+            self.warn(
                 gettext(
                     "No handler of %(code)s is known here: the task waits until a worker has one."
                 )

@@ -82,10 +82,10 @@ class Command(TranslatedCommand):
             ) from None
 
     def _say(self, sentence: str) -> None:
-        self.stdout.write(str(sentence))
+        self.say(sentence)
 
     def _tell(self, seen: Survey, table: str, zone: tzinfo) -> None:
-        say = self.stdout.write
+        say = self.say
         say(
             ngettext(
                 "%(table)s has %(total)s row to bring over, %(taken)s of them taken.",
@@ -127,7 +127,7 @@ class Command(TranslatedCommand):
             )
             % {"aside": forerunner.ASIDE}
         )
-        self.stdout.write(
+        self.say(
             gettext(
                 "%(steps)s Nothing was changed. Stop all old workers, on all hosts, and the site"
                 " before."

@@ -75,7 +75,7 @@ class Command(TranslatedCommand):
             raise CommandError(gettext("%(error)s.") % {"error": error}) from None
         functions = {job.function for job in jobs if isinstance(job, Found)}
         for name in sorted(said.keys() - functions):
-            self.stdout.write(
+            self.say(
                 gettext("--code %(name)s: no job that can come over calls it.") % {"name": name}
             )
         try:
@@ -94,14 +94,14 @@ class Command(TranslatedCommand):
 
     def _tell(self, each: Coming | Left) -> None:
         if isinstance(each, Left):
-            self.stdout.write(
+            self.say(
                 gettext("Cannot come over: %(name)s: %(reason)s.")
                 % {"name": each.name, "reason": each.reason}
             )
             return
         key = f"{each.task.biz_code}/{each.task.biz_num}"
         if each.is_there:
-            self.stdout.write(gettext("Is there already: %(key)s.") % {"key": key})
+            self.say(gettext("Is there already: %(key)s.") % {"key": key})
             return
         job = each.job
         plan = " | ".join([job.text or gettext("once"), *clauses(job.options)])
@@ -117,13 +117,13 @@ class Command(TranslatedCommand):
             "first": first,
             "payload": str(payload)[:LONGEST_PAYLOAD],
         }
-        self.stdout.write(gettext("; ").join([line, *map(str, notes)]))
+        self.say(gettext("; ").join([line, *map(str, notes)]))
 
     def _add(self, new: Sequence[Coming], using: str) -> int:
         done = 0
         for total in accumulate(add(new, using=using)):
             if total // PROGRESS > done // PROGRESS:
-                self.stdout.write(
+                self.say(
                     gettext("%(done)s of %(total)s added")
                     % {"done": f"{total:,}", "total": f"{len(new):,}"}
                 )
@@ -143,11 +143,9 @@ class Command(TranslatedCommand):
                 "%(count)s added, %(there)s were there already, %(left)s cannot come over."
             )
         )
-        self.stdout.write(
-            text % {"count": f"{count:,}", "there": f"{there:,}", "left": f"{left:,}"}
-        )
+        self.say(text % {"count": f"{count:,}", "there": f"{there:,}", "left": f"{left:,}"})
         if missing := without_handler(each.task.biz_code for each in coming):
-            self.stdout.write(
+            self.say(
                 gettext("No handler of this project takes %(codes)s yet.")
                 % {"codes": listed(missing)}
             )

@@ -18,6 +18,7 @@ from django.utils.translation import gettext, ngettext, override
 
 import django_tasks
 from django_tasks import conf, installation, logs, requirements
+from django_tasks.exceptions import TaskValueError
 from django_tasks.handlers import finders, registry
 from django_tasks.handlers.slips import slips
 from django_tasks.host.stop_signals import held_back
@@ -247,7 +248,10 @@ def _configs(options: dict[str, Any]) -> tuple[list[WorkerConfig], int]:
         )
         if options[name] is not None
     }
-    return [worker_config(alias, **given) for alias in aliases], processes
+    try:
+        return [worker_config(alias, **given) for alias in aliases], processes
+    except TaskValueError as error:
+        raise _usage(str(error)) from None
 
 
 def _processes(options: dict[str, Any], wish: int | None, aliases: tuple[str, ...]) -> int:
