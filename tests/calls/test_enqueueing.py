@@ -201,7 +201,7 @@ def test_a_key_that_is_too_long_is_refused_with_the_limit() -> None:
     keyed(note, key="x" * 36).enqueue()
 
 
-@pytest.mark.parametrize("key", ["", " x", "@schedule", True, 1.5, b"x"])
+@pytest.mark.parametrize("key", ["", " x", "@schedule", True, 1.5, b"x", "a\nb", "a\x9bb"])
 def test_a_key_that_no_row_can_have_is_refused(key: Any) -> None:
     with pytest.raises(InvalidTask, match="key"):
         keyed(note, key=key)
@@ -216,6 +216,8 @@ def test_a_key_that_no_row_can_have_is_refused(key: Any) -> None:
         {"backoff": "x"},
         {"queue_name": "x" * 51},
         {"queue_name": " x"},
+        {"queue_name": "a\nb"},
+        {"queue_name": "a\x9bb"},
     ],
 )
 def test_what_cannot_be_used_is_refused(facts: dict[str, Any]) -> None:

@@ -45,6 +45,7 @@ from tests.calls.functions import (
     third_time,
 )
 from tests.calls.test_enqueueing import keyed
+from tests.factories import table
 from tests.payloads import refused, taken, written
 from tests.waiting import DEADLINE
 from tests.worker.parts import USING, claimed, config, worker_row
@@ -128,6 +129,15 @@ def test_arguments_reach_the_function(calls: list[Any]) -> None:
     note.enqueue(1, "a", b=[2], c=None)
     World().work()
     assert calls == [((1, "a"), {"b": [2], "c": None})]
+
+
+def test_a_call_of_old_whose_names_have_control_characters_runs(calls: list[Any]) -> None:
+    keyed(note, key="old").enqueue(1)
+    row = Task.objects.get()
+    words = row.biz_ext | {"key": "a\nb", "queue_name": "c\x9bd"}
+    table(pk=row.pk).update(biz_num="a\nb", queue="c\x9bd", biz_ext=words)
+    World().work()
+    assert calls == [((1,), {})]
 
 
 @pytest.mark.django_db(transaction=True)

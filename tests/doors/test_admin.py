@@ -146,6 +146,8 @@ def errors(response: Any) -> dict[str, list[str]]:
     return dict(response.context["adminform"].form.errors)
 
 
+ODD = "a\nb\x9b\u2028c"
+
 NEW = {
     "biz_code": "order",
     "biz_num": "42",
@@ -522,6 +524,10 @@ def test_adding_a_code_without_a_handler_says_that_it_waits(boss: Client, handle
         ({"biz_code": ""}, "biz_code"),
         ({"biz_code": "x" * 51}, "biz_code"),
         ({"biz_num": "x" * 101}, "biz_num"),
+        ({"biz_code": "a\nb"}, "biz_code"),
+        ({"biz_num": "a\x9bb"}, "biz_num"),
+        ({"name": "a\u2028b"}, "name"),
+        ({"queue": "a\x1bb"}, "queue"),
         ({"when_0": "0700-01-01"}, "when"),
         ({"when_0": "someday"}, "when"),
         ({"when_0": ""}, "when"),
@@ -600,6 +606,20 @@ def test_a_change_is_an_add(boss: Client, added: list[Task], no_side_door: Any) 
     assert added == [row]
     assert (row.biz_ext, row.queue, row.priority) == ([1], "mail", -2)
     assert (row.status, row.attempts, row.last_error, row.version) == (0, 0, "", 4)
+
+
+def test_a_task_of_old_with_control_characters_is_found_changed_and_run(boss: Client) -> None:
+    task = a_row(ODD, biz_code=ODD, queue=ODD, name=ODD)
+    assert listed(boss.get(reverse(LIST), {"q": f"{ODD}/{ODD}"})) == {str(task)}
+    assert save(boss, task, sent(boss, task) | {"priority": "9"}).status_code == 302
+    row = the_row(ODD, ODD)
+    assert (row.priority, row.queue, row.name) == (9, ODD, ODD)
+    response = save(boss, task, sent(boss, task) | {"queue": f"{ODD}!"})
+    assert list(errors(response)) == ["queue"]
+    for action in ("run_now", "pause", "cancel"):
+        form = {"action": action, "_selected_action": [task.pk], "post": "yes"}
+        boss.post(reverse(LIST), form)
+    assert not Task.objects.exists()
 
 
 def test_a_change_to_another_field_moves_the_time_by_no_microsecond(boss: Client) -> None:
