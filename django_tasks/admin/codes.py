@@ -5,7 +5,7 @@ from functools import partial
 from typing import Any, NamedTuple
 
 from django import forms
-from django.contrib import admin, messages
+from django.contrib import messages
 from django.contrib.admin.models import CHANGE
 from django.core.exceptions import PermissionDenied, ValidationError
 from django.db import models
@@ -88,7 +88,6 @@ class LimitsForm(forms.Form):
         return text
 
 
-@admin.register(Codes)
 class CodePages(site.OwnPages):
     """Each handler, and each code that rows or workers name."""
 

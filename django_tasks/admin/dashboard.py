@@ -4,7 +4,6 @@ from collections.abc import Iterable
 from datetime import datetime, timedelta
 from typing import Any, NamedTuple
 
-from django.contrib import admin
 from django.core.exceptions import PermissionDenied
 from django.db import models
 from django.http import HttpRequest, HttpResponse
@@ -78,7 +77,6 @@ class Told(NamedTuple):
     address: str
 
 
-@admin.register(Dashboard)
 class DashboardPage(site.OwnPages):
     def views(self) -> list[tuple[str, site.View, str]]:
         return [("", self.dashboard, "django_tasks_dashboard")]

@@ -15,7 +15,6 @@ from django_tasks.monitoring.words import at, span
 from django_tasks.store import clock
 
 
-@admin.register(Lock)
 class LockAdmin(site.StrictPages, OnlyShown):
     """Locks and their holders. Nothing to edit: a row that is written or deleted here would let two
     in at once, or begin its terms again.

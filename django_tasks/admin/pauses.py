@@ -62,7 +62,6 @@ class PauseForm(PauseModelForm):
 MOST_DIGITS = 19
 
 
-@admin.register(Pause)
 class PauseAdmin(site.StrictPages, PauseModelAdmin):
     """Pauses of a whole. One is added and ended; there is nothing to edit.
 

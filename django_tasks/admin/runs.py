@@ -207,7 +207,6 @@ def _matching(query: dict[str, str]) -> Q:
     return matching
 
 
-@admin.register(TaskRun)
 class RunAdmin(StrictPages, OnlyShown):
     """Ended runs, also of tasks whose rows are gone. Workers write them."""
 

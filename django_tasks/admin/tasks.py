@@ -12,7 +12,6 @@ from django_tasks.admin.task_page import TaskPage
 from django_tasks.models import Task, WorkerRow
 
 
-@admin.register(Task)
 class TaskAdmin(StrictPages, RecurringPages, TaskPage, TaskActions):
     delete_confirmation_max_display = 100  # Django 6.1
 

@@ -71,7 +71,6 @@ ASKS = {
 }
 
 
-@admin.register(WorkerRow)
 class WorkerAdmin(site.StrictPages, OnlyShown):
     """Workers that poll the database. They write their rows: there is nothing to edit."""
 

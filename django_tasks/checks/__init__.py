@@ -31,6 +31,7 @@
                           part of the transaction
 ``django_tasks.W011``     a ``HandOver`` sends to an AMQP broker without publisher confirms
 ``django_tasks.W012``     ``TASKS``: calls in another database than that of the tasks
+``django_tasks.W013``     no admin site in the project's URLs shows the pages of the tasks
 ========================  ==========================================================================
 
 E010, E011, W002, and W003 for what the database itself says, need a connection: they run with
@@ -49,6 +50,7 @@ from django_tasks.checks.project import (
     check_backports_name,
     check_handlers,
     check_installation,
+    check_pages,
     check_settings,
 )
 
@@ -62,6 +64,7 @@ def register() -> None:
     for check in (check_installation, check_handlers, check_settings, check_databases):
         register_check(check, TAG)
     register_check(check_backports_name, TAG)
+    register_check(check_pages, TAG)
     register_check(near_names.check_names, TAG)
     register_check(check_atomic_handlers, TAG, deploy=True)
     # Without our tag: Django 6.1's ``--tag`` gives every database to the checks that have it.

@@ -1,11 +1,12 @@
 """Checks of the installation, the handlers and the settings."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from difflib import get_close_matches
 from typing import Any
 
 from django.conf import settings
 from django.core.checks import CheckMessage, Error
+from django.urls import URLPattern, get_resolver
 
 from django_tasks import conf, installation
 from django_tasks.checks.databases import sqlite_files
@@ -38,6 +39,35 @@ def check_settings(**kwargs: Any) -> list[CheckMessage]:
     not_a_dict = refusals(conf.unknown_names)
     problems = [error("E003", text) for text in (*not_a_dict, *refusals(conf.handler_paths))]
     return problems if not_a_dict else [*problems, *_bad_values(), *_unknown_names()]
+
+
+def check_pages(**kwargs: Any) -> list[CheckMessage]:
+    """W013. Nothing is said of a project that has no admin site in its URLs, or has them elsewhere;
+    nor of URLs that cannot be read, of which Django tells.
+    """
+    try:
+        views = list(_views(get_resolver().url_patterns))
+    except Exception:  # noqa: BLE001 - the project's own modules are imported
+        return []
+    sites = {site for view in views if (site := getattr(view.callback, "admin_site", None))}
+    if not sites or any(
+        model._meta.app_label == "django_tasks" for site in sites for model in site._registry
+    ):
+        return []
+    problem = _(
+        "No admin site in the URLs of this project shows the pages of the tasks (there are: "
+        "%(sites)s).",
+        sites=", ".join(sorted(repr(site.name) for site in sites)),
+    )
+    return [warning("W013", problem, _("Call django_tasks.admin.register(site) for one of them."))]
+
+
+def _views(patterns: Iterable[Any]) -> Iterator[URLPattern]:
+    for each in patterns:
+        if isinstance(each, URLPattern):
+            yield each
+        else:
+            yield from _views(each.url_patterns)
 
 
 def check_backports_name(**kwargs: Any) -> list[CheckMessage]:

@@ -11,13 +11,19 @@ from typing import Any
 
 import pytest
 from django.apps import apps
+from django.contrib import admin
+from django.contrib.admin import AdminSite
+from django.contrib.auth.models import User
 from django.core.checks import CheckMessage, Tags, run_checks
 from django.core.checks import registry as django_checks
 from django.db import connections
 from django.db.models import CharField, JSONField, TextField
 from django.db.utils import ConnectionHandler
+from django.urls import URLResolver, include, path
+from django.urls.resolvers import RoutePattern
 
 from django_tasks import checks, installation
+from django_tasks.admin import register
 from django_tasks.fields import KeyField
 from django_tasks.handing import checks as handing_checks
 from django_tasks.handlers import registry
@@ -592,6 +598,47 @@ def test_w007_is_silent_otherwise(database: dict[str, Any], databases: Databases
 class NotElsewhere:
     def allow_migrate(self, db: str, app_label: str, **hints: Any) -> bool | None:
         return False if db == "elsewhere" and app_label == "django_tasks" else None
+
+
+def a_site(name: str = "shop", *, is_whole: bool) -> AdminSite:
+    site = AdminSite(name=name)
+    site.register(User)
+    if is_whole:
+        register(site)
+    return site
+
+
+EMPTY, WHOLE = a_site(is_whole=False), a_site("office", is_whole=True)
+
+
+def test_w013_warns_of_pages_that_no_site_shows(settings: Any) -> None:
+    settings.ROOT_URLCONF = (path("a/", include([path("b/", EMPTY.urls)])),)
+    (message,) = [each for each in heard() if each.id == "django_tasks.W013"]
+    assert "(there are: 'shop')" in message.msg
+    assert "register(site)" in str(message.hint)
+
+
+@pytest.mark.parametrize(
+    "urls",
+    [
+        (path("admin/", admin.site.urls),),
+        (path("shop/", EMPTY.urls), path("staff/", include([path("office/", WHOLE.urls)]))),
+        (path("nothing/", lambda request: None, name="nothing"),),
+        (),
+        (URLResolver(RoutePattern("bad/"), "no.such.module"),),
+        "no.such.module",
+        None,
+    ],
+    ids=["default", "one of two", "no site", "empty", "a broken part", "broken", "none"],
+)
+def test_w013_is_silent_otherwise(urls: Any, settings: Any) -> None:
+    settings.ROOT_URLCONF = urls
+    assert "django_tasks.W013" not in {each.id for each in checks.project.check_pages()}
+
+
+def test_w013_asks_nothing_of_a_project_without_urls(settings: Any) -> None:
+    del settings.ROOT_URLCONF
+    assert checks.project.check_pages() == []
 
 
 def test_databases_that_cannot_hold_tasks_are_left_alone(
