@@ -166,7 +166,7 @@ class OfWorkerFilter(Chosen):
     parameter_name = "worker"
 
     def lookups(self, request: HttpRequest, model_admin: Any) -> Choices:
-        rows = WorkerRow._base_manager.using(alias()).order_by("id")[:MOST_CHOICES]
+        rows = WorkerRow._base_manager.using(alias()).only("name").order_by("id")[:MOST_CHOICES]
         named = sees_workers(request)
         return self._with_chosen([(str(row.pk), name_of(row, named)) for row in rows])
 
