@@ -1,6 +1,5 @@
 """The pages of tasks: the list. A task's own page is a room beside."""
 
-from django.contrib import admin
 from django.db.models import OuterRef, QuerySet, Subquery
 from django.http import HttpRequest
 

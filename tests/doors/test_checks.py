@@ -19,6 +19,7 @@ from django.core.checks import registry as django_checks
 from django.db import connections
 from django.db.models import CharField, JSONField, TextField
 from django.db.utils import ConnectionHandler
+from django.http import HttpResponse
 from django.urls import URLResolver, include, path
 from django.urls.resolvers import RoutePattern
 
@@ -623,7 +624,7 @@ def test_w013_warns_of_pages_that_no_site_shows(settings: Any) -> None:
     [
         (path("admin/", admin.site.urls),),
         (path("shop/", EMPTY.urls), path("staff/", include([path("office/", WHOLE.urls)]))),
-        (path("nothing/", lambda request: None, name="nothing"),),
+        (path("nothing/", HttpResponse, name="nothing"),),
         (),
         (URLResolver(RoutePattern("bad/"), "no.such.module"),),
         "no.such.module",
