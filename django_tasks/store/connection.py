@@ -48,15 +48,25 @@ class _Blocks:
     last: object = None  # a mark of the last one
 
 
-class _Own(local):
+class _Facts:
     """Facts about a thread of ours: its connections, how many wrappers of statements stay on
     them, if it has forgotten a block since a run of it was over, and the last mark that it saw.
     """
 
-    connections: Sequence[BaseDatabaseWrapper] = ()
-    wrappers = 0
-    has_forgotten = False
-    seen: object = None
+    __slots__ = ("connections", "has_forgotten", "seen", "wrappers")
+
+    def __init__(self) -> None:
+        self.connections: Sequence[BaseDatabaseWrapper] = ()
+        self.wrappers = 0
+        self.has_forgotten = False
+        self.seen: object = None
+
+
+class _Own(local):
+    """The facts of this thread; an object, for each attribute of a ``local`` is slow to read."""
+
+    def __init__(self) -> None:
+        self.facts = _Facts()
 
 
 _own = _Own()
@@ -215,8 +225,8 @@ def abandon_connections(keeping: str | None = None) -> None:
 
 
 def _forgot_block() -> None:
-    if _own.connections:
-        _own.has_forgotten = True
+    if (mine := _own.facts).connections:
+        mine.has_forgotten = True
     else:
         _Blocks.last = object()
 
@@ -258,25 +268,26 @@ def leave_transactions(
     for blocks of a thread of an async run too. Without ``connections``: those of a thread of ours;
     another one is left alone.
     """
-    own = _own.connections if connections is None else connections
+    mine = _own.facts
+    own = mine.connections if connections is None else connections
     left: list[str] = []
     wrappers = 0
-    for each in own:  # a plain loop: all runs come by twice
+    for each in own:  # a plain loop: all runs come by
         wrappers += len(each.execute_wrappers)
         is_used = each.connection is not None or each.in_atomic_block
         if is_used and not each.autocommit and is_open(each):
             left.append(each.alias)
-    has_forgotten = _own.has_forgotten or _own.seen is not _Blocks.last
-    if left or (is_over and _own.connections and has_forgotten):
+    has_forgotten = mine.has_forgotten or mine.seen is not _Blocks.last
+    if left or (is_over and mine.connections and has_forgotten):
         abandon_connections()
         if is_over:
-            _own.has_forgotten, _own.seen = False, _Blocks.last
+            mine.has_forgotten, mine.seen = False, _Blocks.last
         _collect()
         abandon_connections()
-    if connections is None and wrappers > _own.wrappers:
+    if connections is None and wrappers > mine.wrappers:
         _collect()  # a generator may hang in an ``execute_wrapper()``; others are meant to stay
         if is_over:
-            _own.wrappers = sum(len(each.execute_wrappers) for each in own)
+            mine.wrappers = sum(len(each.execute_wrappers) for each in own)
     return left
 
 
@@ -336,8 +347,9 @@ def own_connections(lease: float = USUAL_LEASE) -> list[BaseDatabaseWrapper]:
     ``lease`` seconds, or fails. One that cannot even be made (its driver is not installed here) is
     left out: nobody can use it.
     """
-    own = _own.connections = _made()
-    _own.seen = _Blocks.last  # what was forgotten before is no run's of this thread
+    mine = _own.facts
+    own = mine.connections = _made()
+    mine.seen = _Blocks.last  # what was forgotten before is no run's of this thread
     for connection in own:
         bound_steps(connection, lease)
     _ours.update((id(connection), connection) for connection in own)

@@ -297,13 +297,19 @@ class Runner:
         return (end[0], settled(end[1])) if run.handler.atomic else end
 
     def _called(self, run: Run) -> RunEnd:
-        perform = partial(self._calls.one, run)
+        is_told = True
         try:
-            if not run.handler.atomic:
-                return perform()
-            return atomically([run], perform, self._write, using=self._using)
+            if run.handler.atomic:
+                perform = partial(self._calls.one, run)
+                end = atomically([run], perform, self._write, using=self._using)
+            else:
+                end = self._calls.one(run)
+            is_told = bool(signals.task_succeeded.receivers or signals.task_rescheduled.receivers)
+            return end
         finally:
-            leave(run.task)  # before hooks and receivers write
+            # Before hooks and receivers write. Where there are none, the thread does it next.
+            if is_told:
+                leave(run.task)
 
     def _write(self, end: RunEnd) -> None:
         self._endings.refuse_given_up([end[0].claimed])

@@ -267,6 +267,7 @@ class Executor:
     def _run_all(self, place: int, own: Sequence[BaseDatabaseWrapper] = ()) -> None:
         """Run one item after the other until none waits."""
         take = partial(self._take, place, own)
+        leave_transactions()  # the thread of an async run may have taken its time
         while True:
             try:
                 item = self._buffer.popleft()
@@ -276,7 +277,6 @@ class Executor:
                 self._wake_one()  # now: this item may take its time
             self._last_start = started = ticks()
             self._running[place] = Running(item, started)
-            leave_transactions()  # the thread of an async run may take its time
             try:
                 ended = self._context.run(self._run, item, take)
             except BaseException:  # noqa: BLE001 - else the rows would be held for ever

@@ -17,6 +17,7 @@ from django.db import connection
 from django_tasks import api, store
 from django_tasks.locks import rows as lock_rows
 from django_tasks.models import EndedPause, Gate, Lock, Pause, Task, TaskMinute, TaskRun, WorkerRow
+from django_tasks.sentences import CONTROLS
 from django_tasks.store import (
     backlog,
     claim,
@@ -97,7 +98,7 @@ HOSTILE = [
     "{task} {when} {0} {{h0st}}",
     "$1 :1 :name ? h0st",
     "/* h0st */ -- #",
-    "h0st\n;\r\n--\tx",
+    "h0st\n;\r\n--\tx",  # no new key may be so: see tests/commands/test_control_characters.py
     "_h0st%",
     "h0st \u02bc\uff07\u00b4`' OR ''='",
     "h0st 😀 \u202e 日本",
@@ -512,7 +513,7 @@ def test_the_names_in_statements_are_those_of_the_models() -> None:
         assert set(re.findall(r"'(.*?)'", sql)) <= texts, sql
 
 
-@pytest.mark.parametrize("text", HOSTILE)
+@pytest.mark.parametrize("text", [text for text in HOSTILE if not CONTROLS.search(text)])
 def test_hostile_texts_are_stored_and_found_as_they_are(text: str) -> None:
     others = ["1", "h0st", "%", "x" + text, text + "x"]
     rows(others, biz_code="order")

@@ -44,7 +44,7 @@ def _no_finders(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture(autouse=True)
 def _no_thread_of_ours(monkeypatch: pytest.MonkeyPatch) -> None:
     """Take the thread of the test for none of ours afterwards: its transaction is the test's."""
-    monkeypatch.setattr(connection._own, "connections", ())
+    monkeypatch.setattr(connection._own.facts, "connections", ())
 
 
 @pytest.fixture(autouse=True)

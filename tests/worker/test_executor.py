@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from decimal import getcontext
+from decimal import Context, DefaultContext, getcontext, localcontext
 from threading import Event
 from typing import Any
 
@@ -462,6 +462,23 @@ def test_a_run_finds_what_was_set_where_its_worker_was_made() -> None:
     finally:
         VARIABLE.reset(token)
     assert seen == ["of the worker"]
+
+
+def test_each_run_has_the_decimal_terms_of_its_worker_for_itself() -> None:
+    seen: list[int] = []
+
+    def run(claimed: Claimed) -> Ended:
+        seen.append(getcontext().prec)
+        getcontext().prec = 3
+        return done(claimed)
+
+    with localcontext(Context(prec=11)), working(1, run) as executor:
+        executor.submit(items(2))
+        eventually(lambda: len(seen) == 2, "two runs")
+    with localcontext(DefaultContext), working(1, run) as executor:
+        executor.submit(items(2))
+        eventually(lambda: len(seen) == 4, "two more")
+    assert seen == [11, 11, DefaultContext.prec, DefaultContext.prec]
 
 
 def leave_a_block_open() -> None:
