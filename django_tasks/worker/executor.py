@@ -24,6 +24,7 @@ from django_tasks.host.clocks import ticks
 from django_tasks.store.connection import (
     USUAL_LEASE,
     close_connections,
+    is_touched,
     leave_transactions,
     own_connections,
     tidy,
@@ -282,9 +283,7 @@ class Executor:
             except BaseException:  # noqa: BLE001 - else the rows would be held for ever
                 logs.run_failed(item[0])
                 ended = self._crashed(self._left(place))
-            leave(item[0], is_over=True)
-            self._process.look(item[0])
-            tidy(own, is_busy=bool(self._buffer))
+            self._clean_up(item[0], own, is_busy=bool(self._buffer))
             # In this order: a claim that is in neither place would look lost.
             self._ended.append(ended)
             self._running[place] = None
@@ -296,9 +295,7 @@ class Executor:
         Not within a transaction that the call before has left: their effects would go with that.
         """
         left = self._left(place)
-        leave(left[0], is_over=True)
-        self._process.look(left[0])
-        tidy(own, is_busy=True)
+        self._clean_up(left[0], own, is_busy=True)
         gone = {*_fences(end.claimed for end in ended)}
         after = Running(tuple(each for each in left if each[:2] not in gone), ticks())
         # In this order, as below, and with nothing in between that may fail.
@@ -306,6 +303,14 @@ class Executor:
             self._early.append(ended)
         self._running[place] = after
         self._wake()
+
+    def _clean_up(
+        self, claimed: Claimed, own: Sequence[BaseDatabaseWrapper], *, is_busy: bool
+    ) -> None:
+        if is_touched():
+            leave(claimed, is_over=True)
+            tidy(own, is_busy=is_busy)
+        self._process.look(claimed)
 
     def _left(self, place: int) -> Item:
         """The claims of this thread's item that have not ended yet."""

@@ -182,7 +182,7 @@ class Finisher:
             self._counts.count_done(
                 batch if not left_out else [e for e in batch if e.claimed.id not in left_out]
             )
-            for end in batch:
+            for end in batch if left_out else self._drop_done(batch):
                 if end.claimed.id in result.locked:
                     self._ends.append(end)
                 else:
@@ -291,6 +291,21 @@ class Finisher:
         """The number of runs that have ended, well or not; a claim given back did not run."""
         return self.counters.total() - self.counters["given back"] - self.counters["missed"]
 
+    def _drop_done(self, batch: list[Ended]) -> list[Ended]:
+        """Forget the runs that are simply done, as nearly all are; returns the other ends."""
+        if self._strikes or self._doubtful:
+            return batch
+        others, forget = [], self._held.pop
+        for end in batch:
+            claimed, outcome, missed, _, late, _, _ = end
+            if outcome is DONE and late is not None and not missed:
+                forget(claimed[:2], None)
+            else:
+                others.append(end)
+        if done := len(batch) - len(others):
+            self.counters[DONE.counts_as] += done
+        return others
+
     def _drop(self, end: Ended, *, lost: bool) -> None:
         claimed, outcome, missed, _, late, took, _ = end
         word = outcome.counts_as
@@ -361,10 +376,9 @@ def _length(batch: Iterable[Ended]) -> int:
     return sum(len(text or "") for end in batch for text in _texts(end))
 
 
-def _texts(end: Ended) -> Iterator[str | None]:
+def _texts(end: Ended) -> tuple[str | None, ...]:
     outcome = end.outcome.otherwise if isinstance(end.outcome, Unsettled) else end.outcome
     if isinstance(outcome, Done):  # the row goes
-        return
-    yield end.claimed.last_error if isinstance(outcome, Again | GiveBack) else outcome.error
-    if isinstance(outcome, Reschedule):
-        yield outcome.biz_ext
+        return ()
+    error = end.claimed.last_error if isinstance(outcome, Again | GiveBack) else outcome.error
+    return (error, outcome.biz_ext) if isinstance(outcome, Reschedule) else (error,)
