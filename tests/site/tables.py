@@ -48,10 +48,9 @@ def _problems_of(text: str) -> Iterator[str]:
         yield "is no Python"
         return
     for call in (node for node in ast.walk(tree) if isinstance(node, ast.Call)):
-        taken = _keywords_of(call.func)
-        for keyword in call.keywords if taken is not None else ():
-            if keyword.arg is not None and keyword.arg not in taken:
-                yield f"{ast.unparse(call.func)}() takes no {keyword.arg}"
+        if (taken := _keywords_of(call.func)) is not None:
+            for name in sorted({each.arg for each in call.keywords if each.arg} - taken):
+                yield f"{ast.unparse(call.func)}() takes no {name}"
 
 
 def _parsed(text: str) -> ast.AST | None:
