@@ -133,7 +133,7 @@ class DatabaseBackend(RowBackend):
         return []
 
     def check(self, **kwargs: Any) -> list[CheckMessage]:
-        """E007, E008, E012, W010, W012"""
+        """E007, E008, E012, W010, W012, W014"""
         if not apps.is_installed("django_tasks"):  # nor are there models, which all below needs
             place = f"TASKS[{self.alias!r}]"
             problem = _("%(place)s needs 'django_tasks' in INSTALLED_APPS.", place=place)

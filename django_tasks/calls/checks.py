@@ -1,10 +1,12 @@
 """System checks of the backends of TASKS that are ours; ``django_tasks.checks`` has all ids."""
 
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from itertools import chain
 
 from django.core.checks import CheckMessage
 from django.tasks import task_backends
+from django.urls import get_resolver
 
 from django_tasks.calls import declared, finding
 from django_tasks.calls.backends import RowBackend, ours
@@ -16,7 +18,7 @@ from django_tasks.store.aliases import write_alias
 
 
 def messages(backend: RowBackend, problems: Iterable[str]) -> Iterator[CheckMessage]:
-    """E007, E008, E012, W010, W012; ``problems``: the backend's own sentences about its OPTIONS."""
+    """E007, E008, E012, W010, W012, W014; ``problems``: the backend's own about its OPTIONS."""
     place = f"TASKS[{backend.alias!r}]"
     unusable = problems_of(backend.options, backend.defaults)
     found = [*unusable, *problems, *finding.missing(backend.wishes.modules)]
@@ -28,6 +30,10 @@ def messages(backend: RowBackend, problems: Iterable[str]) -> Iterator[CheckMess
     if not found:
         if backend is next(ours(), None):  # once, however many backends there are
             yield from (error("E012", f"{text}.") for text in finding.not_imported())
+            with suppress(Exception):  # Django tells of it
+                get_resolver().url_patterns  # noqa: B018 - views import what no worker does
+            cure = _("Put it into a tasks.py of an app, or name its module in MODULES.")
+            yield from (warning("W014", f"{text}.", cure) for text in finding.never_running())
         yield from chain(_hand_over(place, backend), _database(place, backend))
 
 

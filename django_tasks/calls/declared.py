@@ -4,6 +4,7 @@ import sys
 from collections.abc import Callable
 from typing import Any
 
+from django.apps import apps
 from django.tasks.base import Task
 from django.tasks.exceptions import InvalidTask
 
@@ -22,6 +23,8 @@ from django_tasks.values.keys import check_key
 # By function: a handler serves all tasks of it, whatever ``using()`` has made of them.
 _handlers: dict[Callable[..., Any], CallHandler] = {}
 _by_path: dict[str, CallHandler] = {}
+# The paths of those that Django's start has imported, as it does in each process.
+_at_start: set[str] = set()
 # By path: why a function has no handler.
 _problems: dict[str, str] = {}
 
@@ -56,6 +59,8 @@ def note(task: AnyTask, wishes: Wishes) -> None:
     except HandlerError as error:
         raise InvalidTask(said(error)) from error
     _handlers[task.func] = _by_path[path] = handler
+    if not apps.ready:
+        _at_start.add(path)
 
 
 def _as_declared(task: AnyTask) -> AnyTask:
@@ -125,6 +130,12 @@ def task_known(path: str) -> AnyTask | None:
     """The task of a function of this path that this process knows."""
     handler = _by_path.get(path)
     return None if handler is None else handler.task
+
+
+def scheduled_later() -> list[CallHandler]:
+    """Those with a schedule whose modules Django's start has not imported."""
+    found = (each for path, each in sorted(_by_path.items()) if path not in _at_start)
+    return [each for each in found if each.schedule is not None]
 
 
 def task_with(code: str) -> AnyTask | None:

@@ -1,8 +1,11 @@
 """The function of a code or of a path. Only modules that the project has named are imported."""
 
+import sys
 from collections.abc import Iterable, Iterator
 from importlib import import_module
 from importlib.util import find_spec
+from types import FunctionType, ModuleType
+from typing import Any
 
 from django.apps import apps
 from django.db.models import TextField
@@ -40,15 +43,21 @@ class FunctionFinder:
         A function with a schedule has to be known before it is called.
         """
         _NOT_IMPORTED.clear()
-        for app in apps.get_app_configs():
-            if app.module is not None and module_has_submodule(app.module, MODULE):
-                _try_to_import(f"{app.name}.{MODULE}")
-        for module in _modules():
+        for module in _named():
             _try_to_import(module)
 
     def problems(self) -> list[str]:
         """One sentence for each module that cannot be imported, and for each code that is taken."""
         return [*not_imported(), *declared.problems()]
+
+    def find_at(self, path: str) -> None:
+        """Import the module of a path, if that is allowed; one that fails is told by the log."""
+        module = path.rpartition(".")[0]
+        try:
+            if module not in _NOT_IMPORTED:  # nor told again
+                _note(path)
+        except (Exception, SystemExit) as error:  # noqa: BLE001 - a stranger's module, as below
+            logs.not_imported(module, error)
 
     def find(self, biz_code: str, *, using: str) -> None:
         """Import the module of the code's function, if that is allowed.
@@ -57,11 +66,7 @@ class FunctionFinder:
         one, the code is the path. A function may have moved: the newest task is asked first.
         """
         for path, alias in _places(biz_code, using):
-            task = _task_at(path)
-            if task is None:
-                continue
-            if (backend := backend_of(alias or task.backend)) is not None:
-                declared.note(task, backend.wishes)
+            _note(path, alias)
             if handler_for(biz_code) is not None:
                 return
 
@@ -69,6 +74,19 @@ class FunctionFinder:
 def not_imported() -> list[str]:
     """One sentence for each module that could not be imported when functions were discovered."""
     return list(_NOT_IMPORTED.values())
+
+
+def never_running() -> Iterator[str]:
+    """One sentence for each function with a schedule that this process knows, and no worker would.
+
+    For a check: other code than a worker's has imported its module, such as that of a view.
+    """
+    late = declared.scheduled_later()
+    reached = _reached(_named()) if late else set()
+    for handler in late:
+        if (module := handler.task.func.__module__) not in reached:
+            words = {"path": handler.path, "module": module}
+            yield _("%(path)s has a schedule, and no worker imports %(module)s", **words)
 
 
 def forget() -> None:
@@ -133,6 +151,13 @@ def _task_at(path: str) -> AnyTask | None:
     return found if isinstance(found, Task) else None
 
 
+def _note(path: str, alias: str | None = None) -> None:
+    """Register the handler of the function at a path, if there is one and it may be imported."""
+    task = _task_at(path)
+    if task is not None and (backend := backend_of(alias or task.backend)) is not None:
+        declared.note(task, backend.wishes)
+
+
 def _places(biz_code: str, using: str) -> Iterator[tuple[str, str | None]]:
     """Paths at which the function of a code may stand, and aliases of the backends of its calls."""
     from django_tasks.models import Task as Row
@@ -142,6 +167,35 @@ def _places(biz_code: str, using: str) -> Iterator[tuple[str, str | None]]:
     for order in ("-id", "id"):
         told = told_of_text(texts.order_by(order).first())
         yield (told.call.path, told.call.backend) if told else (biz_code, None)
+
+
+def _named() -> list[str]:
+    """The modules that a worker imports before it starts."""
+    named = [each for each in apps.get_app_configs() if each.module is not None]
+    found = [each.name for each in named if module_has_submodule(each.module, MODULE)]
+    return [*(f"{name}.{MODULE}" for name in found), *_modules()]
+
+
+def _reached(modules: list[str]) -> set[str]:
+    """These modules, and those that they have imported, as far as their names tell."""
+    found, left = set(), list(modules)
+    while left:
+        name = left.pop()
+        if name not in found and name in sys.modules:
+            found.add(name)
+            values = list(getattr(sys.modules[name], "__dict__", {}).values())
+            left += filter(None, map(_home, values))
+    return found
+
+
+def _home(value: Any) -> str | None:
+    """The module that a value of a module comes from. By its type: a lazy one stays asleep."""
+    kind = type(value)
+    if issubclass(kind, Task):
+        value = value.func
+    elif not issubclass(kind, (ModuleType, FunctionType, type)):
+        return None
+    return str(getattr(value, "__name__" if issubclass(kind, ModuleType) else "__module__", ""))
 
 
 def _modules() -> list[str]:

@@ -32,6 +32,7 @@
 ``django_tasks.W011``     a ``HandOver`` sends to an AMQP broker without publisher confirms
 ``django_tasks.W012``     ``TASKS``: calls in another database than that of the tasks
 ``django_tasks.W013``     no admin site in the project's URLs shows the pages of the tasks
+``django_tasks.W014``     a function with a schedule in a module that no worker imports
 ========================  ==========================================================================
 
 E010, E011, W002, and W003 for what the database itself says, need a connection: they run with

@@ -12,6 +12,7 @@ from django_tasks import conf, installation
 from django_tasks.checks.databases import sqlite_files
 from django_tasks.checks.messages import error, refusals, warning
 from django_tasks.handlers import registry
+from django_tasks.handlers.finders import known_handlers
 from django_tasks.sentences import sentence as _
 
 
@@ -97,7 +98,7 @@ def _task_backends() -> Iterator[tuple[str, str]]:
 
 
 def _atomic_handlers(alias: str) -> Iterator[CheckMessage]:
-    for code, handler in registry.get_task_handlers().items():
+    for code, handler in known_handlers().items():
         if handler.atomic:
             yield warning(
                 "W006",

@@ -2,10 +2,14 @@
 in a module that this process has not imported.
 """
 
+from collections.abc import Mapping
+from functools import lru_cache
 from typing import Protocol
 
+from django_tasks.handlers import registry
 from django_tasks.handlers.base import TaskHandler
-from django_tasks.handlers.registry import handler_for
+from django_tasks.handlers.registry import get_task_handlers, handler_for
+from django_tasks.sentences import sentence as _
 
 
 class Finder(Protocol):
@@ -19,6 +23,9 @@ class Finder(Protocol):
 
     def problems(self) -> list[str]:
         """One sentence for each of those that cannot be registered."""
+
+    def find_at(self, path: str) -> None:
+        """Register the handler of a code that is the path of a function. Raises nothing."""
 
     def find(self, biz_code: str, *, using: str) -> None:
         """Register the handler of a code that has tasks on the database ``using``, if there is one.
@@ -47,15 +54,31 @@ def are_there() -> bool:
     return any(finder.is_wanted() for finder in _finders)
 
 
-def known_handler(biz_code: str) -> TaskHandler | None:
-    """The handler that this project has of a code, whatever this process has imported so far: what
-    may have one is imported by the first question about a code without.
+def known_handlers() -> Mapping[str, TaskHandler]:
+    """The handlers that can be known in advance, whatever this process has imported so far: what
+    may have some is imported by the first question.
     """
     global _is_asked
-    if handler_for(biz_code) is None and not _is_asked:
+    if not _is_asked:
         _is_asked = True  # first: a module that adds tasks while it is imported asks as well
         discover()
+    return get_task_handlers()
+
+
+def known_handler(biz_code: str) -> TaskHandler | None:
+    """The handler that this project has of a code, as a worker finds it: in advance, or by its
+    path. Each code is looked for once: a scrape asks again every few seconds.
+    """
+    if handler_for(biz_code) is None and biz_code not in known_handlers():
+        _find_at(biz_code)
     return handler_for(biz_code)
+
+
+@lru_cache(maxsize=10_000)
+def _find_at(path: str) -> None:
+    for finder in _finders:
+        if finder.is_wanted():
+            finder.find_at(path)
 
 
 def has_handler(biz_code: str) -> bool:
@@ -67,6 +90,7 @@ def forget() -> None:
     """Have the next question about a code without a handler discover all anew."""
     global _is_asked
     _is_asked = False
+    _find_at.cache_clear()
 
 
 def discover() -> None:
@@ -77,8 +101,17 @@ def discover() -> None:
 
 
 def problems() -> list[str]:
-    """One sentence for each handler that was discovered and cannot be registered."""
-    return [problem for finder in _finders if finder.is_wanted() for problem in finder.problems()]
+    """Discover all handlers; one sentence for each that cannot be registered."""
+    discover()
+    found = [each for finder in _finders if finder.is_wanted() for each in finder.problems()]
+    return [*registry.problems(), *found]
+
+
+def refusal() -> str:
+    """Why no worker may start, with the sentences of ``problems``; empty if nothing is wrong."""
+    found = problems()
+    title = _("Handlers that cannot be registered:")
+    return "\n".join(map(str, [title, *found])) if found else ""
 
 
 def find(biz_code: str, *, using: str) -> bool:

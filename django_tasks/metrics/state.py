@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from datetime import datetime
 
-from django_tasks.handlers.registry import get_task_handlers
+from django_tasks.handlers.finders import known_handlers
 from django_tasks.monitoring import backlog
 from django_tasks.monitoring.backlog import CountedLane
 from django_tasks.monitoring.words import Amount
@@ -34,9 +34,9 @@ class State:
     pauses: int
 
     def codes(self) -> set[str]:
-        """Each code that anything names: rows, workers, the handlers of this process."""
+        """Each code that anything names: rows, workers, the handlers of this project."""
         return {
-            *get_task_handlers(),
+            *known_handlers(),
             *(lane.biz_code for lane in self.lanes),
             *(each.biz_code for each in self.held),
             *self.failed,

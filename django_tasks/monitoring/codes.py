@@ -1,4 +1,4 @@
-"""The codes: those that this process has handlers for, and those that rows or workers name."""
+"""The codes: those that this project has handlers for, and those that rows or workers name."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
@@ -7,8 +7,8 @@ from datetime import datetime, timedelta
 from typing import NamedTuple
 
 from django_tasks.exceptions import TaskException
-from django_tasks.handlers.finders import has_handler
-from django_tasks.handlers.registry import get_task_handlers, terms_for
+from django_tasks.handlers.finders import has_handler, known_handlers
+from django_tasks.handlers.registry import terms_for
 from django_tasks.host.clocks import EPOCH
 from django_tasks.models import Gate, Pause
 from django_tasks.monitoring.backlog import Failures, Waiting
@@ -102,9 +102,8 @@ def codes(seen: Seen, now: datetime) -> list[Code]:
         pauses[pause.biz_code].append(pause)
     paused = {lane.biz_code for lane in seen.paused}
     running = running_by_code(seen.claims)
-    handlers = get_task_handlers()
-    known = {*handlers, *lanes, *pauses, *paused, *running, *seen.failures.by_code, *seen.figures}
-    known |= {code for worker in seen.workers for code in worker.codes or ()}
+    known = {*lanes, *pauses, *paused, *running, *seen.failures.by_code, *seen.figures}
+    known |= {*known_handlers(), *(code for each in seen.workers for code in each.codes or ())}
     seen = seen._replace(workers=[worker for worker in seen.workers if worker.is_working])
     return [
         replace(

@@ -12,9 +12,8 @@ from typing import Any, NamedTuple
 
 from django.db.models import Q, QuerySet
 
-from django_tasks.handlers.base import TaskHandler
+from django_tasks.handlers.finders import known_handler, known_handlers
 from django_tasks.handlers.recurrence import TRIGGER
-from django_tasks.handlers.registry import get_task_handlers
 from django_tasks.models import Task, WorkerRow
 from django_tasks.schedules import Schedule, as_schedule
 from django_tasks.schedules.accept import stored
@@ -34,7 +33,7 @@ MOST_HOSTS = 100
 
 @dataclass(frozen=True, kw_only=True)
 class OwnRows:
-    """The rows of the handlers that are known here, and the codes that should have one."""
+    """The rows of this project's handlers, and the codes that should have one."""
 
     rows: tuple[Task, ...]
     missing: tuple[str, ...]
@@ -62,8 +61,8 @@ class CodePage:
 
 
 def own_rows(*, using: str) -> OwnRows:
-    """The rows of the handlers that are known here."""
-    handlers = get_task_handlers()
+    """The rows of this project's handlers."""
+    handlers = known_handlers()
     found = Task._base_manager.using(using).filter(
         biz_code__in=handlers, biz_num__in=_numbers(using), schedule__isnull=False
     )
@@ -159,7 +158,7 @@ def schedule_of(task: Task) -> Schedule:
     """The schedule of a row; a trigger that only the code knows stands in its handler."""
     text: Any = task.schedule
     if text.startswith(TRIGGER) and is_schedule_num(task.biz_num):
-        handler: TaskHandler | None = get_task_handlers().get(task.biz_code)
+        handler = known_handler(task.biz_code)
         if handler is not None and handler.schedule is not None:
             return as_schedule(handler.schedule)
     return stored(text)

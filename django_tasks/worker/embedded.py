@@ -5,6 +5,7 @@ from functools import cache
 from threading import Lock
 
 from django_tasks import logs, requirements
+from django_tasks.exceptions import CannotStart
 from django_tasks.handlers import finders, registry
 from django_tasks.host import forks
 from django_tasks.worker import surroundings
@@ -38,7 +39,8 @@ def start_worker(config: WorkerConfig) -> bool:
         return False
     if surroundings.is_before_fork():
         return _start_after_fork(config)
-    finders.discover()  # without the lock: a module of the project may call us
+    if refusal := finders.refusal():  # without the lock: a module of the project may call us
+        raise CannotStart(refusal)
     with _lock:
         _drop_ended()
         if any(each.config.using == config.using and each.is_wanted() for each in _workers):

@@ -2,6 +2,8 @@
 
 import sys
 from collections.abc import Iterator
+from functools import cache
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -24,8 +26,12 @@ from django_tasks.coming.handlers import without_handler
 from django_tasks.handlers import finders
 from django_tasks.handlers.base import TaskHandler
 from django_tasks.handlers.registry import get_task_handlers, handler_for
+from django_tasks.management.commands import starttask
+from django_tasks.metrics import state
 from django_tasks.models import Task
+from django_tasks.monitoring import recurring
 from django_tasks.testing import override_handlers, run_due_tasks
+from django_tasks.worker.config import worker_config
 from tests.calls.conftest import BACKENDS
 from tests.calls.functions import echo
 
@@ -64,6 +70,7 @@ def module(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, settings: Any) -> It
     default = BACKENDS["default"] | {"OPTIONS": {"MODULES": ["far_away", "broken"]}}
     settings.TASKS = BACKENDS | {"default": default}
     monkeypatch.setattr(finders, "_is_asked", True)  # an add that asks would import it
+    monkeypatch.setattr(finders, "_find_at", cache(lambda path: None))
     known, by_path = dict(declared._handlers), dict(declared._by_path)
     yield "far_away"
     declared._handlers.clear()
@@ -398,3 +405,116 @@ def test_a_module_that_cannot_be_imported_is_red_everywhere(
     assert sentence in finders.problems()  # with which starttask refuses to start
     jobs.write_text(PUSH)
     assert [each for each in run_checks() if each.id == "django_tasks.E012"] == []
+
+
+@pytest.mark.usefixtures("handlers")
+def test_an_add_takes_a_path_as_a_worker_does(
+    jobs: Path, settings: Any, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (package := jobs.parent / "late_jobs").mkdir()
+    (package / "__init__.py").touch()
+    (package / "mail.py").write_text(PUSH)
+    (package / "bad.py").write_text("import no_such_library")
+    settings.DJANGO_TASKS = {"STRICT_CODES": "raise"}
+    try:
+        assert api.add_task("late_jobs.mail.push", "1").queue == "mail"
+        assert known_here("late_jobs.mail.push")
+        call_command("addtask", "late_jobs.mail.push", "2")
+        assert "No handler" not in capsys.readouterr().err
+        for code in ("late_jobs.mail.pull", "late_jobs.bad.push", "late_jobs.none.push", "x.y"):
+            with pytest.raises(api.TaskValueError, match="has no handler in this project"):
+                api.add_task(code, "1")
+            assert not known_here(code)
+    finally:
+        for name in ("late_jobs.mail", "late_jobs.bad"):
+            sys.modules.pop(name, None)
+
+
+@pytest.mark.usefixtures("handlers")
+def test_a_code_without_a_handler_is_looked_for_once(
+    jobs: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    (package := jobs.parent / "late_jobs").mkdir()
+    (package / "__init__.py").touch()
+    (package / "bad.py").write_text("import no_such_library")
+    for _round in range(3):
+        assert not known_here("late_jobs.bad.push")
+    assert caplog.text.count("late_jobs.bad cannot be imported") == 1
+
+
+@pytest.mark.usefixtures("handlers")
+def test_what_is_shown_of_codes_does_not_depend_on_what_was_imported(jobs: Path) -> None:
+    jobs.write_text(BEAT)
+    assert "late_jobs.beat" in state.look(using="default").codes()
+    finders.forget()
+    assert "late_jobs.beat" in recurring.own_rows(using="default").missing
+
+
+BEAT = """
+from django.tasks import task
+from django_tasks.backend import options
+
+@task
+@options(schedule="every 1h")
+def beat():
+    pass
+"""
+
+
+def never_running() -> list[str]:
+    found = [each.msg for each in run_checks() if each.id == "django_tasks.W014"]
+    return [each for each in found if each.startswith("shop_")]
+
+
+@pytest.mark.usefixtures("handlers")
+@pytest.mark.parametrize(
+    ("named", "is_warned"),
+    [
+        ("", True),
+        ("import shop_views", False),
+        ("from shop_views import beat", False),
+        ("from shop_views import helper", False),
+        ("import shop_urls", False),
+    ],
+)
+def test_a_schedule_that_no_worker_would_import_is_told_of(
+    jobs: Path, settings: Any, named: str, is_warned: bool
+) -> None:
+    jobs.write_text(named)
+    (jobs.parent / "shop_views.py").write_text(f"{BEAT}\ndef helper(): pass\n")
+    (jobs.parent / "shop_urls.py").write_text("from shop_views import beat\nurlpatterns = []\n")
+    settings.ROOT_URLCONF = "shop_urls"
+    try:
+        assert never_running() == [
+            "shop_views.beat has a schedule, and no worker imports shop_views."
+        ] * int(is_warned)
+    finally:
+        for name in ("shop_views", "shop_urls"):
+            sys.modules.pop(name, None)
+
+
+@pytest.mark.usefixtures("handlers")
+def test_one_that_djangos_start_has_imported_is_in_each_worker(
+    jobs: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    jobs.touch()
+    (jobs.parent / "shop_ready.py").write_text(BEAT)
+    monkeypatch.setattr(declared, "_at_start", set())
+    try:
+        with monkeypatch.context() as starting:
+            starting.setattr(apps, "ready", False)
+            import_module("shop_ready")
+        assert never_running() == []
+    finally:
+        sys.modules.pop("shop_ready", None)
+
+
+@pytest.mark.usefixtures("handlers")
+def test_a_worker_inside_another_program_does_not_start_beside_a_broken_module(jobs: Path) -> None:
+    jobs.write_text("import no_such_library")
+    with pytest.raises(api.CannotStart, match="late_jobs cannot be imported") as refused:
+        api.start()
+    assert api.running() == []
+    with pytest.raises(CommandError) as same:
+        starttask._refuse_missing_handlers(worker_config("default"))
+    assert str(same.value) == str(refused.value)

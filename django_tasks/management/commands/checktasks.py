@@ -8,7 +8,7 @@ from django.db import Error
 from django.utils.translation import gettext, ngettext
 
 from django_tasks.exceptions import TaskException
-from django_tasks.handlers import finders, registry
+from django_tasks.handlers import finders
 from django_tasks.handlers.recurrence import TRIGGER
 from django_tasks.handlers.registry import handler_for
 from django_tasks.management.base import TROUBLE, TaskCommand
@@ -65,8 +65,7 @@ class Command(TaskCommand):
         )
 
     def answer(self, options: dict[str, Any]) -> None:
-        finders.discover()
-        problems = [*registry.problems(), *finders.problems()]
+        problems = finders.problems()
         codes = sorted(_codes(self.using) - set(options["ignore"]))
         missing = [
             Missing(code, _rows(code, self.using))

@@ -330,11 +330,8 @@ def _refuse_place() -> None:
 
 
 def _refuse_missing_handlers(config: WorkerConfig) -> None:
-    finders.discover()
-    if problems := [*registry.problems(), *finders.problems()]:
-        raise CommandError(
-            "\n".join([gettext("Handlers that cannot be registered:"), *map(str, problems)])
-        )
+    if refusal := finders.refusal():
+        raise CommandError(refusal)
     known = sorted(registry.get_task_handlers())
     if not known and not finders.are_there():
         raise _usage(
