@@ -34,7 +34,7 @@ from django.tasks.signals import task_enqueued
 
 from django_tasks.calls.backends import RowBackend, way_from
 from django_tasks.calls.backoff import checked_backoff
-from django_tasks.calls.declared import code_for, known_handler, note
+from django_tasks.calls.declared import code_for, note
 from django_tasks.calls.hearing import is_heard
 from django_tasks.calls.options import options
 from django_tasks.calls.tasks import AnyTask, KeyedTask, after, for_backend, restored
@@ -85,8 +85,7 @@ class DatabaseBackend(RowBackend):
             check_new("queue_name", check_key("queue_name", task.queue_name, QUEUE_LENGTH))
             if isinstance(task, KeyedTask):
                 _check_terms(task)
-            note(task, self.wishes)
-            if (handler := known_handler(task)) is not None:
+            if (handler := note(task, self.wishes)) is not None:
                 options_of_call(task, self.wishes, handler)
         except TaskValueError as error:
             raise InvalidTask(said(error)) from error

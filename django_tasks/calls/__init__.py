@@ -7,10 +7,12 @@ from django.core.signals import setting_changed
 
 def connect() -> None:
     """Have workers find functions, and Django's receivers hear of failures. Called at ready."""
-    from django_tasks.calls import failures
+    from django_tasks.calls import declared, failures
     from django_tasks.calls.finding import FunctionFinder
     from django_tasks.handlers.finders import add_finder
 
+    for early in declared.EARLY:
+        declared.note(*early)
     add_finder(FunctionFinder())
     failures.connect()
     setting_changed.connect(_forget, dispatch_uid="django_tasks.calls")

@@ -40,6 +40,11 @@ def ours() -> Iterator[RowBackend]:
             yield backend
 
 
+def modules() -> list[str]:
+    """The modules of MODULES."""
+    return [module for backend in ours() for module in backend.wishes.modules]
+
+
 def backend_of(alias: str) -> RowBackend | None:
     """The backend of an alias, if there is one and it is ours."""
     backend = _backend(alias)

@@ -8,18 +8,22 @@ from django.apps import apps
 from django.tasks.base import Task
 from django.tasks.exceptions import InvalidTask
 
-from django_tasks.calls.backends import backend_of
+from django_tasks.calls.backends import backend_of, modules
 from django_tasks.calls.backoff import checked_backoff
-from django_tasks.calls.handler import CallHandler
+from django_tasks.calls.handler import CallHandler, FormerHandler
 from django_tasks.calls.options import Wishes, options_of
 from django_tasks.calls.tasks import AnyTask
 from django_tasks.exceptions import HandlerError, TaskValueError
-from django_tasks.handlers.registry import describe, handler_for, register_task_handler
+from django_tasks.handlers.registry import FORMER, describe, handler_for, register_task_handler
 from django_tasks.sentences import said
 from django_tasks.sentences import sentence as _
-from django_tasks.values.calls import CODE_LENGTH, code_of
-from django_tasks.values.keys import check_key
+from django_tasks.values.calls import code_of
+from django_tasks.values.keys import BIZ_CODE_LENGTH, check_key
 
+# In each app: what workers import before they start.
+MODULE = "tasks"
+# Declared before the apps were known, whose labels names may need.
+EARLY: list[tuple[AnyTask, Wishes]] = []
 # By function: a handler serves all tasks of it, whatever ``using()`` has made of them.
 _handlers: dict[Callable[..., Any], CallHandler] = {}
 _by_path: dict[str, CallHandler] = {}
@@ -29,8 +33,8 @@ _at_start: set[str] = set()
 _problems: dict[str, str] = {}
 
 
-def note(task: AnyTask, wishes: Wishes) -> None:
-    """Register the handler of a task's function, unless it is. Raises InvalidTask.
+def note(task: AnyTask, wishes: Wishes) -> CallHandler | None:
+    """Register the handler of a task's function, unless it is; returns it. Raises InvalidTask.
 
     When ``@task`` stands above it, and at each ``using()`` and ``enqueue()``: so it must be quick.
     A function whose code is taken is no error here, where a project is being imported: it is a
@@ -38,7 +42,10 @@ def note(task: AnyTask, wishes: Wishes) -> None:
     """
     handler = _handlers.get(task.func)
     if handler is not None and handler_for(handler.code) is handler:
-        return
+        return handler
+    if not apps.apps_ready:
+        EARLY.append((task, wishes))
+        return None
     if handler is None:
         declared = _as_declared(task)
         backend = backend_of(declared.backend)
@@ -46,13 +53,9 @@ def note(task: AnyTask, wishes: Wishes) -> None:
     path = task.module_path
     known = handler_for(handler.code)
     if known is not None and not (isinstance(known, CallHandler) and known.path == path):
-        _problems[path] = _(
-            "%(path)s has the code %(code)r, as has %(known)s",
-            path=path,
-            code=handler.code,
-            known=describe(known),
-        )
-        return
+        facts = {"path": path, "code": handler.code, "known": describe(known)}
+        _problems[path] = _("%(path)s has the code %(code)r, as has %(known)s", **facts)
+        return None
     _problems.pop(path, None)
     try:
         register_task_handler(handler)
@@ -61,6 +64,9 @@ def note(task: AnyTask, wishes: Wishes) -> None:
     _handlers[task.func] = _by_path[path] = handler
     if not apps.ready:
         _at_start.add(path)
+    if (former := former_code(task.func)) is not None:
+        FORMER[former] = FormerHandler(former, handler)
+    return handler
 
 
 def _as_declared(task: AnyTask) -> AnyTask:
@@ -78,9 +84,9 @@ def _at_path(task: AnyTask) -> Any:
 
 def _made(task: AnyTask, wishes: Wishes) -> CallHandler:
     own = options_of(task.func)
-    code = own.get("biz_code", code_of(task.module_path))
+    code = own.get("biz_code", _usual_code(task.func))
     try:
-        check_key("biz_code", code, CODE_LENGTH)
+        check_key("biz_code", code, BIZ_CODE_LENGTH)
         if ":" in code:
             raise TaskValueError("biz_code", code, _("must not contain a colon"))
         if "backoff" in own:
@@ -112,18 +118,34 @@ def handler_of(task: AnyTask) -> CallHandler:
     return handler
 
 
-def known_handler(task: AnyTask) -> CallHandler | None:
-    """The handler of a task's function in this process."""
-    return _handlers.get(task.func)
-
-
 def code_for(function: Callable[..., Any]) -> str:
     """The code of a function's calls."""
     handler = _handlers.get(function)
     if handler is not None:
         return handler.code
-    path = f"{function.__module__}.{function.__qualname__}"
-    return str(options_of(function).get("biz_code", code_of(path)))
+    return str(options_of(function).get("biz_code", _usual_code(function)))
+
+
+def former_code(function: Callable[..., Any]) -> str | None:
+    """The code of 40 characters under which calls of earlier releases wait, if it is another."""
+    former = code_of(f"{function.__module__}.{function.__qualname__}")
+    is_usual = "biz_code" not in options_of(function)
+    return former if is_usual and former != code_for(function) else None
+
+
+def _usual_code(function: Callable[..., Any]) -> str:
+    """The code of a function that says none: its path; in place of a long one ``label.function``.
+
+    Apps and settings decide, the same in each process of a release, and not what this one has
+    imported so far. So a label stands only for a module that ``check`` and each worker import
+    before anything runs, and hear of a namesake (E008); in others a long path is cut.
+    """
+    module, name = function.__module__, function.__qualname__
+    code = path = f"{module}.{name}"
+    if len(path) > BIZ_CODE_LENGTH and (app := apps.get_containing_app_config(module)) is not None:
+        is_met = module == f"{app.name}.{MODULE}" or module in modules()
+        code = f"{app.label}.{name}" if is_met else path
+    return code if len(code) <= BIZ_CODE_LENGTH else code_of(path)
 
 
 def task_known(path: str) -> AnyTask | None:

@@ -9,7 +9,7 @@ from django.tasks.exceptions import TaskResultDoesNotExist
 from django.utils.json import normalize_json
 
 from django_tasks.calls import results
-from django_tasks.calls.declared import handler_of
+from django_tasks.calls.declared import former_code, handler_of
 from django_tasks.calls.options import Wishes
 from django_tasks.calls.tasks import AnyTask, KeyedTask, after, restored
 from django_tasks.calls.terms import options_of_call
@@ -22,7 +22,7 @@ from django_tasks.sentences import sentence as _
 from django_tasks.store import clock
 from django_tasks.store.aliases import write_alias
 from django_tasks.timezones import for_django
-from django_tasks.values.calls import Call, id_of, told_of_text
+from django_tasks.values.calls import Call, id_of, longest_key, told_of_text
 from django_tasks.values.random_text import random_text
 
 LIFE_LENGTH = 8
@@ -93,9 +93,14 @@ class Enqueueing:
     def _row(self, call: Call) -> Row:
         is_debounced = isinstance(self._task, KeyedTask) and self._task.on_conflict == "debounce"
         when: Any = None if is_debounced else call.run_after or call.enqueued_at
+        code, key = self._handler.code, call.key
+        # One of an earlier release is moved where it waits. If it ends now, nothing is lost.
+        if key and (former := former_code(self._task.func)):
+            there = storage().payload(Row(biz_code=former, biz_num=key), using=self._using)
+            code = former if there else code
         return Row(
-            biz_code=self._handler.code,
-            biz_num=call.key or random_text(RANDOM_LENGTH),
+            biz_code=code,
+            biz_num=key or random_text(min(RANDOM_LENGTH, longest_key(code))),
             when=when,
             biz_ext=call.payload(),
             queue=call.queue_name,

@@ -16,13 +16,13 @@ from django.utils.module_loading import module_has_submodule
 
 from django_tasks import logs
 from django_tasks.calls import declared
-from django_tasks.calls.backends import backend_of, ours
+from django_tasks.calls.backends import backend_of, modules, ours
+from django_tasks.calls.declared import MODULE
 from django_tasks.calls.tasks import AnyTask
-from django_tasks.handlers.registry import handler_for
+from django_tasks.handlers.registry import recalled
 from django_tasks.sentences import sentence as _
 from django_tasks.values.calls import key_of, told_of_text
 
-MODULE = "tasks"
 # A sentence for each module that could not be imported when this process last tried.
 _NOT_IMPORTED: dict[str, str] = {}
 
@@ -67,7 +67,7 @@ class FunctionFinder:
         """
         for path, alias in _places(biz_code, using):
             _note(path, alias)
-            if handler_for(biz_code) is not None:
+            if recalled(biz_code) is not None:
                 return
 
 
@@ -102,13 +102,9 @@ def task_of(path: str, result_id: str) -> AnyTask:
     try:
         task = _task_at(path)
     except Exception as error:
+        facts = {"result_id": result_id, "path": path, "error": error}
         raise UnknownFunction(
-            _(
-                "%(result_id)s: %(path)s cannot be imported (%(error)s)",
-                result_id=result_id,
-                path=path,
-                error=error,
-            )
+            _("%(result_id)s: %(path)s cannot be imported (%(error)s)", **facts)
         ) from error
     if task is None:
         code, _number = key_of(result_id) or ("", "")
@@ -129,7 +125,7 @@ def is_allowed(module: str) -> bool:
     """Tell if a module lies in an installed app, or is named by MODULES."""
     if apps.get_containing_app_config(module) is not None:
         return True
-    return any(module == each or module.startswith(f"{each}.") for each in _modules())
+    return any(module == each or module.startswith(f"{each}.") for each in modules())
 
 
 def _task_at(path: str) -> AnyTask | None:
@@ -173,12 +169,12 @@ def _named() -> list[str]:
     """The modules that a worker imports before it starts."""
     named = [each for each in apps.get_app_configs() if each.module is not None]
     found = [each.name for each in named if module_has_submodule(each.module, MODULE)]
-    return [*(f"{name}.{MODULE}" for name in found), *_modules()]
+    return [*(f"{name}.{MODULE}" for name in found), *modules()]
 
 
-def _reached(modules: list[str]) -> set[str]:
+def _reached(named: list[str]) -> set[str]:
     """These modules, and those that they have imported, as far as their names tell."""
-    found, left = set(), list(modules)
+    found, left = set(), list(named)
     while left:
         name = left.pop()
         if name not in found and name in sys.modules:
@@ -198,16 +194,12 @@ def _home(value: Any) -> str | None:
     return str(getattr(value, "__name__" if issubclass(kind, ModuleType) else "__module__", ""))
 
 
-def _modules() -> list[str]:
-    return [module for backend in ours() for module in backend.wishes.modules]
-
-
-def missing(modules: Iterable[str]) -> Iterator[str]:
+def missing(named: Iterable[str]) -> Iterator[str]:
     """One sentence for each module of MODULES that is not there.
 
     None of them is imported, but the packages that they are in.
     """
-    for module in modules:
+    for module in named:
         try:
             spec = find_spec(module)
         except Exception as error:  # noqa: BLE001 - a stranger's package may raise anything

@@ -10,10 +10,11 @@ from django.tasks.exceptions import InvalidTask
 from django_tasks.calls.backoff import Judged, is_function
 from django_tasks.calls.options import Wishes
 from django_tasks.calls.tasks import AnyTask, KeyedTask
-from django_tasks.handlers.base import TaskHandler
+from django_tasks.handlers.base import Stop, TaskHandler
 from django_tasks.handlers.running_task import RunningTask
 from django_tasks.sentences import sentence as _
 from django_tasks.values.calls import told_of_text
+from django_tasks.values.hosts import is_schedule_num
 
 ATTEMPTS = ("max_attempts", "backoff")
 
@@ -81,6 +82,29 @@ class CallHandler(TaskHandler):
     def _note(self, payload: str | None) -> str | None:
         """The call: its result is found by any of its runs."""
         return payload if told_of_text(payload) else None
+
+
+class FormerHandler(CallHandler):
+    """Runs calls that wait under the code that a function had in an earlier release.
+
+    Its schedule has a row under the code of today. That of the former code ends, after a run of
+    what came due before the other was there.
+    """
+
+    def __init__(self, code: str, today: CallHandler) -> None:
+        own = {"biz_code": code, "schedule": None, "sticky": False, "each_host": False}
+        self.__dict__ |= today.__dict__ | own
+        self.__dict__.pop("handle", None)  # a coroutine function's is bound to ``today``
+
+    def handle(self, task: RunningTask) -> Any:
+        from django_tasks.models import Task
+
+        if not is_schedule_num(task.biz_num):
+            return super().handle(task)
+        rows = Task._base_manager.using(task.using).filter(biz_code=self.code, biz_num=task.biz_num)
+        if not rows.filter(create_time__lte=task.scheduled_time).exists():
+            super().handle(task)
+        return Stop
 
 
 def given(task: AnyTask) -> dict[str, Any]:

@@ -26,7 +26,7 @@ _ATTRIBUTE = "_django_tasks_options"
 def options(**attributes: Any) -> Callable[[F], F]:
     """Say of a function what the attributes of a ``TaskHandler`` say: below ``@task``.
 
-    ``@options(max_attempts=5, backoff=[10, 60], max_running=2)``. Besides ``biz_code``, up to 40
+    ``@options(max_attempts=5, backoff=[10, 60], max_running=2)``. Besides ``biz_code``, up to 50
     characters, in place of the function's path. Under other backends it says nothing. Raises
     HandlerError for a name that means nothing here.
     """

@@ -33,8 +33,8 @@ TERMS = ("max_attempts", "backoff", "timeout")
 class KeyedTask(AnyTask):
     """The Task that ``@task`` makes under our backend.
 
-    ``key``            its calls have this business key, up to 22 characters and more where the code
-                       is short: a call that waits is moved by the next one. None: a random one
+    ``key``            its calls have this business key, up to 62 characters less those of the code:
+                       a call that waits is moved by the next one. None: a random one
     ``on_conflict``    "replace", "keep", "earliest", "raise" or "debounce" with ``wait`` and
                        ``at_most``, as ``add_task`` has them; the call that stands is returned
     ``max_attempts``, ``backoff``, ``timeout``  as ``TaskOptions`` has them; None: as the function.
@@ -71,7 +71,10 @@ class KeyedTask(AnyTask):
         if key is not None:
             changes["key"] = checked_key(key)
         delay: Any = self.run_after if run_after is None else run_after
-        if isinstance(delay, timedelta) and not _is_ours(changes.get("backend") or self.backend):
+        if (
+            isinstance(delay, timedelta)
+            and backend_of(changes.get("backend") or self.backend) is None
+        ):
             delay = after(_now(), delay)
         changes["run_after"] = delay
         changed = {name: value for name, value in changes.items() if value is not None}
@@ -95,27 +98,22 @@ class KeyedTask(AnyTask):
 
     def cancel(self, key: "Number | None" = None) -> "CancelResult":
         """Cancel the call with this key, or of ``using(key=…)``: see ``cancel_task``."""
+        from django_tasks.calls.declared import former_code
         from django_tasks.client.control import cancel_task
 
         number = self.key if key is None else checked_key(key)
         if number is None:
             raise InvalidTask(_("key is missing: only a call with a key is cancelled by it"))
-        return cancel_task(self.biz_code, number, using=_database_of(self))
+        wishes = getattr(self.get_backend(), "wishes", None)
+        using, former = wishes and wishes.database, former_code(self.func)
+        done = cancel_task(self.biz_code, number, using=using)
+        return done if done or former is None else cancel_task(former, number, using=using)
 
     async def acancel(self, key: "Number | None" = None) -> "CancelResult":
         """``cancel`` for async code."""
         from asgiref.sync import sync_to_async
 
         return await sync_to_async(self.cancel)(key)
-
-
-def _database_of(task: AnyTask) -> str | None:
-    wishes = getattr(task.get_backend(), "wishes", None)
-    return wishes.database if wishes is not None else None
-
-
-def _is_ours(alias: str) -> bool:
-    return backend_of(alias) is not None
 
 
 def _now() -> datetime:

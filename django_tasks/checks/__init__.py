@@ -9,7 +9,7 @@
 ``django_tasks.E006``     PostgreSQL with psycopg2
 ``django_tasks.E007``     ``TASKS``: OPTIONS of a backend of ours that cannot be used, or it is
                           not installed
-``django_tasks.E008``     two ``@task`` functions have one code
+``django_tasks.E008``     two ``@task`` functions have one code, by their names or options
 ``django_tasks.E009``     a ``HandOver`` that cannot hand over: its target is missing or no target
 ``django_tasks.E010``     the server rejects a statement that sets up a worker's session
 ``django_tasks.E011``     no worker can work with the database: it does not let us in, or tables are

@@ -8,7 +8,7 @@ from typing import Protocol
 
 from django_tasks.handlers import registry
 from django_tasks.handlers.base import TaskHandler
-from django_tasks.handlers.registry import get_task_handlers, handler_for
+from django_tasks.handlers.registry import get_task_handlers, handler_for, recalled
 from django_tasks.sentences import sentence as _
 
 
@@ -71,7 +71,7 @@ def known_handler(biz_code: str) -> TaskHandler | None:
     """
     if handler_for(biz_code) is None and biz_code not in known_handlers():
         _find_at(biz_code)
-    return handler_for(biz_code)
+    return recalled(biz_code)
 
 
 @lru_cache(maxsize=10_000)
@@ -117,6 +117,6 @@ def refusal() -> str:
 def find(biz_code: str, *, using: str) -> bool:
     """Look for the handler of a code; tell if there is one now."""
     for finder in _finders:
-        if handler_for(biz_code) is None and finder.is_wanted():
+        if recalled(biz_code) is None and finder.is_wanted():
             finder.find(biz_code, using=using)
-    return handler_for(biz_code) is not None
+    return recalled(biz_code) is not None

@@ -51,6 +51,8 @@ MOST_IN_BATCH = 500
 NO_TERMS = Terms()
 
 _handlers: dict[str, TaskHandler] = {}
+# By codes of an earlier release: each is registered when something that waits asks for it.
+FORMER: dict[str, TaskHandler] = {}
 _problems: list[str] = []
 # By the identity of the handler, which lives as long as this process.
 _terms: dict[int, Terms] = {}
@@ -78,13 +80,9 @@ def register_task_handler(handler: type[TaskHandler] | TaskHandler) -> None:
     with _lock:
         known = _handlers.get(code)
         if known is not None and not _is_same(known, instance):
+            two = {"code": code, "known": describe(known), "instance": describe(instance)}
             raise HandlerError(
-                _(
-                    "biz_code %(code)r has two handlers: %(known)s and %(instance)s",
-                    code=code,
-                    known=describe(known),
-                    instance=describe(instance),
-                )
+                _("biz_code %(code)r has two handlers: %(known)s and %(instance)s", **two)
             )
         if known is None or (handler is instance and known is not instance):
             # The terms first: the poller reads them by the handler that it finds.
@@ -116,6 +114,13 @@ def get_task_handlers() -> Mapping[str, TaskHandler]:
 
 
 def handler_for(biz_code: str) -> TaskHandler | None:
+    return _handlers.get(biz_code)
+
+
+def recalled(biz_code: str) -> TaskHandler | None:
+    """The handler of a code, also if the code is one of an earlier release."""
+    if biz_code in FORMER and biz_code not in _handlers:
+        register_task_handler(FORMER[biz_code])
     return _handlers.get(biz_code)
 
 
@@ -215,14 +220,8 @@ def _noting_problems(what: str, place: str) -> Iterator[None]:
         is_named = bool(place) and words.startswith(place)
         _problems.append(words if is_named else _("%(what)s: %(error)s", what=what, error=words))
     except Exception as error:  # noqa: BLE001
-        _problems.append(
-            _(
-                "%(what)s: %(name)s: %(error)s",
-                what=what,
-                name=type(error).__name__,
-                error=_masked(error),
-            )
-        )
+        facts = {"what": what, "name": type(error).__name__, "error": _masked(error)}
+        _problems.append(_("%(what)s: %(name)s: %(error)s", **facts))
 
 
 def _masked(error: Exception) -> str:
@@ -297,13 +296,10 @@ def instance_of(handler: Any) -> TaskHandler:
 
 
 def _checked_code(handler: TaskHandler) -> str:
+    place = describe(handler)
     if near := _misspelt_code(handler):
         raise HandlerError(
-            _(
-                "%(handler)s has no biz_code; is %(near)r meant to be it?",
-                handler=describe(handler),
-                near=near,
-            )
+            _("%(handler)s has no biz_code; is %(near)r meant to be it?", handler=place, near=near)
         )
     try:
         code = check_new("biz_code", check_key("biz_code", handler.get_biz_code(), BIZ_CODE_LENGTH))
@@ -312,18 +308,14 @@ def _checked_code(handler: TaskHandler) -> str:
         _check_attributes(handler)
         _check_policies(handler)
     except (TypeError, ValueError) as error:
-        raise HandlerError(
-            _("%(handler)s: %(error)s", handler=describe(handler), error=error)
-        ) from error
+        raise HandlerError(_("%(handler)s: %(error)s", handler=place, error=error)) from error
     _check_methods(handler)
     _check_call(handler)
     if handler.atomic and is_async(handler):
-        raise HandlerError(
-            _(
-                "%(handler)s is async and atomic; Django's transactions are not async",
-                handler=describe(handler),
-            )
+        problem = _(
+            "%(handler)s is async and atomic; Django's transactions are not async", handler=place
         )
+        raise HandlerError(problem)
     return code
 
 
@@ -356,26 +348,24 @@ def _check_as_setting(name: str, value: Any) -> None:
 def _check_methods(handler: TaskHandler) -> None:
     """Raise HandlerError unless it has the one method that does its work."""
     one, many = has_own(handler, "handle"), has_own(handler, "handle_batch")
+    place = describe(handler)
     if one and many:
         raise HandlerError(
-            _(
-                "%(handler)s defines handle() and handle_batch(): keep one",
-                handler=describe(handler),
-            )
+            _("%(handler)s defines handle() and handle_batch(): keep one", handler=place)
         )
     if many and handler.batch is None:
         raise HandlerError(
             _(
                 "%(handler)s defines handle_batch() and does not say how many tasks it "
                 "takes: give it a batch from 1 to %(most_in_batch)s",
-                handler=describe(handler),
+                handler=place,
                 most_in_batch=MOST_IN_BATCH,
             )
         )
     wanted = "handle" if handler.batch is None else "handle_batch"
     if not (one or many) or not has_own(handler, wanted):
         raise HandlerError(
-            _("%(handler)s does not define %(wanted)s()", handler=describe(handler), wanted=wanted)
+            _("%(handler)s does not define %(wanted)s()", handler=place, wanted=wanted)
         )
 
 
@@ -419,25 +409,17 @@ def _check_policies(handler: TaskHandler) -> None:
         raise ValueError(_("sticky is for one worker and each_host for all hosts: keep one"))
     if has_own(handler, "on_passive") and not handler.sticky:
         raise ValueError(_("on_passive goes with sticky: nobody would call it"))
-    if handler.on_misfire not in (None, *MISFIRES):
+    if (wish := handler.on_misfire) not in (None, *MISFIRES):
         raise ValueError(
-            _(
-                "on_misfire must be 'run', 'skip' or 'fail', not %(on_misfire)r",
-                on_misfire=handler.on_misfire,
-            )
+            _("on_misfire must be 'run', 'skip' or 'fail', not %(on_misfire)r", on_misfire=wish)
         )
     if handler.catch_up is not None:
         whole_number("catch_up", handler.catch_up, 1, MOST_MISSED)
     for name in ("retry_on", "fail_on"):
         kinds = getattr(handler, name)
         if not isinstance(kinds, tuple) or not all(_is_exception(kind) for kind in kinds):
-            raise TypeError(
-                _(
-                    "%(name)s must be a tuple of exceptions, not %(kinds)s",
-                    name=name,
-                    kinds=shortened(kinds),
-                )
-            )
+            facts = {"name": name, "kinds": shortened(kinds)}
+            raise TypeError(_("%(name)s must be a tuple of exceptions, not %(kinds)s", **facts))
 
 
 def _is_exception(kind: Any) -> bool:

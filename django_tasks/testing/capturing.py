@@ -86,7 +86,7 @@ class Captured:
         return {(task.biz_code, task.biz_num) for task in moved}, moved
 
     def payload(self, task: Task, *, using: str) -> str | None:
-        return self._payloads[task.biz_code, task.biz_num]
+        return self._payloads.get((task.biz_code, task.biz_num))
 
     def wake(self, first: datetime, tasks: int = 1, *, using: str) -> None:
         """No worker finds any of these."""

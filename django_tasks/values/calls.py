@@ -9,10 +9,9 @@ from typing import Any, NamedTuple
 from django_tasks.values.hosts import is_schedule_num
 from django_tasks.values.keys import BIZ_CODE_LENGTH, BIZ_NUM_LENGTH, check_key
 
-# With ":" and a random number of 22 characters: 63. Django promises ids of fewer than 64.
+# Django promises ids of fewer than 64.
 ID_LENGTH = 63
-CODE_LENGTH = 40
-_HASH_LENGTH = 8
+_CUT_LENGTH, _HASH_LENGTH = 40, 8
 # A payload that has them is a call.
 CALL_WORDS = ("call", "life")
 
@@ -109,11 +108,11 @@ def is_like_a_call(payload: object) -> bool:
 
 
 def code_of(path: str) -> str:
-    """The ``biz_code`` of a function: its path, or the end of a long one after a hash of it all."""
-    if len(path) <= CODE_LENGTH:
+    """A path cut to 40 characters: of a longer one, a hash of it all and its end."""
+    if len(path) <= _CUT_LENGTH:
         return path
     digest = sha256(path.encode()).hexdigest()[:_HASH_LENGTH]
-    return f"{digest}~{path[-(CODE_LENGTH - _HASH_LENGTH - 1) :]}"
+    return f"{digest}~{path[-(_CUT_LENGTH - _HASH_LENGTH - 1) :]}"
 
 
 def id_of(biz_code: str, biz_num: str) -> str:
@@ -132,5 +131,5 @@ def key_of(result_id: object) -> tuple[str, str] | None:
 
 
 def longest_key(biz_code: str) -> int:
-    """The most characters that a key of this code's calls may have."""
+    """The most characters that a key, or a random number, of this code's calls may have."""
     return min(BIZ_NUM_LENGTH, ID_LENGTH - len(biz_code) - 1)

@@ -301,7 +301,7 @@ def test_one_of_the_main_program_is_refused() -> None:
         task(main).enqueue()
 
 
-@pytest.mark.parametrize("code", ["x" * 41, "a:b", "", " x", 5])
+@pytest.mark.parametrize("code", ["x" * 51, "a:b", "", " x", 5])
 def test_a_code_that_cannot_be_used_is_refused(code: Any) -> None:
     def named() -> None:
         """Has a code of its own."""

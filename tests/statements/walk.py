@@ -16,7 +16,10 @@ from django.db import connection, connections
 from django.test import override_settings
 
 from django_tasks import api
+from django_tasks.clock import ClockReading, Tick
 from django_tasks.handlers import finders, registry
+from django_tasks.handlers.base import Stop
+from django_tasks.handlers.running_task import RunningTask
 from django_tasks.store import bounds, claim, claimed_rows, forerunner, gates, lanes, runs, search
 from django_tasks.store import connection as sessions
 from django_tasks.store.clock import read_clock
@@ -184,6 +187,7 @@ def clients() -> None:
 def calls(patch: Patch) -> None:
     """Functions of Django's tasks framework."""
     from django_tasks.calls import results
+    from django_tasks.calls.handler import FormerHandler
     from tests.calls.conftest import BACKENDS
 
     patch.setattr(results, "AT_ONCE", 1)
@@ -198,6 +202,13 @@ def calls(patch: Patch) -> None:
         result.refresh()
         assert result.return_value == 1
         assert not finders.find("nowhere", using=USING)
+        code = "tests.calls.functions.echo"
+        today: Any = registry.handler_for(code)
+        a_row("@schedule", biz_code=code)
+        claimed = a_claim("@schedule", biz_code="former")
+        moment = Tick(ClockReading(NOW, 0.0), 0.0)
+        beat = RunningTask(claimed, USING, moment, claimed_rows)
+        assert FormerHandler("former", today).handle(beat) is Stop
 
 
 # What comes over
