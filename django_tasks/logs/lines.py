@@ -4,7 +4,7 @@ import logging
 import sys
 import threading
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from time import time
 from types import CodeType, TracebackType
@@ -45,16 +45,18 @@ def say(
     event: str,
     level: int,
     text: str,
+    words: Mapping[str, Any] | None = None,
     /,
-    *args: Any,
+    *,
     exc_info: Any = None,
     **fields: Any,
 ) -> None:
     """Log a line, as of the function that calls this. Every line of the package goes here.
 
     ``event`` is its name, for programs: it stays when the words change. So do ``fields``, the facts
-    of the line by name; they are texts, numbers, None, and collections of those. ``exc_info`` is an
-    exception, or True for the one at hand.
+    of the line by name; they are texts, numbers, None, and collections of those. ``text`` names the
+    facts, and the ``words``, which are for it alone. ``exc_info`` is an exception, or True for the
+    one at hand.
     """
     if not logger.isEnabledFor(level):
         return
@@ -63,7 +65,8 @@ def say(
     caught = None if error is None else (type(error), error, error.__traceback__)
     place = caller.f_code, caller.f_lineno
     fields["event"] = event
-    line = _Line(level, text, args, caught, fields, place, time(), threading.current_thread())
+    thread = threading.current_thread()
+    line = _Line(level, text, words or {}, caught, fields, place, time(), thread)
     if _outlet.post is None:
         line.write()
     else:
@@ -85,8 +88,10 @@ def _showable(caught: Caught) -> Caught:
     return caught
 
 
-def _in_words(value: Any) -> Any:
-    return str(value) if isinstance(value, _WORDS) else value
+def _in_words(facts: Mapping[str, Any]) -> dict[str, Any]:
+    return {
+        name: str(value) if isinstance(value, _WORDS) else value for name, value in facts.items()
+    }
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +100,7 @@ class _Line:
 
     level: int
     text: str
-    args: tuple[Any, ...]
+    words: Mapping[str, Any]
     caught: Caught | None
     fields: dict[str, Any]
     place: tuple[CodeType, int]
@@ -113,9 +118,10 @@ class _Line:
 
     def _write(self) -> None:
         code, number = self.place
-        text, args = self.text, tuple(map(_in_words, self.args))
-        if CONTROLS.search(line := text % args if args else text):
-            text, args = plain(line), ()
+        fields = _in_words(self.fields)
+        text, args = self.text, ({**fields, **_in_words(self.words)},)
+        if CONTROLS.search(line := text % args[0]):
+            text, args = "%(line)s", ({"line": plain(line)},)
         record = logger.makeRecord(
             logger.name,
             self.level,
@@ -125,7 +131,7 @@ class _Line:
             args,
             self.caught and _showable(self.caught),
             func=code.co_name,
-            extra={name: harmless(_in_words(value)) for name, value in self.fields.items()},
+            extra={name: harmless(value) for name, value in fields.items()},
         )
         record.relativeCreated -= (record.created - self.created) * 1000
         record.created = self.created

@@ -23,33 +23,36 @@ _successes = Successes()
 
 def succeeded(task: RunningTask, seconds: float) -> None:
     if logger.isEnabledFor(logging.INFO):
-        _good("task_done", "%s done %s%s", task, seconds)
+        _good("task_done", "%(task)s done %(run)s%(more)s", task, seconds)
 
 
 def rescheduled(task: RunningTask, seconds: float, when: datetime) -> None:
     if logger.isEnabledFor(logging.INFO):
-        _good("task_rescheduled", "%s done, again at %s %s%s", task, seconds, when)
+        text = "%(task)s done, again at %(again)s %(run)s%(more)s"
+        _good("task_rescheduled", text, task, seconds, when)
 
 
-def _good(event: str, text: str, task: RunningTask, seconds: float, *times: datetime) -> None:
+def _good(
+    event: str, text: str, task: RunningTask, seconds: float, when: datetime | None = None
+) -> None:
     place = _successes.told(task.biz_code)
     if not place and not logger.isEnabledFor(logging.DEBUG):
         return
     fields = fields_of_run(task, seconds)
-    for when in times:
-        fields["again_at"] = when.isoformat()
     more = "; further ones of this code and minute are counted" if place == EACH_SUCCESSES else ""
-    words = task, *map(local_time, times), run_facts(task, seconds), more
-    say(event, logging.INFO if place else logging.DEBUG, text, *words, **fields)
+    words = {"run": run_facts(task, seconds), "more": more}
+    if when is not None:
+        fields["again_at"], words["again"] = when.isoformat(), local_time(when)
+    say(event, logging.INFO if place else logging.DEBUG, text, words, **fields)
 
 
 def _retried(
     *, task: RunningTask, seconds: float, when: datetime, exception: BaseException, **_: Any
 ) -> None:
-    reason = InShort(exception)
-    words = task, local_time(when), run_facts(task, seconds), reason
-    fields = {"again_at": when.isoformat(), "error": reason, **fields_of_run(task, seconds)}
-    say("task_retried", logging.WARNING, "%s failed, again at %s %s: %s", *words, **fields)
+    words = {"again": local_time(when), "run": run_facts(task, seconds)}
+    fields = {"again_at": when.isoformat(), **fields_of_run(task, seconds)}
+    text = "%(task)s failed, again at %(again)s %(run)s: %(error)s"
+    say("task_retried", logging.WARNING, text, words, error=InShort(exception), **fields)
 
 
 def _failed(
@@ -63,16 +66,16 @@ def _failed(
 ) -> None:
     if exception is None or seconds is None:
         fields = {"error": error, **fields_of(task, using)}
-        say("task_failed", logging.ERROR, "%s FAILED: %s", task, error, **fields)
+        say("task_failed", logging.ERROR, "%(task)s FAILED: %(error)s", **fields)
         return
-    text, facts = "%s FAILED for good %s", run_facts(task, seconds)
+    text, words = "%(task)s FAILED for good %(run)s", {"run": run_facts(task, seconds)}
     fields = {"error": InShort(exception), **fields_of_run(task, seconds)}
-    say("task_failed", logging.ERROR, text, task, facts, exc_info=exception, **fields)
+    say("task_failed", logging.ERROR, text, words, exc_info=exception, **fields)
 
 
 def _lost(*, task: Any, using: str = "", **_: Any) -> None:
-    text = "%s was lost: its row had gone to somebody else before the run ended"
-    say("task_lost", logging.WARNING, text, task, **fields_of(task, using))
+    text = "%(task)s was lost: its row had gone to somebody else before the run ended"
+    say("task_lost", logging.WARNING, text, **fields_of(task, using))
 
 
 RECEIVERS = (
@@ -83,111 +86,111 @@ RECEIVERS = (
 
 
 def run_failed(task: RunningTask | Claimed) -> None:
-    text = "The run of %s failed outside its handler; it is tried again"
-    say("run_broken", logging.ERROR, text, task, exc_info=True, **fields_of(task))
+    text = "The run of %(task)s failed outside its handler; it is tried again"
+    say("run_broken", logging.ERROR, text, exc_info=True, **fields_of(task))
 
 
 def transaction_left(
     task: RunningTask | Claimed | PassiveTask, databases: Sequence[str], who: str = ""
 ) -> None:
-    text, names = "%s%s left a transaction open on %s; it was rolled back", ", ".join(databases)
+    text = "%(who)s%(task)s left a transaction open on %(names)s; it was rolled back"
+    words = {"who": who, "names": ", ".join(databases)}
     fields = {"left_open": list(databases), **fields_of(task)}
-    say("transaction_left", logging.WARNING, text, who, task, names, **fields)
+    say("transaction_left", logging.WARNING, text, words, **fields)
 
 
 def surroundings_changed(task: Claimed, before: Sequence[str], after: Sequence[str]) -> None:
     facts = zip(("working directory", "locale"), before, after, strict=True)
     changes = [f"{name} from {old!r} to {new!r}" for name, old, new in facts if old != new]
-    text, told = "%s, or what ran beside it, has changed its process: %s", ", ".join(changes)
-    fields = {"changes": changes, **fields_of(task)}
-    say("surroundings_changed", logging.WARNING, text, task, told, **fields)
+    text = "%(task)s, or what ran beside it, has changed its process: %(told)s"
+    words = {"told": ", ".join(changes)}
+    say("surroundings_changed", logging.WARNING, text, words, changes=changes, **fields_of(task))
 
 
 def not_settled(task: RunningTask, error: BaseException) -> None:
-    text = "The database did not confirm the end of %s (%s); unless it went through, it runs again"
-    fields = {"error": InShort(error), **fields_of(task)}
-    say("end_not_confirmed", logging.WARNING, text, task, InShort(error), **fields)
+    text = (
+        "The database did not confirm the end of %(task)s (%(error)s); unless it went through, it"
+        " runs again"
+    )
+    say("end_not_confirmed", logging.WARNING, text, error=InShort(error), **fields_of(task))
 
 
 def end_not_written(task: Claimed, error: BaseException, using: str) -> None:
-    text = "The end of %s could not be written (%s); it is FAILED"
-    fields = {"error": InShort(error), **fields_of(task, using)}
-    say("end_not_written", logging.ERROR, text, task, InShort(error), **fields)
+    text = "The end of %(task)s could not be written (%(error)s); it is FAILED"
+    say("end_not_written", logging.ERROR, text, error=InShort(error), **fields_of(task, using))
 
 
 def died_after_its_end(task: RunningTask, death: BaseException) -> None:
-    text = "%s has ended and this is written; its own process died afterwards: %s"
-    fields = {"error": InShort(death), **fields_of(task)}
-    say("died_after_its_end", logging.WARNING, text, task, InShort(death), **fields)
+    text = "%(task)s has ended and this is written; its own process died afterwards: %(error)s"
+    say("died_after_its_end", logging.WARNING, text, error=InShort(death), **fields_of(task))
 
 
 def not_isolated(task: RunningTask, error: BaseException) -> None:
-    text = "%s, whose worker died twice, is run beside others, for no process of its own can be had"
-    fields = {"error": InShort(error), **fields_of(task)}
-    say("not_isolated", logging.WARNING, f"{text}: %s", task, InShort(error), **fields)
+    text = (
+        "%(task)s, whose worker died twice, is run beside others, for no process of its own can be"
+        " had: %(error)s"
+    )
+    say("not_isolated", logging.WARNING, text, error=InShort(error), **fields_of(task))
 
 
 def commit_hook_failed(task: RunningTask) -> None:
-    text = "%s is done; something that its commit set off failed"
-    say("commit_hook_failed", logging.ERROR, text, task, exc_info=True, **fields_of(task))
+    text = "%(task)s is done; something that its commit set off failed"
+    say("commit_hook_failed", logging.ERROR, text, exc_info=True, **fields_of(task))
 
 
 def hook_failed(hook: str, task: RunningTask | PassiveTask) -> None:
-    text, fields = "%s of %s failed", {"hook": hook, **fields_of(task)}
-    say("hook_failed", logging.ERROR, text, hook, task, exc_info=True, **fields)
+    text = "%(hook)s of %(task)s failed"
+    say("hook_failed", logging.ERROR, text, exc_info=True, hook=hook, **fields_of(task))
 
 
 def backoff_failed(task: RunningTask) -> None:
-    text = "The backoff of %s failed; taking the default"
-    say("backoff_failed", logging.ERROR, text, task, exc_info=True, **fields_of(task))
+    text = "The backoff of %(task)s failed; taking the default"
+    say("backoff_failed", logging.ERROR, text, exc_info=True, **fields_of(task))
 
 
 def loop_interrupted(error: BaseException) -> None:
-    text = "An asyncio task of an async handler has raised %s; other runs go on"
-    name, reason = type(error).__name__, InShort(error)
-    say("loop_interrupted", logging.ERROR, text, name, exc_info=error, error=reason)
+    text = "An asyncio task of an async handler has raised %(kind)s; other runs go on"
+    words, reason = {"kind": type(error).__name__}, InShort(error)
+    say("loop_interrupted", logging.ERROR, text, words, exc_info=error, error=reason)
 
 
 def took_too_long(task: RunningTask, seconds: float, limit: float, count: int = 1) -> None:
-    text = "%s%s took %.3f s, more than its timeout of %g s"
-    words = task, _and_others(count), seconds, limit
+    text = "%(task)s%(others)s took %(duration).3f s, more than its timeout of %(timeout)g s"
     fields = {"duration": seconds, "timeout": limit, **_fields(task, count)}
-    say("task_took_too_long", logging.WARNING, text, *words, **fields)
+    say("task_took_too_long", logging.WARNING, text, _others(count), **fields)
 
 
 def batch_failed(task: RunningTask, count: int, error: BaseException) -> None:
-    text = "%s%s failed together (%s); they are run again in halves"
+    text = "%(task)s%(others)s failed together (%(error)s); they are run again in halves"
     fields = {"error": InShort(error), **_fields(task, count)}
-    say("batch_failed", logging.INFO, text, task, _and_others(count), InShort(error), **fields)
+    say("batch_failed", logging.INFO, text, _others(count), **fields)
 
 
 def batch_not_settled(task: RunningTask, count: int, error: BaseException) -> None:
     text = (
-        "%s%s: the database did not take them, they took too long, or their starts are counted"
-        " (%s); each again by itself"
+        "%(task)s%(others)s: the database did not take them, they took too long, or their starts"
+        " are counted (%(error)s); each again by itself"
     )
-    words = task, _and_others(count), InShort(error)
     fields = {"error": InShort(error), **_fields(task, count)}
-    say("batch_not_confirmed", logging.WARNING, text, *words, **fields)
-
-
-def _and_others(count: int) -> str:
-    return f" and {count - 1} more" if count > 1 else ""
+    say("batch_not_confirmed", logging.WARNING, text, _others(count), **fields)
 
 
 def killing(task: RunningTask, error: BaseException, count: int = 1) -> None:
-    text = "%s%s costs this process, which ends and is replaced: %s"
+    text = "%(task)s%(others)s costs this process, which ends and is replaced: %(error)s"
     fields = {"error": InShort(error), **_fields(task, count)}
-    say("task_killed", logging.ERROR, text, task, _and_others(count), InShort(error), **fields)
+    say("task_killed", logging.ERROR, text, _others(count), **fields)
 
 
 def still_running(
     task: Claimed, seconds: float, limit: float, count: int = 1, using: str = ""
 ) -> None:
-    text = "%s%s has been running for %.0f s; its timeout is %g s"
-    words = task, _and_others(count), seconds, limit
+    text = "%(task)s%(others)s has been running for %(duration).0f s; its timeout is %(timeout)g s"
     fields = {"duration": seconds, "timeout": limit, **_fields(task, count, using)}
-    say("task_still_running", logging.WARNING, text, *words, **fields)
+    say("task_still_running", logging.WARNING, text, _others(count), **fields)
+
+
+def _others(count: int) -> dict[str, str]:
+    return {"others": f" and {count - 1} more" if count > 1 else ""}
 
 
 def _fields(task: RunningTask | Claimed, count: int, using: str = "") -> dict[str, Any]:

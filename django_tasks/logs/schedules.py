@@ -11,63 +11,61 @@ from django_tasks.logs.phrases import InShort
 def schedule_kept(biz_code: str, schedule: str | None, using: str) -> None:
     fields = {"biz_code": biz_code, "database": using}
     if schedule is None:
-        text = "The handler of %s has no schedule any more; its row on %s goes"
-        say("schedule_removed", logging.INFO, text, biz_code, using, **fields)
+        text = "The handler of %(biz_code)s has no schedule any more; its row on %(database)s goes"
+        say("schedule_removed", logging.INFO, text, **fields)
     else:
-        text = "The handler of %s runs by itself on %s: %s"
-        fields["schedule"] = schedule
-        say("schedule_kept", logging.INFO, text, biz_code, using, schedule, **fields)
+        text = "The handler of %(biz_code)s runs by itself on %(database)s: %(schedule)s"
+        say("schedule_kept", logging.INFO, text, schedule=schedule, **fields)
 
 
 def schedule_replaced(biz_code: str, old: str | None, schedule: str | None, using: str) -> None:
-    text = "The handler of %s runs by itself on %s: %s. Its row said: %s"
+    text = (
+        "The handler of %(biz_code)s runs by itself on %(database)s: %(schedule)s. Its row said:"
+        " %(old_schedule)s"
+    )
     fields = {"biz_code": biz_code, "database": using, "schedule": schedule, "old_schedule": old}
-    say("schedule_replaced", logging.WARNING, text, biz_code, using, schedule, old, **fields)
+    say("schedule_replaced", logging.WARNING, text, **fields)
 
 
 def release_is_older(biz_code: str, own: str | None, schedule: str | None, using: str) -> None:
     text = (
-        "The handler of %s runs by itself on %s as a newer release says: %s. This release is older,"
-        " says %s and changes nothing"
+        "The handler of %(biz_code)s runs by itself on %(database)s as a newer release says:"
+        " %(schedule)s. This release is older, says %(own_schedule)s and changes nothing"
     )
     fields = {"biz_code": biz_code, "database": using, "schedule": schedule, "own_schedule": own}
-    say("release_is_older", logging.WARNING, text, biz_code, using, schedule, own, **fields)
+    say("release_is_older", logging.WARNING, text, **fields)
 
 
 def host_forgotten(biz_code: str, biz_num: str, using: str) -> None:
-    text = "%s/%s on %s goes: no worker of its host has been seen for a day"
-    fields = {"biz_code": biz_code, "biz_num": biz_num, "database": using}
-    say("host_forgotten", logging.INFO, text, biz_code, biz_num, using, **fields)
+    text = (
+        "%(biz_code)s/%(biz_num)s on %(database)s goes: no worker of its host has been seen for a"
+        " day"
+    )
+    say("host_forgotten", logging.INFO, text, biz_code=biz_code, biz_num=biz_num, database=using)
 
 
 def schedule_over(biz_code: str, error: Exception, using: str) -> None:
-    text, reason = "The handler of %s does not run by itself: %s", InShort(error)
-    fields = {"biz_code": biz_code, "database": using, "error": reason}
-    say("schedule_over", logging.WARNING, text, biz_code, reason, **fields)
+    text = "The handler of %(biz_code)s does not run by itself: %(error)s"
+    fields = {"biz_code": biz_code, "database": using, "error": InShort(error)}
+    say("schedule_over", logging.WARNING, text, **fields)
 
 
 def schedules_not_kept(using: str, error: BaseException) -> None:
-    reason = InShort(error)
-    say(
-        "schedules_not_kept",
-        logging.WARNING,
-        "The rows of handlers with a schedule on %s could not be brought up to date (%s); trying"
-        " again",
-        using,
-        reason,
-        database=using,
-        error=reason,
+    text = (
+        "The rows of handlers with a schedule on %(database)s could not be brought up to date"
+        " (%(error)s); trying again"
     )
+    say("schedules_not_kept", logging.WARNING, text, database=using, error=InShort(error))
 
 
 def unknown_trigger(task: RunningTask) -> None:
-    text = "%s has a trigger that its handler here does not have; it waits"
-    say("trigger_unknown", logging.WARNING, text, task, **fields_of(task))
+    text = "%(task)s has a trigger that its handler here does not have; it waits"
+    say("trigger_unknown", logging.WARNING, text, **fields_of(task))
 
 
 def schedule_not_here(task: RunningTask, error: Exception) -> None:
-    text, reason = "%s waits for a worker that can read its schedule: %s", InShort(error)
-    say("schedule_not_here", logging.WARNING, text, task, reason, **fields_of(task), error=reason)
+    text = "%(task)s waits for a worker that can read its schedule: %(error)s"
+    say("schedule_not_here", logging.WARNING, text, **fields_of(task), error=InShort(error))
 
 
 _MISSED = {
@@ -82,6 +80,6 @@ _MISSED = {
 
 
 def missed(task: Coded, lateness: float, action: str, using: str = "") -> None:
-    text, fields = "%s, due %.3f s ago, %s", fields_of(task, using)
-    fields |= {"lateness": lateness, "action": action}
-    say("task_missed", logging.WARNING, text, task, lateness, _MISSED[action], **fields)
+    text, words = "%(task)s, due %(lateness).3f s ago, %(end)s", {"end": _MISSED[action]}
+    fields = {**fields_of(task, using), "lateness": lateness, "action": action}
+    say("task_missed", logging.WARNING, text, words, **fields)

@@ -8,89 +8,65 @@ from django_tasks.logs.phrases import InShort, keys_of, named, quantity
 
 
 def poller_failed(using: str) -> None:
-    text = "A cycle of the poller on %s failed; it goes on"
-    say("poller_failed", logging.ERROR, text, using, exc_info=True, database=using)
+    text = "A cycle of the poller on %(database)s failed; it goes on"
+    say("poller_failed", logging.ERROR, text, exc_info=True, database=using)
 
 
 def poller_hangs(using: str, seconds: float) -> None:
-    say(
-        "poller_hangs",
-        logging.ERROR,
-        "The poller on %s has not finished a cycle for %.0f s although heartbeats go on; tasks that"
-        " it has claimed and not started are given back",
-        using,
-        seconds,
-        database=using,
-        duration=seconds,
+    text = (
+        "The poller on %(database)s has not finished a cycle for %(duration).0f s although"
+        " heartbeats go on; tasks that it has claimed and not started are given back"
     )
+    say("poller_hangs", logging.ERROR, text, database=using, duration=seconds)
 
 
 def poller_died(using: str) -> None:
-    text = "The poller on %s has ended by an error; its tasks will be rescued"
-    say("poller_died", logging.ERROR, text, using, exc_info=True, database=using)
+    text = "The poller on %(database)s has ended by an error; its tasks will be rescued"
+    say("poller_died", logging.ERROR, text, exc_info=True, database=using)
 
 
 def lane_failed(
     using: str, biz_code: str, queue: str, error: BaseException, seconds: float
 ) -> None:
-    reason = InShort(error)
-    say(
-        "claim_refused",
-        logging.ERROR,
-        "Tasks of code %r in queue %r on %s cannot be claimed (%s); trying again in %.0f s",
-        biz_code,
-        queue,
-        using,
-        reason,
-        seconds,
-        biz_code=biz_code,
-        queue=queue,
-        database=using,
-        error=reason,
-        delay=seconds,
+    text = (
+        "Tasks of code %(biz_code)r in queue %(queue)r on %(database)s cannot be claimed"
+        " (%(error)s); trying again in %(delay).0f s"
     )
+    lane = {"biz_code": biz_code, "queue": queue, "database": using}
+    say("claim_refused", logging.ERROR, text, error=InShort(error), delay=seconds, **lane)
 
 
 def claims_missing(using: str, tasks: Collection[str]) -> None:
-    text = "Claims on %s were lost inside this worker and are given back%s"
+    text = "Claims on %(database)s were lost inside this worker and are given back%(named)s"
     fields = {"database": using, "count": len(tasks), "tasks": keys_of(tasks)}
-    say("claims_missing", logging.ERROR, text, using, named(tasks), **fields)
+    say("claims_missing", logging.ERROR, text, {"named": named(tasks)}, **fields)
 
 
 def thread_died(name: str) -> None:
-    text = "Thread %s has died; another one takes its place"
-    say("thread_died", logging.ERROR, text, name, dead_thread=name)
+    text = "Thread %(dead_thread)s has died; another one takes its place"
+    say("thread_died", logging.ERROR, text, dead_thread=name)
 
 
 def heartbeat_failed(using: str) -> None:
-    text = "A heartbeat on %s failed; it is tried again"
-    say("heartbeat_failed", logging.ERROR, text, using, exc_info=True, database=using)
+    text = "A heartbeat on %(database)s failed; it is tried again"
+    say("heartbeat_failed", logging.ERROR, text, exc_info=True, database=using)
 
 
 def heartbeat_late(using: str, error: BaseException) -> None:
-    reason = InShort(error)
-    say(
-        "heartbeat_late",
-        logging.ERROR,
-        "No heartbeat of this worker on %s was possible for its whole lease (%s); it starts nothing"
-        " until one is",
-        using,
-        reason,
-        database=using,
-        error=reason,
+    text = (
+        "No heartbeat of this worker on %(database)s was possible for its whole lease (%(error)s);"
+        " it starts nothing until one is"
     )
+    say("heartbeat_late", logging.ERROR, text, database=using, error=InShort(error))
 
 
 def messages_dropped(using: str, count: int) -> None:
-    say(
-        "messages_dropped",
-        logging.ERROR,
-        "%s of the worker on %s could not be delivered: a receiver or a log handler is too slow",
-        quantity(count, "signal or log line", "signals and log lines"),
-        using,
-        database=using,
-        count=count,
+    text = (
+        "%(messages)s of the worker on %(database)s could not be delivered: a receiver or a log"
+        " handler is too slow"
     )
+    words = {"messages": quantity(count, "signal or log line", "signals and log lines")}
+    say("messages_dropped", logging.ERROR, text, words, database=using, count=count)
 
 
 def receiver_failed() -> None:

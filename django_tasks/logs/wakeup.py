@@ -7,15 +7,14 @@ from django_tasks.logs.phrases import InShort
 
 
 def hints_lost(using: str, error: BaseException) -> None:
-    text = "No hints from %s (%s); polling goes on"
-    reason = InShort(error)
-    say("hints_lost", logging.WARNING, text, using, reason, database=using, error=reason)
+    text = "No hints from %(database)s (%(error)s); polling goes on"
+    say("hints_lost", logging.WARNING, text, database=using, error=InShort(error))
 
 
 def hints_back(using: str) -> None:
-    say("hints_back", logging.INFO, "Hints from %s are back", using, database=using)
+    say("hints_back", logging.INFO, "Hints from %(database)s are back", database=using)
 
 
 def no_doorbell(host: str, error: BaseException) -> None:
-    text, reason = "No doorbell at %s (%s); polling goes on", InShort(error)
-    say("no_doorbell", logging.WARNING, text, host, reason, host=host, error=reason)
+    text = "No doorbell at %(host)s (%(error)s); polling goes on"
+    say("no_doorbell", logging.WARNING, text, host=host, error=InShort(error))
