@@ -7,27 +7,24 @@ from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Any
 
 from django.utils.translation import gettext
 
 from django_tasks import api
 from django_tasks.conf import options
-from django_tasks.exceptions import TaskException
 from django_tasks.handlers.finders import has_handler
-from django_tasks.handlers.registry import handler_for
 from django_tasks.host.clocks import EPOCH
-from django_tasks.models import Gate, Task, WorkerRow
+from django_tasks.models import Gate, Task
+from django_tasks.monitoring.codes import rate_text
 from django_tasks.monitoring.filters import LATE_SECONDS
-from django_tasks.monitoring.workers import name_of
+from django_tasks.monitoring.why import limit_of
+from django_tasks.monitoring.workers import name_of, workers
 from django_tasks.store import clock
 from django_tasks.store.pauses import PauseIndex
 from django_tasks.timezones import aware
-from django_tasks.values.limits import as_limit
+from django_tasks.values.limits import Limit
 from django_tasks.values.status import OWNED, Status
 
-# Rows of workers that are read: dead ones are deleted by the others soon enough.
-MOST_WORKERS = 1000
 MOST_OWNED = 10_000
 
 
@@ -88,51 +85,29 @@ def known_here(biz_code: str) -> bool:
 def surroundings(tasks: Iterable[Task], *, named: bool, using: str) -> Surroundings:
     """Look up what these tasks are to be judged by; ``named``: with the names of workers."""
     now = clock.now(using)
-    workers = list(WorkerRow._base_manager.using(using).order_by("-id")[:MOST_WORKERS])
-    alive = [
-        worker
-        for worker in workers
-        if now <= aware("heartbeat", worker.heartbeat) + timedelta(seconds=worker.lease)
-    ]
+    found = workers(using=using, now=now)
     return Surroundings(
         now=now,
         held=PauseIndex(api.paused(using=using)),
-        workers={worker.pk: name_of(worker, named) for worker in workers},
-        served=frozenset(code for worker in alive for code in _codes(worker)),
+        workers={worker.id: name_of(worker, named) for worker in found},
+        served=frozenset(code for each in found if each.is_alive for code in each.codes or ()),
         limited=_limited({task.biz_code for task in tasks}, now, using),
     )
-
-
-def _codes(worker: WorkerRow) -> list[str]:
-    codes: Any = worker.codes
-    return [code for code in codes if isinstance(code, str)] if isinstance(codes, list) else []
 
 
 def _limited(codes: set[str], now: datetime, using: str) -> dict[str, str]:
     of_codes = Gate._base_manager.using(using).filter(biz_code__in=codes)
     gates = {gate.biz_code: gate for gate in of_codes}
-    limits = {code: _limits(code, gates.get(code)) for code in codes}
-    counted = any(most is not None for most, _rate in limits.values())
+    limits = {code: limit_of(code, gates.get(code)) for code in codes}
+    counted = any(limit.max_running is not None for limit in limits.values())
     running = _running(using) if counted else Counter()
     moment = (now - EPOCH) // timedelta(microseconds=1)
     said: dict[str, str] = {}
-    for code, (most, rate) in limits.items():
+    for code, limit in limits.items():
         full_until = gates[code].full_until if code in gates else 0
-        if words := _closed(most, rate, running[code], full_until, moment):
+        if words := _closed(limit, running[code], full_until, moment):
             said[code] = words
     return said
-
-
-def _limits(code: str, gate: Gate | None) -> tuple[int | None, str | None]:
-    handler = handler_for(code)
-    most = getattr(handler, "max_running", None)
-    rate = getattr(handler, "rate_limit", None)
-    if gate is None:
-        return most, rate
-    return (
-        most if gate.max_running is None else gate.max_running,
-        rate if gate.rate_limit is None else gate.rate_limit,
-    )
 
 
 def _running(using: str) -> Counter[str]:
@@ -145,13 +120,9 @@ def _running(using: str) -> Counter[str]:
     return Counter(owned.values_list("biz_code", flat=True)[:MOST_OWNED])
 
 
-def _closed(most: int | None, rate: str | None, running: int, full_until: int, moment: int) -> str:
-    try:
-        limit = as_limit(most, rate)
-    except TaskException:  # what somebody has written there by hand
+def _closed(limit: Limit, running: int, full_until: int, moment: int) -> str:
+    if limit.opening(running, full_until, moment).starts:
         return ""
-    if limit is None or limit.opening(running, full_until, moment).starts:
-        return ""
-    if most is not None and running >= most:
-        return gettext("limit: %(count)d at once") % {"count": most}
-    return gettext("limit: %(rate)s") % {"rate": rate}
+    if limit.max_running is not None and running >= limit.max_running:
+        return gettext("limit: %(count)d at once") % {"count": limit.max_running}
+    return gettext("limit: %(rate)s") % {"rate": limit.rate and rate_text(limit.rate)}

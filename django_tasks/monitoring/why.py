@@ -4,12 +4,11 @@ Asked in the order in which a worker would meet the obstacles: what is wrong wit
 could take it, then what keeps those from it. A look and no promise: all of it may change meanwhile.
 """
 
-import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from math import isinf
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from django.utils.translation import gettext, ngettext
 
@@ -19,17 +18,17 @@ from django_tasks.exceptions import TaskException
 from django_tasks.handlers.finders import has_handler
 from django_tasks.handlers.registry import terms_for
 from django_tasks.host.clocks import EPOCH
-from django_tasks.models import Gate, Task, WorkerRow
+from django_tasks.models import Gate, Task
 from django_tasks.monitoring.filters import LATE_SECONDS
 from django_tasks.monitoring.phrases import attempts_text, scope_words
 from django_tasks.monitoring.words import class_name, listed, span, stamp
-from django_tasks.monitoring.workers import name_of
+from django_tasks.monitoring.workers import Worker, name_of, workers
 from django_tasks.store import clock
 from django_tasks.store.pauses import PauseIndex
 from django_tasks.timezones import aware, for_django
-from django_tasks.values.hosts import is_of_a_host, queue_of
+from django_tasks.values.hosts import is_of_a_host
 from django_tasks.values.limits import NO_LIMIT, Limit, as_limit, in_force
-from django_tasks.values.status import OWNED, Status, WorkerWish
+from django_tasks.values.status import OWNED, Status
 
 # More tasks than this that are due earlier are not counted to the end.
 MOST_AHEAD = 1000
@@ -53,19 +52,16 @@ class _Case:
     task: Task
     using: str
     now: datetime
-    workers: Sequence[WorkerRow]
+    workers: Sequence[Worker]
     named: bool
 
     @property
-    def alive(self) -> list[WorkerRow]:
-        return [worker for worker in self.workers if self.is_alive(worker)]
+    def alive(self) -> list[Worker]:
+        return [worker for worker in self.workers if worker.is_alive]
 
-    def is_alive(self, worker: WorkerRow) -> bool:
-        return self.silence(worker) <= worker.lease
-
-    def silence(self, worker: WorkerRow) -> float:
-        """Seconds since its last heartbeat."""
-        return (self.now - aware("heartbeat", worker.heartbeat)).total_seconds()
+    @property
+    def serving(self) -> list[Worker]:
+        return [worker for worker in self.alive if _serves(worker, self.task)]
 
 
 def why(task: Task, *, using: str, now: datetime | None = None, named: bool = True) -> Reason:
@@ -73,8 +69,8 @@ def why(task: Task, *, using: str, now: datetime | None = None, named: bool = Tr
 
     ``named``: with the names of workers.
     """
-    workers = list(WorkerRow._base_manager.using(using).order_by("id"))
-    case = _Case(task, using, now or clock.now(using), workers, named)
+    now = now or clock.now(using)
+    case = _Case(task, using, now, workers(using=using, now=now), named)
     if task.status in OWNED:
         return _claimed(case)
     if task.status == Status.FAILED:
@@ -99,15 +95,15 @@ def _due(case: _Case) -> str:
 
 def _claimed(case: _Case) -> Reason:
     task = case.task
-    owner = next((each for each in case.workers if each.pk == task.claimed_by), None)
+    owner = next((each for each in case.workers if each.id == task.claimed_by), None)
     if owner is None:
         return Reason(
             "stuck",
             gettext("Worker %(id)s, which ran it, is gone: a living worker takes it over.")
             % {"id": task.claimed_by},
         )
-    facts = {"worker": name_of(owner, case.named), "silence": span(case.silence(owner))}
-    if not case.is_alive(owner):
+    facts = {"worker": name_of(owner, case.named), "silence": span(owner.silent)}
+    if not owner.is_alive:
         return Reason(
             "stuck",
             gettext(
@@ -193,14 +189,13 @@ def _paused_as_part(case: _Case) -> Reason | None:
 
 def _nobody(case: _Case) -> Reason | None:
     """Reasons why no worker would look at it."""
-    task, alive = case.task, case.alive
-    if not alive:
+    task = case.task
+    if not case.alive:
         return Reason("no worker", _no_worker(case))
-    serving = [worker for worker in alive if _serves(worker, task.queue, task.biz_code)]
-    if not serving:
+    if not case.serving:
         sentence = gettext("No running worker serves its queue, %(queue)s.")
         return Reason("queue", sentence % {"queue": task.queue})
-    able = _with_code(serving, task.biz_code)
+    able = [worker for worker in case.serving if worker.knows(task.biz_code)]
     if not able:
         sentence = gettext("No running worker has a handler of its code, %(code)s.")
         if has_handler(task.biz_code):
@@ -209,7 +204,7 @@ def _nobody(case: _Case) -> Reason | None:
                 " one: workers of this release are missing."
             )
         return Reason("handler", sentence % {"code": task.biz_code})
-    if not _willing(able):
+    if all(worker.is_quiet for worker in able):
         names = listed(name_of(worker, case.named) for worker in able[:3])
         sentence = ngettext(
             "The only worker that could run it claims nothing now: %(names)s.",
@@ -223,53 +218,29 @@ def _nobody(case: _Case) -> Reason | None:
 def _no_worker(case: _Case) -> str:
     if not case.workers:
         return gettext("No worker is running.")
-    last = max(aware("heartbeat", worker.heartbeat) for worker in case.workers)
+    last = max(worker.heartbeat for worker in case.workers)
     sentence = gettext("No worker is alive: the last heartbeat came %(span)s ago, at %(when)s.")
     facts = {"span": span((case.now - last).total_seconds()), "when": stamp(last)}
     return sentence % facts
 
 
-def _serves(worker: WorkerRow, queue: str, biz_code: str) -> bool:
-    """Tell if a worker is for the queue; of a host's own, if it is on that host."""
-    queues = _listed(worker.queues)
-    if not is_of_a_host(queue):
-        return not queues or queue in queues
-    host = worker.host or worker.name.partition(":")[0]
-    return queue == queue_of(host) and (not queues or terms_for(biz_code).queue in queues)
-
-
-def _with_code(workers: Sequence[WorkerRow], biz_code: str) -> list[WorkerRow]:
-    """Those that have a handler; one of a release that does not say its codes may have it."""
-    return [
-        worker
-        for worker in workers
-        if biz_code in (codes := _listed(worker.codes)) or not (codes or worker.version)
-    ]
-
-
-def _listed(value: Any) -> list[str]:
-    if isinstance(value, str):  # as a driver may hand a JSON column on
-        value = json.loads(value)
-    return list(value or ())
-
-
-def _willing(workers: Sequence[WorkerRow]) -> list[WorkerRow]:
-    return [
-        worker for worker in workers if worker.state == "running" and worker.wish == WorkerWish.NONE
-    ]
+def _serves(worker: Worker, task: Task) -> bool:
+    """Tell if a worker is for the queue; on a host's own, if it has that of the handler as well."""
+    if is_of_a_host(task.queue) and worker.queues:
+        return worker.serves(task.queue) and terms_for(task.biz_code).queue in worker.queues
+    return worker.serves(task.queue)
 
 
 def _kept_back(case: _Case) -> Reason | None:
     """Reasons why workers that could take it do not."""
-    task = case.task
-    serving = [each for each in case.alive if _serves(each, task.queue, task.biz_code)]
-    able = _willing(_with_code(serving, task.biz_code))
-    checks: tuple[Callable[[_Case, list[WorkerRow]], Reason | None], ...]
+    code = case.task.biz_code
+    able = [each for each in case.serving if each.knows(code) and not each.is_quiet]
+    checks: tuple[Callable[[_Case, list[Worker]], Reason | None], ...]
     checks = (_elsewhere, _limited, _busy, _behind)
     return next((reason for check in checks if (reason := check(case, able))), None)
 
 
-def _elsewhere(case: _Case, able: list[WorkerRow]) -> Reason | None:
+def _elsewhere(case: _Case, able: list[Worker]) -> Reason | None:
     if not terms_for(case.task.biz_code).sticky:
         return None
     state = get_active(case.task.biz_code, using=case.using)
@@ -289,11 +260,11 @@ def _elsewhere(case: _Case, able: list[WorkerRow]) -> Reason | None:
     return Reason("sticky", sentence % {"holder": holder, "until": until})
 
 
-def _limited(case: _Case, able: list[WorkerRow]) -> Reason | None:
+def _limited(case: _Case, able: list[Worker]) -> Reason | None:
     code = case.task.biz_code
     gate = Gate._base_manager.using(case.using).filter(biz_code=code).first()
-    limit = _limit_of(code, gate)
-    if limit is None:
+    limit = limit_of(code, gate)
+    if limit == NO_LIMIT:
         return None
     running = 0
     if limit.max_running is not None:
@@ -315,18 +286,16 @@ def _limited(case: _Case, able: list[WorkerRow]) -> Reason | None:
     return Reason("rate", sentence % facts)
 
 
-def _limit_of(code: str, gate: Gate | None) -> Limit | None:
+def limit_of(code: str, gate: Gate | None) -> Limit:
     """The limits in force: those of an operator before those of the handler."""
-    own = terms_for(code).limit
     try:
         said = as_limit(gate.max_running, gate.rate_limit) if gate else None
     except TaskException:  # of another release: its workers know what it means
         said = None
-    limit = in_force(own, said)
-    return None if limit == NO_LIMIT else limit
+    return in_force(terms_for(code).limit, said)
 
 
-def _busy(case: _Case, able: list[WorkerRow]) -> Reason | None:
+def _busy(case: _Case, able: list[Worker]) -> Reason | None:
     if not all(worker.busy >= worker.threads for worker in able):
         return None
     threads = sum(worker.threads for worker in able)
@@ -338,7 +307,7 @@ def _busy(case: _Case, able: list[WorkerRow]) -> Reason | None:
     return Reason("busy", sentence % {"count": threads})
 
 
-def _behind(case: _Case, able: list[WorkerRow]) -> Reason | None:
+def _behind(case: _Case, able: list[Worker]) -> Reason | None:
     """Others of its lane are due earlier; as many as an index finds quickly."""
     task = case.task
     lane = Task._base_manager.using(case.using).filter(

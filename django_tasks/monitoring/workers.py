@@ -86,7 +86,7 @@ class Worker(NamedTuple):
     def serves(self, queue: str) -> bool:
         """Tell if it takes tasks of a queue; of a host's own, if it is on that host."""
         if is_of_a_host(queue):
-            return queue == queue_of(self.host)
+            return queue == queue_of(self.host or self.name.partition(":")[0])
         return not self.queues or queue in self.queues
 
 
@@ -131,6 +131,7 @@ def name_of(worker: Worker | WorkerRow, named: bool) -> str:
 def worker_of(row: WorkerRow, now: datetime) -> Worker:
     """A row as plain values."""
     heartbeat = aware("heartbeat", row.heartbeat)
+    codes = frozenset(map(str, _listed(row.codes)))
     return Worker(
         id=row.pk,
         name=row.name,
@@ -148,7 +149,7 @@ def worker_of(row: WorkerRow, now: datetime) -> Worker:
         memory=row.memory,
         queues=tuple(map(str, _listed(row.queues))),
         # A release that knows nothing of the column leaves its version empty as well.
-        codes=frozenset(map(str, _listed(row.codes))) if row.version else None,
+        codes=codes if codes or row.version else None,
     )
 
 
