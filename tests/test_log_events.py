@@ -18,7 +18,7 @@ from django_tasks import logs
 from django_tasks.clock import ClockReading, Tick
 from django_tasks.handlers.passive_task import PassiveTask
 from django_tasks.handlers.running_task import RunningTask
-from django_tasks.logs import runs, successes, worker
+from django_tasks.logs import runs, worker
 from django_tasks.store import claimed_rows
 from tests.factories import NOW, a_claim_of
 
@@ -162,7 +162,7 @@ def receiver_failed() -> None:
 @pytest.fixture
 def said(monkeypatch: pytest.MonkeyPatch) -> Any:
     """Have something said, and read its line as a program reads it."""
-    monkeypatch.setattr(runs, "_successes", successes.Successes())
+    monkeypatch.setattr(runs, "_successes", runs.Successes())
     stream = io.StringIO()
     handler = logging.StreamHandler(stream)
     handler.setFormatter(JsonFormatter("%(levelname)s %(name)s %(message)s"))

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from django_tasks import logs, signals
-from django_tasks.logs import lines, runs, successes, worker
+from django_tasks.logs import lines, runs, worker
 from tests.waiting import DEADLINE
 
 NOW = datetime(2026, 11, 22, 12, tzinfo=timezone.utc)
@@ -42,8 +42,8 @@ def said(caplog: pytest.LogCaptureFixture) -> Callable[[], list[str]]:
 def ticks(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[float]]:
     """No success has been told, and a monotonic clock that the test sets."""
     ticks = [1000.0]
-    monkeypatch.setattr(successes, "ticks", lambda: ticks[0])
-    monkeypatch.setattr(runs, "_successes", successes.Successes())
+    monkeypatch.setattr(runs, "ticks", lambda: ticks[0])
+    monkeypatch.setattr(runs, "_successes", runs.Successes())
     yield ticks
     logs.send_through(None)
 
@@ -346,14 +346,14 @@ def test_the_first_successes_of_each_code_and_minute_can_be_seen(
         assert len(lines) == 4
         assert lines[3].startswith("two/1 done, again at ")
         assert lines[3].endswith(facts)
-        ticks[0] += successes.SUCCESSES_SECONDS
+        ticks[0] += runs.SUCCESSES_SECONDS
 
 
 def test_of_many_codes_not_all_successes_are_told(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.INFO, "django_tasks")
     for number in range(500):
         logs.succeeded(run(f"code {number}"), 0.001)
-    assert len(caplog.records) == successes.MOST_SUCCESSES
+    assert len(caplog.records) == runs.MOST_SUCCESSES
 
 
 def test_a_clock_that_went_back_holds_nothing_up(
@@ -364,7 +364,7 @@ def test_a_clock_that_went_back_holds_nothing_up(
         logs.succeeded(run(), 0.001)
     ticks[0] -= 1_000_000
     logs.succeeded(run(), 0.001)
-    assert len(caplog.records) == successes.EACH_SUCCESSES + 1
+    assert len(caplog.records) == runs.EACH_SUCCESSES + 1
 
 
 def test_at_debug_every_run_has_its_line(caplog: pytest.LogCaptureFixture) -> None:

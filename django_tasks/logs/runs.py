@@ -1,4 +1,7 @@
-"""Sentences about the run of a task: its end, its failures, its hooks, the time that it takes."""
+"""Sentences about the run of a task: its end, its failures, its hooks, the time that it takes.
+
+Of successes a person sees the first few of a minute, beside their counts.
+"""
 
 import logging
 from collections.abc import Sequence
@@ -8,11 +11,38 @@ from typing import Any
 from django_tasks import signals
 from django_tasks.handlers.passive_task import PassiveTask
 from django_tasks.handlers.running_task import RunningTask
+from django_tasks.host.clocks import ticks
 from django_tasks.logs.fields import fields_of, fields_of_run
 from django_tasks.logs.lines import logger, say
 from django_tasks.logs.phrases import InShort, local_time, run_facts
-from django_tasks.logs.successes import EACH_SUCCESSES, Successes
 from django_tasks.values.claimed import Claimed
+
+# How many successes are told in a minute: of each code, and of all codes of a process.
+EACH_SUCCESSES = 3
+MOST_SUCCESSES = 30
+SUCCESSES_SECONDS = 60.0
+
+
+class Successes:
+    """Picks the first successes of a minute, for a person to see. For all threads, without a lock:
+    two that meet tell one line more.
+    """
+
+    def __init__(self) -> None:
+        self._since = float("-inf")
+        self._told: dict[str, int] = {}
+
+    def told(self, biz_code: str) -> int:
+        """The place of this success of a code among those to be told, from 1; 0: not told."""
+        tick = ticks()
+        if not 0 <= tick - self._since < SUCCESSES_SECONDS:
+            self._since, self._told = tick, {}
+        place = self._told.get(biz_code, 0) + 1
+        if place > EACH_SUCCESSES or sum(self._told.values()) >= MOST_SUCCESSES:
+            return 0
+        self._told[biz_code] = place
+        return place
+
 
 _successes = Successes()
 
