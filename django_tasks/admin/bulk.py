@@ -19,14 +19,13 @@ from django.core.exceptions import PermissionDenied
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.template.response import TemplateResponse
 from django.urls import URLPattern, path
-from django.utils import timezone as django_timezone
 from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
 from django_tasks.admin import lists
 from django_tasks.admin.addresses import bulk_of, list_of, refused_list, tasks_of
-from django_tasks.admin.cells import amount, moment, number_of_tasks
-from django_tasks.admin.display import in_brackets
+from django_tasks.admin.cells import number_of_tasks
+from django_tasks.admin.display import in_brackets, told, zone_name
 from django_tasks.admin.lists import alias, may
 from django_tasks.admin.log import in_project_words
 from django_tasks.exceptions import TaskException
@@ -34,7 +33,7 @@ from django_tasks.host.clocks import ticks
 from django_tasks.models import Task
 from django_tasks.monitoring.filters import TaskFilter
 from django_tasks.monitoring.many import Step, meant, steps
-from django_tasks.monitoring.words import in_a_row
+from django_tasks.monitoring.words import Amount, counted, in_a_row
 from django_tasks.store import clock
 from django_tasks.timezones import aware
 from django_tasks.values.status import OWNED
@@ -140,7 +139,7 @@ class Work:
             (self.left, gettext("%(number)s did not match any more.")),
         ):
             if number:
-                said.append(text % {"number": amount(number, False)})
+                said.append(text % {"number": Amount(number)})
         return in_a_row(said)
 
     def told(self) -> str:
@@ -263,11 +262,11 @@ class BulkPages(TaskModelAdmin):
             "words": work.tasks.words(),
             "meaning": _MEANING[work.step],
             "running": running,
-            "to": work.to and moment(work.to),
-            "zone": django_timezone.get_current_timezone_name(),
+            "to": work.to and told(work.to),
+            "zone": zone_name(),
             "form": (form or MoveForm()) if asks_time else None,
             "goes_on": work.log is not None,
-            "button": f"{NAMES[work.step]}{in_brackets(amount(work.total, work.is_more))}",
+            "button": f"{NAMES[work.step]}{in_brackets(str(Amount(work.total, work.is_more)))}",
             "back": list_of(work.tasks, self.admin_site.name),
         }
         request.current_app = self.admin_site.name
@@ -322,7 +321,7 @@ def _running(tasks: TaskFilter, step: Step) -> str:
         if tasks.status in (None, status):
             running = replace(tasks, status=status)
             number += lists.counted_beyond(meant(running, step, using=alias(), now=now))
-    return amount(min(number, lists.LIST_LIMIT), number > lists.LIST_LIMIT) if number else ""
+    return str(counted(number, lists.LIST_LIMIT)) if number else ""
 
 
 def _salt(request: HttpRequest) -> str:

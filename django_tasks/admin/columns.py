@@ -18,13 +18,11 @@ from django_tasks.admin import lists
 from django_tasks.admin.addresses import query_of, tasks_of
 from django_tasks.admin.cells import (
     ERROR_TAIL,
-    amount,
     badge,
     labelled,
     moment_and_distance,
     number_of_tasks,
 )
-from django_tasks.admin.display import scope_name
 from django_tasks.admin.failures import FailurePages
 from django_tasks.admin.filters import TASK_FILTERS
 from django_tasks.admin.lists import alias
@@ -46,6 +44,8 @@ from django_tasks.models import Task
 from django_tasks.monitoring.errors import error_line
 from django_tasks.monitoring.filters import MOST_SEARCHED, TaskFilter
 from django_tasks.monitoring.looks import look
+from django_tasks.monitoring.phrases import scope_name
+from django_tasks.monitoring.words import Amount
 from django_tasks.store import clock
 from django_tasks.timezones import aware
 from django_tasks.values.status import Status
@@ -173,7 +173,7 @@ class TaskList(PagedList):
         if not self.looked:
             return words
         text = gettext("%(tasks)s among the %(number)s that were looked at: filter further")
-        return text % {"tasks": words, "number": amount(self.looked, False)}
+        return text % {"tasks": words, "number": Amount(self.looked)}
 
 
 def _with_time(when: datetime, pk: int) -> Key:

@@ -1,20 +1,34 @@
-"""Values as the pages show them."""
+"""Values, times and lengths of time as the pages show them; times are in the reader's zone."""
 
 import json
 from datetime import datetime, timedelta
 from typing import Any
 
+from django.utils import timezone
+from django.utils.formats import date_format
 from django.utils.html import format_html
-from django.utils.translation import gettext, ngettext
+from django.utils.timesince import timesince
+from django.utils.translation import gettext, ngettext, npgettext, npgettext_lazy, pgettext
 
-from django_tasks.admin import lengths
 from django_tasks.conf import options
-from django_tasks.models import Pause
+from django_tasks.monitoring.words import stamp
+from django_tasks.timezones import aware
 
 LONG_CELL = 200  # characters of one cell of a list
 # Of a longer text a task's page shows a part, and a longer payload cannot be edited there: as a
 # form it would exceed DATA_UPLOAD_MAX_MEMORY_SIZE, and browsers choke on it.
 LONG_TEXT = 100_000
+# Our own words for them. In Chinese Django's "1 month" and "1 day" are a month of the calendar and
+# a day of it.
+_LENGTHS: dict[str, Any] = {
+    "year": npgettext_lazy("length of time", "%(num)d year", "%(num)d years", "num"),
+    "month": npgettext_lazy("length of time", "%(num)d month", "%(num)d months", "num"),
+    "week": npgettext_lazy("length of time", "%(num)d week", "%(num)d weeks", "num"),
+    "day": npgettext_lazy("length of time", "%(num)d day", "%(num)d days", "num"),
+    "hour": npgettext_lazy("length of time", "%(num)d hour", "%(num)d hours", "num"),
+    "minute": npgettext_lazy("length of time", "%(num)d minute", "%(num)d minutes", "num"),
+}
+_START = datetime(2000, 1, 1)
 
 
 def as_json(value: Any, indent: int | None = None) -> str:
@@ -41,6 +55,22 @@ def in_brackets(text: str) -> str:
     return gettext(" (%(text)s)") % {"text": text} if text else ""
 
 
+def told(value: datetime) -> str:
+    """A value of a column, or aware UTC, to the second and with its zone."""
+    return stamp(aware("when", value))
+
+
+def told_with_day(value: datetime) -> str:
+    """The same behind the name of its day."""
+    day = date_format(aware("when", value).astimezone(timezone.get_current_timezone()), "D")
+    return f"{day} {told(value)}"
+
+
+def zone_name() -> str:
+    """The name of the reader's zone."""
+    return timezone.get_current_timezone_name()
+
+
 def distance(moment: datetime, now: datetime) -> str:
     """The distance to a moment, ahead or ago, in words."""
     if moment > now:
@@ -48,11 +78,20 @@ def distance(moment: datetime, now: datetime) -> str:
     return gettext("%(time)s ago") % {"time": _span(moment, now)}
 
 
+def length(seconds: float) -> str:
+    """A length of time in words."""
+    return _span(_START, _START + timedelta(seconds=int(seconds)))
+
+
 def _span(start: datetime, end: datetime) -> str:
+    """The time between two moments in our words, or in Django's where our catalogues have none."""
     seconds = int((end - start).total_seconds())
-    if seconds >= 60:
-        return lengths.between(start, end)
-    return ngettext("%(count)d second", "%(count)d seconds", seconds) % {"count": seconds}
+    if seconds < 60:
+        return ngettext("%(count)d second", "%(count)d seconds", seconds) % {"count": seconds}
+    if npgettext("length of time", "%(num)d month", "%(num)d months", 1) == "%(num)d month":
+        return timesince(start, end)
+    text = timesince(start, end, time_strings=_LENGTHS)
+    return text.replace(gettext(", "), pgettext("length of time", ", "))
 
 
 def duration(seconds: float) -> str:
@@ -62,13 +101,3 @@ def duration(seconds: float) -> str:
     if abs(seconds) < 60:
         return gettext("%(count).1f s") % {"count": seconds}
     return str(timedelta(seconds=round(seconds)))
-
-
-def scope_name(pause: Pause) -> str:
-    """The scope of a pause, in words."""
-    names = {"code": pause.biz_code, "queue": pause.queue}
-    if pause.biz_code and pause.queue:
-        return gettext("code %(code)s in queue %(queue)s") % names
-    if pause.biz_code:
-        return gettext("code %(code)s") % names
-    return gettext("queue %(queue)s") % names if pause.queue else gettext("everything")

@@ -3,15 +3,13 @@
 from datetime import datetime, timedelta
 
 from django.contrib import admin
-from django.utils.html import format_html
-from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
 from django_tasks.admin import site
+from django_tasks.admin.cells import time_above_distance
 from django_tasks.admin.lists import LimitedPaginator, OnlyShown, alias
 from django_tasks.host.clocks import EPOCH
 from django_tasks.models import Lock
-from django_tasks.monitoring.words import at, span
 from django_tasks.store import clock
 
 
@@ -49,11 +47,7 @@ class LockAdmin(site.StrictPages, OnlyShown):
 
 
 def _time_and_distance(microseconds: int) -> str:
-    moment, now = _moment(microseconds), clock.now(alias())
-    seconds = (now - moment).total_seconds()
-    template = gettext("in %(time)s") if seconds < 0 else gettext("%(time)s ago")
-    away = template % {"time": span(abs(seconds))}
-    return format_html('{}<br><span class="small quiet">{}</span>', at(moment, now), away)
+    return time_above_distance(_moment(microseconds), clock.now(alias()))
 
 
 def _moment(microseconds: int) -> datetime:

@@ -8,7 +8,7 @@ from django.db.models import QuerySet
 from django.http import HttpRequest
 
 from django_tasks.admin import lists
-from django_tasks.admin.cells import amount
+from django_tasks.monitoring.words import Amount
 
 if TYPE_CHECKING:
     from django.contrib.admin.options import ModelAdmin
@@ -218,7 +218,7 @@ class PagedList(ChangeList):
 
     def count_words(self) -> str:
         """The number of rows, in words."""
-        return amount(self.result_count, self.is_more)
+        return str(Amount(self.result_count, self.is_more))
 
     def first_link(self) -> str:
         return self.get_query_string({**self.of_pages})

@@ -12,20 +12,20 @@ from django.db.models import QuerySet
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
 from django.urls import URLPattern, path
 from django.utils.html import format_html
-from django.utils.text import capfirst
 from django.utils.translation import gettext, pgettext_lazy
 from django.utils.translation import gettext_lazy as _
 
 from django_tasks import api
 from django_tasks.admin import site
-from django_tasks.admin.display import scope_name
+from django_tasks.admin.cells import time_above_distance
 from django_tasks.admin.lists import Unfiltered, alias, may
 from django_tasks.admin.log import note
 from django_tasks.client.arguments import check_code, check_queue
 from django_tasks.exceptions import TaskValueError
 from django_tasks.models import Pause
 from django_tasks.monitoring import backlog
-from django_tasks.monitoring.words import as_sentence, at, span
+from django_tasks.monitoring.phrases import scope_name, scope_words
+from django_tasks.monitoring.words import as_sentence
 from django_tasks.store import clock
 
 if TYPE_CHECKING:
@@ -112,15 +112,12 @@ class PauseAdmin(site.StrictPages, PauseModelAdmin):
 
     @admin.display(description=pgettext_lazy("scope", "paused"))
     def what(self, pause: Pause) -> str:
-        return capfirst(scope_name(pause))
+        return scope_words(pause)
 
     @admin.display(description=_("since"), ordering="since")
     def begun(self, pause: Pause) -> str:
-        since, now = backlog.since(pause), clock.now(alias())
-        away = gettext("%(time)s ago") % {
-            "time": span(max(0.0, (now - since).total_seconds())),
-        }
-        return format_html('{}<br><span class="small quiet">{}</span>', at(since, now), away)
+        now = clock.now(alias())
+        return time_above_distance(min(backlog.since(pause), now), now)
 
     @admin.display(description=_("end"))
     def ending(self, pause: Pause) -> str:

@@ -16,10 +16,8 @@ from django.utils.translation import gettext_lazy as _
 
 from django_tasks.admin.cells import (
     ERROR_TAIL,
-    amount,
     badge,
     labelled,
-    moment,
     moment_and_distance,
 )
 from django_tasks.admin.display import LONG_TEXT, duration, in_brackets, shown
@@ -40,7 +38,9 @@ from django_tasks.models import TaskRun
 from django_tasks.monitoring.errors import error_line
 from django_tasks.monitoring.filters import TaskFilter
 from django_tasks.monitoring.looks import without_index
+from django_tasks.monitoring.words import Amount, stamp
 from django_tasks.store import clock, search
+from django_tasks.timezones import aware
 from django_tasks.values.status import RunOutcome
 
 # The history has indexes of ids and of keys alone. Whatever else is asked for is looked for among
@@ -147,7 +147,7 @@ class RunList(PagedList):
             return _number_of_runs(self.result_count, self.is_more)
         facts = {
             "runs": _number_of_runs(self.result_count, False),
-            "number": amount(self.looked_at, False),
+            "number": Amount(self.looked_at),
         }
         return gettext("%(runs)s found among up to %(number)s") % facts
 
@@ -167,7 +167,7 @@ def _with_key(term: str) -> Q:
 
 def _number_of_runs(count: int, is_more: bool) -> str:
     text = gettext("%(number)s run") if count == 1 and not is_more else gettext("%(number)s runs")
-    return text % {"number": amount(count, is_more)}
+    return text % {"number": Amount(count, is_more)}
 
 
 def _query_of(request: HttpRequest) -> dict[str, str]:
@@ -319,4 +319,4 @@ class RunAdmin(StrictPages, OnlyShown):
 
 
 def _exact(value: datetime) -> str:
-    return moment(value, "milliseconds")
+    return stamp(aware("when", value), "milliseconds")

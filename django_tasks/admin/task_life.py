@@ -15,8 +15,8 @@ from django_tasks.admin.display import (
     distance,
     duration,
     in_brackets,
+    told,
 )
-from django_tasks.admin.moments import told
 from django_tasks.models import Task, TaskRun
 from django_tasks.monitoring.errors import message_of
 from django_tasks.monitoring.recurring import coming_of

@@ -12,10 +12,9 @@ from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
 from django_tasks import api
-from django_tasks.admin.display import LONG_CELL, LONG_TEXT, as_json, distance, shown
+from django_tasks.admin.display import LONG_CELL, LONG_TEXT, as_json, distance, shown, told
 from django_tasks.admin.forms import TaskForm
 from django_tasks.admin.lists import alias, sees_workers
-from django_tasks.admin.moments import told
 from django_tasks.admin.standing import known_here
 from django_tasks.admin.task_life import MOST_RUNS, life_of
 from django_tasks.admin.task_steps import ANEW, begins_anew, cancel_means, seen_of

@@ -14,10 +14,10 @@ from django.urls import path, reverse
 from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
+from django_tasks.admin.display import told, zone_name
 from django_tasks.admin.forms import RescheduleForm
 from django_tasks.admin.lists import alias, may
 from django_tasks.admin.log import note
-from django_tasks.admin.moments import told, zone_name
 from django_tasks.admin.task_steps import (
     CANCEL,
     CANCELLED_WHILE_IT_RUNS,

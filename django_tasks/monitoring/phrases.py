@@ -2,6 +2,7 @@
 
 from datetime import datetime
 
+from django.utils.text import capfirst
 from django.utils.translation import gettext, ngettext
 
 from django_tasks.models import Pause
@@ -19,11 +20,16 @@ def attempts_text(count: int) -> str:
     return ngettext("%(count)d attempt", "%(count)d attempts", count) % {"count": count}
 
 
-def scope_words(pause: Pause) -> str:
-    """The scope of a pause as the beginning of a sentence."""
+def scope_name(pause: Pause) -> str:
+    """The scope of a pause, in words."""
     names = {"code": pause.biz_code, "queue": pause.queue}
     if pause.biz_code and pause.queue:
-        return gettext("Code %(code)s in queue %(queue)s") % names
+        return gettext("code %(code)s in queue %(queue)s") % names
     if pause.biz_code:
-        return gettext("Code %(code)s") % names
-    return gettext("Queue %(queue)s") % names if pause.queue else gettext("Everything")
+        return gettext("code %(code)s") % names
+    return gettext("queue %(queue)s") % names if pause.queue else gettext("everything")
+
+
+def scope_words(pause: Pause) -> str:
+    """The same as the beginning of a sentence."""
+    return capfirst(scope_name(pause))

@@ -85,10 +85,13 @@ def about(moment: datetime, now: datetime) -> str:
     return f"{day}{local:%H:%M} {local.tzname()}"
 
 
-def stamp(moment: datetime) -> str:
-    """A time (aware) in the current time zone, with its date and zone."""
+def stamp(moment: datetime, precision: str = "seconds") -> str:
+    """A time (aware) in the current time zone, with its date and zone.
+
+    To the second, or as exact as ``isoformat`` is told.
+    """
     local = moment.astimezone(django_timezone.get_current_timezone())
-    return f"{local:%Y-%m-%d %H:%M:%S} {local.tzname()}"
+    return f"{local.replace(tzinfo=None).isoformat(' ', precision)} {local.tzname()}"
 
 
 def memory(size: int) -> str:

@@ -14,9 +14,9 @@ from django.contrib.auth.models import User
 from django.http import HttpRequest
 from django.utils import translation
 
+from django_tasks.admin.display import told
 from django_tasks.admin.forms import TaskForm
 from django_tasks.admin.log import note
-from django_tasks.admin.moments import told
 from django_tasks.admin.task_steps import STEPS
 from django_tasks.handlers.base import TaskHandler
 from django_tasks.handlers.running_task import RunningTask

@@ -14,7 +14,7 @@ from django.utils import timezone
 
 from django_tasks import api
 from django_tasks.admin import recurring as recurring_pages
-from django_tasks.admin.moments import told_with_day
+from django_tasks.admin.display import told_with_day
 from django_tasks.admin.task_steps import seen_of
 from django_tasks.handlers.base import TaskHandler, task_handler
 from django_tasks.models import Task
