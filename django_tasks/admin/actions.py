@@ -9,7 +9,6 @@ from django.contrib.admin import options
 from django.contrib.admin.models import CHANGE, DELETION
 from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
-from django.template.response import TemplateResponse
 from django.utils.translation import gettext, ngettext_lazy
 from django.utils.translation import gettext_lazy as _
 
@@ -124,17 +123,9 @@ class TaskActions(TaskColumns):
         if not tasks:
             self._tell(request, [], [])
             return None
-        context = {
-            **self.admin_site.each_context(request),
-            "title": gettext("Cancel tasks"),
-            "opts": self.opts,
-            "media": self.media,
-            "tasks": tasks,
-            "running": sum(1 for task in tasks if task.status in OWNED),
-            "back": request.get_full_path(),
-        }
-        request.current_app = self.admin_site.name
-        return TemplateResponse(request, "admin/django_tasks/task/cancel.html", context)
+        running = sum(1 for task in tasks if task.status in OWNED)
+        context = {"tasks": tasks, "running": running, "back": request.get_full_path()}
+        return self.page(request, "task/cancel.html", gettext("Cancel tasks"), **context)
 
     @_action(PAUSE.name, "pause")
     def pause(self, request: HttpRequest, queryset: "QuerySet[Task]") -> None:

@@ -8,16 +8,15 @@ line in the admin's log, which is written again each time.
 from contextlib import closing
 from dataclasses import asdict, dataclass, replace
 from datetime import datetime
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from django import forms
-from django.contrib import admin, messages
+from django.contrib import messages
 from django.contrib.admin.models import CHANGE, DELETION, LogEntry
 from django.contrib.contenttypes.models import ContentType
 from django.core import signing
 from django.core.exceptions import PermissionDenied
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
-from django.template.response import TemplateResponse
 from django.urls import URLPattern, path
 from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
@@ -28,6 +27,7 @@ from django_tasks.admin.cells import number_of_tasks
 from django_tasks.admin.display import in_brackets, told, zone_name
 from django_tasks.admin.lists import alias, may
 from django_tasks.admin.log import in_project_words
+from django_tasks.admin.site import FramedPages
 from django_tasks.exceptions import TaskException
 from django_tasks.host.clocks import ticks
 from django_tasks.models import Task
@@ -37,11 +37,6 @@ from django_tasks.monitoring.words import Amount, counted, in_a_row
 from django_tasks.store import clock
 from django_tasks.timezones import aware
 from django_tasks.values.status import OWNED
-
-if TYPE_CHECKING:
-    TaskModelAdmin = admin.ModelAdmin[Task]
-else:
-    TaskModelAdmin = admin.ModelAdmin
 
 # How long one request may work, and how long its form is good for.
 SECONDS = 2.0
@@ -168,7 +163,7 @@ class MoveForm(forms.Form):
     )
 
 
-class BulkPages(TaskModelAdmin):
+class BulkPages(FramedPages):
     """The pages that change all tasks of a filter."""
 
     def get_urls(self) -> list[URLPattern]:
@@ -252,9 +247,6 @@ class BulkPages(TaskModelAdmin):
     ) -> HttpResponse:
         asks_time = work.step is Step.MOVE and work.to is None
         context: dict[str, Any] = {
-            **self.admin_site.each_context(request),
-            "title": NAMES[work.step],
-            "opts": self.opts,
             "media": self.media + forms.Media(js=["django_tasks/bulk.js"]),
             "work": work,
             "signed": work.signed(request),
@@ -269,8 +261,7 @@ class BulkPages(TaskModelAdmin):
             "button": f"{NAMES[work.step]}{in_brackets(str(Amount(work.total, work.is_more)))}",
             "back": list_of(work.tasks, self.admin_site.name),
         }
-        request.current_app = self.admin_site.name
-        return TemplateResponse(request, "admin/django_tasks/task/bulk.html", context)
+        return self.page(request, "task/bulk.html", NAMES[work.step], **context)
 
 
 def _go_on(request: HttpRequest, work: Work) -> tuple[Work, bool]:

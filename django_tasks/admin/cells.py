@@ -7,8 +7,7 @@ from django.utils.html import format_html
 from django.utils.translation import ngettext, pgettext
 
 from django_tasks.admin.display import distance, length, told
-from django_tasks.monitoring.phrases import distance_text
-from django_tasks.monitoring.words import Amount, at
+from django_tasks.monitoring.words import Amount, at, distance_text
 from django_tasks.timezones import aware
 
 # Characters of an error, from its end, that are read for its message: it may have many lines.

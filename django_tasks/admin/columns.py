@@ -44,8 +44,7 @@ from django_tasks.models import Task
 from django_tasks.monitoring.errors import error_line
 from django_tasks.monitoring.filters import MOST_SEARCHED, TaskFilter
 from django_tasks.monitoring.looks import look
-from django_tasks.monitoring.phrases import scope_name
-from django_tasks.monitoring.words import Amount
+from django_tasks.monitoring.words import Amount, scope_name
 from django_tasks.store import clock
 from django_tasks.timezones import aware
 from django_tasks.values.status import Status

@@ -8,7 +8,6 @@ from typing import Any
 from django.core.exceptions import PermissionDenied
 from django.db.models.functions import Right
 from django.http import HttpRequest, HttpResponse
-from django.template.response import TemplateResponse
 from django.urls import URLPattern, path
 from django.utils.translation import gettext_lazy as _
 
@@ -84,10 +83,6 @@ class FailurePages(BulkPages):
         is_more = seen > MOST_SEEN
         failed = TaskFilter(status=Status.FAILED)
         context = {
-            **self.admin_site.each_context(request),
-            "title": _("Failures"),
-            "opts": self.opts,
-            "media": self.media,
             "groups": groups[:MOST_GROUPS],
             "left_out": len(groups) - MOST_GROUPS if len(groups) > MOST_GROUPS else 0,
             "is_more": is_more,
@@ -95,8 +90,7 @@ class FailurePages(BulkPages):
             "all_failed": list_of(failed, site),
             "requeue_all": may_requeue and bulk_of(failed, Step.REQUEUE.value, site),
         }
-        request.current_app = site
-        return TemplateResponse(request, "admin/django_tasks/task/failures.html", context)
+        return self.page(request, "task/failures.html", _("Failures"), **context)
 
 
 def failed_groups(*, using: str) -> tuple[list[Group], int]:

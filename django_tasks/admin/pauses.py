@@ -24,8 +24,7 @@ from django_tasks.client.arguments import check_code, check_queue
 from django_tasks.exceptions import TaskValueError
 from django_tasks.models import Pause
 from django_tasks.monitoring import backlog
-from django_tasks.monitoring.phrases import scope_name, scope_words
-from django_tasks.monitoring.words import as_sentence
+from django_tasks.monitoring.words import as_sentence, scope_name, scope_words
 from django_tasks.store import clock
 
 if TYPE_CHECKING:

@@ -4,14 +4,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from django.contrib import admin, messages
+from django.contrib import messages
 from django.contrib.admin.models import CHANGE
 from django.core.exceptions import PermissionDenied
 from django.db.models import OuterRef, Subquery
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
-from django.template.response import TemplateResponse
 from django.urls import path, reverse
 from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
@@ -21,6 +20,7 @@ from django_tasks.admin.display import distance, told, told_with_day, zone_name
 from django_tasks.admin.forms import ScheduleForm
 from django_tasks.admin.lists import alias, may
 from django_tasks.admin.log import note
+from django_tasks.admin.site import FramedPages
 from django_tasks.admin.task_steps import (
     ANEW,
     MOVED,
@@ -45,11 +45,6 @@ from django_tasks.timezones import aware
 from django_tasks.values.hosts import is_schedule_num
 from django_tasks.values.keys import check_number
 from django_tasks.values.status import OWNED, Status
-
-if TYPE_CHECKING:
-    TaskModelAdmin = admin.ModelAdmin[Task]
-else:
-    TaskModelAdmin = admin.ModelAdmin
 
 MOST_TIMES = 10
 
@@ -88,7 +83,7 @@ class Row:
     seen: str
 
 
-class RecurringPages(TaskModelAdmin):
+class RecurringPages(FramedPages):
     """The list of schedules, and the page on which one is tried and saved."""
 
     def get_urls(self) -> list[Any]:
@@ -109,7 +104,7 @@ class RecurringPages(TaskModelAdmin):
         if not self.has_view_permission(request):
             raise PermissionDenied
         using = alias()
-        context: dict[str, Any] = {"title": _("Recurring tasks"), "zone": zone_name()}
+        context: dict[str, Any] = {"zone": zone_name()}
         try:
             code, after = _place(request.GET)
         except TaskValueError as error:
@@ -136,7 +131,7 @@ class RecurringPages(TaskModelAdmin):
             "sees_runs": request.user.has_perm("django_tasks.view_taskrun"),
             "changes": self.has_change_permission(request),
         }
-        return self._recurring_page(request, "recurring", context)
+        return self.page(request, "task/recurring.html", _("Recurring tasks"), **context)
 
     def _recurring_rows(self, request: HttpRequest, tasks: Sequence[Task]) -> list[Row]:
         using = alias()
@@ -199,7 +194,6 @@ class RecurringPages(TaskModelAdmin):
         if is_post and task is not None and plan is not None:
             return self._save_schedule(request, task, plan)
         context = {
-            "title": _("A schedule and its next times"),
             "form": form,
             "task": task,
             "is_own": task is not None and is_schedule_num(task.biz_num),
@@ -209,7 +203,8 @@ class RecurringPages(TaskModelAdmin):
             "zone": zone_name(),
             **(_preview_of(task) if text is None else _preview(plan)),
         }
-        return self._recurring_page(request, "schedule", context)
+        title = _("A schedule and its next times")
+        return self.page(request, "task/schedule.html", title, **context)
 
     def _save_schedule(self, request: HttpRequest, task: Task, plan: Plan) -> HttpResponse:
         using = alias()
@@ -230,18 +225,6 @@ class RecurringPages(TaskModelAdmin):
         said = gettext("Task %(task)s repeats now: %(schedule)s.") % facts
         self.message_user(request, said, messages.SUCCESS)
         return HttpResponseRedirect(address)
-
-    def _recurring_page(
-        self, request: HttpRequest, name: str, context: dict[str, Any]
-    ) -> HttpResponse:
-        request.current_app = self.admin_site.name
-        whole = {
-            **self.admin_site.each_context(request),
-            "opts": self.opts,
-            "media": self.media,
-            **context,
-        }
-        return TemplateResponse(request, f"admin/django_tasks/task/{name}.html", whole)
 
 
 def _place(asked: Any) -> tuple[str, str]:

@@ -70,34 +70,8 @@ def _origin(address: str) -> str:
     return f"{parts.scheme or 'https'}://{host}" if host else ""
 
 
-class StrictPages(ModelAdminOfAny):
-    """Pages that need no inline script and no inline style, and say so to the browser."""
-
-    def get_urls(self) -> list[URLPattern]:
-        found: list[URLPattern] = super().get_urls()
-        for pattern in found:
-            pattern.callback = strict(pattern.callback)
-        return found
-
-    def changelist_view(self, request: HttpRequest, extra_context: Any = None) -> HttpResponse:
-        """The list, under the name of what it has."""
-        title = capfirst(str(self.model._meta.verbose_name_plural))
-        context = {"title": title, "subtitle": None} | dict(extra_context or {})
-        response: HttpResponse = super().changelist_view(request, context)
-        return response
-
-    def history_view(
-        self, request: HttpRequest, object_id: str, extra_context: Any = None
-    ) -> HttpResponse:
-        """The log of changes; "history" is that of runs."""
-        row = self.get_object(request, unquote(object_id))
-        context = {
-            "title": _LOG % {"row": row},
-            "is_in_other_words": in_project_words(lambda: _LOG) != str(_LOG),
-            **(extra_context or {}),
-        }
-        response: HttpResponse = super().history_view(request, object_id, context)
-        return response
+class FramedPages(ModelAdminOfAny):
+    """Pages of ours in the frame of the site."""
 
     def address(self, name: str, *args: Any, **query: Any) -> str:
         """The address of a page of this site, by its name without the site's."""
@@ -130,6 +104,36 @@ class StrictPages(ModelAdminOfAny):
         ``context``: ``button`` and ``back``, and ``hidden`` fields.
         """
         return self.page(request, "confirm.html", title, sentences=sentences, **context)
+
+
+class StrictPages(FramedPages):
+    """Pages that need no inline script and no inline style, and say so to the browser."""
+
+    def get_urls(self) -> list[URLPattern]:
+        found: list[URLPattern] = super().get_urls()
+        for pattern in found:
+            pattern.callback = strict(pattern.callback)
+        return found
+
+    def changelist_view(self, request: HttpRequest, extra_context: Any = None) -> HttpResponse:
+        """The list, under the name of what it has."""
+        title = capfirst(str(self.model._meta.verbose_name_plural))
+        context = {"title": title, "subtitle": None} | dict(extra_context or {})
+        response: HttpResponse = super().changelist_view(request, context)
+        return response
+
+    def history_view(
+        self, request: HttpRequest, object_id: str, extra_context: Any = None
+    ) -> HttpResponse:
+        """The log of changes; "history" is that of runs."""
+        row = self.get_object(request, unquote(object_id))
+        context = {
+            "title": _LOG % {"row": row},
+            "is_in_other_words": in_project_words(lambda: _LOG) != str(_LOG),
+            **(extra_context or {}),
+        }
+        response: HttpResponse = super().history_view(request, object_id, context)
+        return response
 
 
 class OwnPages(StrictPages):

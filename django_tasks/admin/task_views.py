@@ -2,14 +2,12 @@
 
 from datetime import datetime, timedelta
 from functools import partial
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
-from django.contrib import admin
 from django.contrib.admin.models import CHANGE, DELETION
 from django.contrib.messages import SUCCESS, WARNING
 from django.core.exceptions import PermissionDenied
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
-from django.template.response import TemplateResponse
 from django.urls import path, reverse
 from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
@@ -18,6 +16,7 @@ from django_tasks.admin.display import told, zone_name
 from django_tasks.admin.forms import RescheduleForm
 from django_tasks.admin.lists import alias, may
 from django_tasks.admin.log import note
+from django_tasks.admin.site import FramedPages
 from django_tasks.admin.task_steps import (
     CANCEL,
     CANCELLED_WHILE_IT_RUNS,
@@ -34,11 +33,6 @@ from django_tasks.models import Task
 from django_tasks.store import clock
 from django_tasks.timezones import aware
 from django_tasks.values.status import OWNED, Status
-
-if TYPE_CHECKING:
-    TaskModelAdmin = admin.ModelAdmin[Task]
-else:
-    TaskModelAdmin = admin.ModelAdmin
 
 # The waits that one click gives, in seconds.
 WAITS = {
@@ -62,7 +56,7 @@ class Button(NamedTuple):
         return self.step is CANCEL
 
 
-class TaskSteps(TaskModelAdmin):
+class TaskSteps(FramedPages):
     """The steps with one task."""
 
     def get_urls(self) -> list[Any]:
@@ -112,9 +106,6 @@ class TaskSteps(TaskModelAdmin):
         if step is CANCEL:
             means = cancel_means(task)
         context = {
-            **self.admin_site.each_context(request),
-            "title": step.label,
-            "opts": self.opts,
             "task": task,
             "step": step,
             "status": Status(task.status),
@@ -124,11 +115,9 @@ class TaskSteps(TaskModelAdmin):
             "yes": _("Yes, cancel it") if step is CANCEL else step.label,
             "seen": seen_of(task),
             "due": told(task.when),
-            "media": self.media,
             **more,
         }
-        request.current_app = self.admin_site.name
-        return TemplateResponse(request, "admin/django_tasks/task/step.html", context)
+        return self.page(request, "task/step.html", step.label, **context)
 
     def _reschedule_view(self, request: HttpRequest, task: Task, seen: str) -> HttpResponse:
         form = RescheduleForm(initial={"when": aware("when", task.when)})
@@ -183,7 +172,7 @@ class TaskSteps(TaskModelAdmin):
         return HttpResponseRedirect(reverse(f"{name}:django_tasks_task_changelist"))
 
 
-def no_task(page: TaskModelAdmin, request: HttpRequest) -> HttpResponse:
+def no_task(page: FramedPages, request: HttpRequest) -> HttpResponse:
     """Say that there is no such task any more, on the list of tasks."""
     page.message_user(request, gettext("This task has ended, or there never was one."), WARNING)
     return HttpResponseRedirect(reverse(f"{page.admin_site.name}:django_tasks_task_changelist"))

@@ -11,7 +11,7 @@ from django_tasks.management.bulk import BulkCommand, refuse_everything
 from django_tasks.management.choosing import filter_of
 from django_tasks.models import Pause
 from django_tasks.monitoring.filters import TaskFilter
-from django_tasks.monitoring.phrases import scope_words
+from django_tasks.monitoring.words import scope_words
 
 
 class PauseCommand(BulkCommand):

@@ -20,8 +20,14 @@ from django_tasks.handlers.registry import terms_for
 from django_tasks.host.clocks import EPOCH
 from django_tasks.models import Gate, Task
 from django_tasks.monitoring.filters import LATE_SECONDS
-from django_tasks.monitoring.phrases import attempts_text, scope_words
-from django_tasks.monitoring.words import class_name, listed, span, stamp
+from django_tasks.monitoring.words import (
+    attempts_text,
+    class_name,
+    listed,
+    scope_words,
+    span,
+    stamp,
+)
 from django_tasks.monitoring.workers import Worker, name_of, workers
 from django_tasks.store import clock
 from django_tasks.store.pauses import PauseIndex

@@ -1,4 +1,4 @@
-"""Numbers, spans and times as people read them. For sentences, pages and terminals alike."""
+"""Numbers, spans, times and scopes as people read them, on pages and terminals. No markup."""
 
 from collections.abc import Iterable
 from datetime import datetime
@@ -8,8 +8,10 @@ from typing import NamedTuple
 from django.utils import timezone as django_timezone
 from django.utils.formats import localize, number_format
 from django.utils.text import capfirst
-from django.utils.translation import gettext, pgettext
+from django.utils.translation import gettext, ngettext, pgettext
 from django.utils.translation import gettext_lazy as _
+
+from django_tasks.models import Pause
 
 
 class Amount(NamedTuple):
@@ -92,6 +94,32 @@ def stamp(moment: datetime, precision: str = "seconds") -> str:
     """
     local = moment.astimezone(django_timezone.get_current_timezone())
     return f"{local.replace(tzinfo=None).isoformat(' ', precision)} {local.tzname()}"
+
+
+def distance_text(moment: datetime, now: datetime) -> str:
+    """The distance to a moment, ahead or ago."""
+    seconds = (moment - now).total_seconds()
+    sentence = gettext("in %(span)s") if seconds > 0 else gettext("%(span)s ago")
+    return sentence % {"span": span(abs(seconds))}
+
+
+def attempts_text(count: int) -> str:
+    return ngettext("%(count)d attempt", "%(count)d attempts", count) % {"count": count}
+
+
+def scope_name(pause: Pause) -> str:
+    """The scope of a pause, in words."""
+    names = {"code": pause.biz_code, "queue": pause.queue}
+    if pause.biz_code and pause.queue:
+        return gettext("code %(code)s in queue %(queue)s") % names
+    if pause.biz_code:
+        return gettext("code %(code)s") % names
+    return gettext("queue %(queue)s") % names if pause.queue else gettext("everything")
+
+
+def scope_words(pause: Pause) -> str:
+    """The same as the beginning of a sentence."""
+    return capfirst(scope_name(pause))
 
 
 def memory(size: int) -> str:

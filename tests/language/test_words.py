@@ -9,9 +9,8 @@ from django.utils import timezone as django_timezone
 from django_tasks.admin.cells import number_of_tasks
 from django_tasks.admin.display import distance, duration
 from django_tasks.models import Task
-from django_tasks.monitoring.phrases import attempts_text, distance_text
 from django_tasks.monitoring.why import why
-from django_tasks.monitoring.words import Amount, at, span, stamp
+from django_tasks.monitoring.words import Amount, at, attempts_text, distance_text, span, stamp
 from tests.browser.night import Night
 
 NOW = datetime(2027, 3, 11, 13, 7, 31, tzinfo=timezone.utc)

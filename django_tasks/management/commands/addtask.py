@@ -14,8 +14,7 @@ from django_tasks.management.base import TROUBLE, TaskCommand, usage
 from django_tasks.management.rows import task_as_json, worker_names
 from django_tasks.management.times import TIMES, future, length
 from django_tasks.models import Task
-from django_tasks.monitoring.phrases import distance_text
-from django_tasks.monitoring.words import stamp
+from django_tasks.monitoring.words import distance_text, stamp
 from django_tasks.sentences import sentence as _
 from django_tasks.timezones import aware
 from django_tasks.values.status import Status

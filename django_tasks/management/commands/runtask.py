@@ -13,9 +13,8 @@ from django_tasks.handlers import finders
 from django_tasks.handlers.registry import sticky_codes
 from django_tasks.management.base import TROUBLE, TaskCommand
 from django_tasks.models import Task
-from django_tasks.monitoring.phrases import distance_text
 from django_tasks.monitoring.why import why
-from django_tasks.monitoring.words import span, stamp
+from django_tasks.monitoring.words import distance_text, span, stamp
 from django_tasks.sentences import sentence as _
 from django_tasks.timezones import aware
 from django_tasks.values.status import RunOutcome, Status

@@ -18,9 +18,8 @@ from django_tasks.management.rows import (
     worker_of,
 )
 from django_tasks.models import Task, TaskRun
-from django_tasks.monitoring.phrases import distance_text
 from django_tasks.monitoring.why import why
-from django_tasks.monitoring.words import class_name, listed, span, stamp
+from django_tasks.monitoring.words import class_name, distance_text, listed, span, stamp
 from django_tasks.schedules.policies import clauses
 from django_tasks.sentences import sentence as _
 from django_tasks.timezones import aware
