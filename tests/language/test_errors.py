@@ -124,7 +124,7 @@ def test_a_translation_with_other_placeholders_hides_nothing(
 def test_log_lines_and_rows_are_english(caplog: pytest.LogCaptureFixture, db: None) -> None:
     error = refused()
     with caplog.at_level(logging.ERROR, "django_tasks"):
-        say("test", logging.ERROR, "%s", error.problem, exc_info=error)
+        say("test", logging.ERROR, "%(problem)s", {"problem": error.problem}, exc_info=error)
     assert OPEN not in caplog.text
     assert OPEN not in error_text(error)
     assert "possible are" in error_text(error)
