@@ -211,8 +211,8 @@ def start(*, using: str | None = None, **wishes: Any) -> bool:
     off: each process that answers requests starts a worker of its own.
 
     Raises UnknownDatabase for a bad alias, TaskValueError for a bad value, TypeError for an unknown
-    wish, and CannotStart in gunicorn's master process, in a uWSGI without threads, and for a
-    database on which no worker can work: through psycopg 2, or with AUTOCOMMIT off.
+    wish, and CannotStart in gunicorn's master process, in a uWSGI without threads, for a database
+    on which no worker can work (psycopg 2, AUTOCOMMIT off), and for handlers that cannot be used.
     """
     config = worker_config(write_alias(using), **wishes)
     if problem := requirements.refusal(config.using):

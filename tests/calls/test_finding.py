@@ -518,3 +518,23 @@ def test_a_worker_inside_another_program_does_not_start_beside_a_broken_module(j
     with pytest.raises(CommandError) as same:
         starttask._refuse_missing_handlers(worker_config("default"))
     assert str(same.value) == str(refused.value)
+
+
+PAIR = """
+from django.tasks import task
+
+CALLS = []
+
+@task
+def pair(args, kwargs=None):
+    CALLS.append((args, kwargs))
+"""
+
+
+@pytest.mark.usefixtures("handlers")
+def test_parameters_named_as_importers_name_them_are_given_in_another_form(jobs: Path) -> None:
+    jobs.write_text(PAIR)
+    api.add_task("late_jobs.pair", "1", biz_ext={"args": [[1], {"a": 2}], "kwargs": {}})
+    api.add_task("late_jobs.pair", "2", biz_ext={"args": [3], "kwargs": {}})
+    assert [ran.outcome for ran in run_due_tasks()] == ["done", "done"]
+    assert sorted(sys.modules["late_jobs"].CALLS, key=str) == [(3, None), ([1], {"a": 2})]
