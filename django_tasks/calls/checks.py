@@ -1,4 +1,4 @@
-"""System checks of the backends of TASKS that are ours; ``django_tasks.checks`` has all ids."""
+"""System checks of the backends of TASKS that are ours."""
 
 from collections.abc import Iterable, Iterator
 from contextlib import suppress

@@ -1,6 +1,5 @@
 """System checks of this package: ``manage.py check`` and the start of every command run them.
 
-========================  ==========================================================================
 ``django_tasks.E001``     the PyPI distribution ``django-tasks`` has files in this package
 ``django_tasks.E002``     a handler cannot be imported, cannot be used, or has a code that is taken
 ``django_tasks.E003``     a setting that cannot be used: ``DJANGO_TASKS`` or ``TASK_HANDLERS``
@@ -34,6 +33,8 @@
 ``django_tasks.W013``     no admin site in the project's URLs shows the pages of the tasks
 ``django_tasks.W014``     a function with a schedule in a module that no worker imports
 ========================  ==========================================================================
+=======
+What each tells: docs/reference/checks.rst.
 
 E010, E011, W002, and W003 for what the database itself says, need a connection: they run with
 ``migrate`` and ``check --database ALIAS``. The others never connect; ``check --tag django_tasks``
@@ -43,9 +44,9 @@ runs them alone. Only databases that may hold tasks, as the routers say, are loo
 from django.core.checks import Tags
 from django.core.checks import register as register_check
 
-from django_tasks.checks import near_names
 from django_tasks.checks.database_answers import check_connections
 from django_tasks.checks.database_settings import SQLITE_OPTIONS, check_databases
+from django_tasks.checks.near_names import check_names
 from django_tasks.checks.project import (
     check_atomic_handlers,
     check_backports_name,
@@ -64,9 +65,8 @@ def register() -> None:
     """Tell Django about the checks. Twice is nothing."""
     for check in (check_installation, check_handlers, check_settings, check_databases):
         register_check(check, TAG)
-    register_check(check_backports_name, TAG)
-    register_check(check_pages, TAG)
-    register_check(near_names.check_names, TAG)
+    for check in (check_backports_name, check_pages, check_names):
+        register_check(check, TAG)
     register_check(check_atomic_handlers, TAG, deploy=True)
     # Without our tag: Django 6.1's ``--tag`` gives every database to the checks that have it.
     register_check(check_connections, Tags.database)

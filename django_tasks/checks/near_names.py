@@ -2,8 +2,9 @@
 
 from typing import Any
 
-from django.core.checks import CheckMessage, Warning  # noqa: A004
+from django.core.checks import CheckMessage
 
+from django_tasks.checks.messages import warning
 from django_tasks.handlers.slips import slips
 from django_tasks.sentences import sentence as _
 
@@ -11,17 +12,17 @@ from django_tasks.sentences import sentence as _
 def check_names(**kwargs: Any) -> list[CheckMessage]:
     """W008"""
     return [
-        Warning(
+        warning(
+            "W008",
             _(
                 "%(where)s has %(name)r, which means nothing to django_tasks.",
-                where=slip.where,
-                name=slip.name,
+                where=where,
+                name=name,
             ),
-            hint=_(
+            _(
                 "Did you mean %(near)r? A name of your own may begin with an underscore.",
-                near=slip.meant,
+                near=meant,
             ),
-            id="django_tasks.W008",
         )
-        for slip in slips()
+        for where, name, meant in slips()
     ]

@@ -1,4 +1,4 @@
-"""System checks of handlers that hand over; ``django_tasks.checks`` has the table of all ids."""
+"""System checks of handlers that hand over."""
 
 from collections.abc import Iterator
 from typing import Any

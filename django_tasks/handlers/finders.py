@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from functools import lru_cache
 from typing import Protocol
 
+from django.db import Error
+
 from django_tasks.handlers import registry
 from django_tasks.handlers.base import TaskHandler
 from django_tasks.handlers.registry import get_task_handlers, handler_for, recalled
@@ -112,6 +114,18 @@ def refusal() -> str:
     found = problems()
     title = _("Handlers that cannot be registered:")
     return "\n".join(map(str, [title, *found])) if found else ""
+
+
+def is_found(biz_code: str, *, using: str) -> bool:
+    """Tell if there is a handler of a code, also if its module cannot be imported. Errors of the
+    database pass.
+    """
+    try:
+        return find(biz_code, using=using)
+    except Error:
+        raise
+    except Exception:  # noqa: BLE001 - its module cannot be imported: there is no such handler
+        return False
 
 
 def find(biz_code: str, *, using: str) -> bool:

@@ -236,7 +236,9 @@ def test_the_checks_are_those_of_the_code() -> None:
     ours = {
         f"django_tasks.{number}"
         for path in folder.rglob("*.py")
-        for number in re.findall(r"django_tasks\.([EW]\d{3})", path.read_text(encoding="utf-8"))
+        for number in re.findall(
+            r'"(?:django_tasks\.)?([EW]\d{3})"', path.read_text(encoding="utf-8")
+        )
     }
     assert checks.registry.registry.tag_exists("django_tasks")
     assert set(re.findall(r"django_tasks\.[EW]\d{3}", PAGES["checks"])) == ours

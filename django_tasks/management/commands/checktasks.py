@@ -4,7 +4,6 @@ from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 from django.core.management.base import CommandError, CommandParser
-from django.db import Error
 from django.utils.translation import gettext, ngettext
 
 from django_tasks.exceptions import TaskException
@@ -70,7 +69,7 @@ class Command(TaskCommand):
         missing = [
             Missing(code, _rows(code, self.using))
             for code in codes
-            if not _is_known(code, self.using)
+            if not finders.is_found(code, using=self.using)
         ]
         found = [] if options["codes_only"] else list(_unreadable(self.using))
         if self.is_json:
@@ -126,15 +125,6 @@ def _codes(using: str) -> set[str]:
 def _rows(code: str, using: str) -> Amount:
     rows = Task._base_manager.using(using).filter(biz_code=code, status__in=WAITING)
     return counted(rows.values("pk")[: MOST_COUNTED + 1].count(), MOST_COUNTED)
-
-
-def _is_known(code: str, using: str) -> bool:
-    try:
-        return finders.find(code, using=using)
-    except Error:
-        raise
-    except Exception:  # noqa: BLE001 - its module cannot be imported: there is no such handler
-        return False
 
 
 def _unreadable(using: str) -> Iterator[Unreadable]:

@@ -233,21 +233,8 @@ def _configs(options: dict[str, Any]) -> tuple[list[WorkerConfig], int]:
         raise _usage(gettext("--reload works with one process only"))
     if options["reload"] and any(options[name] is not None for name in PROBES):
         raise _usage(gettext("--reload is for development: it answers no probes"))
-    given = {
-        name: options[name]
-        for name in (
-            "threads",
-            "queues",
-            "codes",
-            "batch_size",
-            "poll_interval",
-            "lease",
-            "until_empty",
-            "max_tasks",
-            "shutdown_timeout",
-        )
-        if options[name] is not None
-    }
+    wanted = ((name, options.get(name)) for name in WorkerConfig.__dataclass_fields__)
+    given = {name: value for name, value in wanted if value is not None}
     try:
         return [worker_config(alias, **given) for alias in aliases], processes
     except TaskValueError as error:
@@ -349,11 +336,9 @@ def _refuse_missing_handlers(config: WorkerConfig) -> None:
 
 def _is_known(biz_code: str, using: str) -> bool:
     try:
-        return finders.find(biz_code, using=using)
+        return finders.is_found(biz_code, using=using)
     except Error:  # the database is down: the worker asks again
         return True
-    except Exception:  # noqa: BLE001 - its module cannot be imported: there is no such handler
-        return False
 
 
 def _refuse_unfit_databases(configs: list[WorkerConfig]) -> None:
@@ -426,18 +411,16 @@ def _introduction(configs: list[WorkerConfig], processes: int) -> str:
         text % {"alias": config.using, "vendor": connections[config.using].vendor}
         for config in configs
     )
-    codes = configs[0].codes or sorted(registry.get_task_handlers())
+    facts = _introduced_fields(configs, processes)
     queues = configs[0].queues
     return gettext(
         "django_tasks %(version)s: %(processes)s x %(threads)s threads on %(places)s, %(queues)s,"
         " %(handlers)s. Ctrl-C stops."
     ) % {
-        "version": django_tasks.__version__,
-        "processes": processes,
-        "threads": configs[0].threads,
+        **facts,
         "places": places,
         "queues": _queues(queues) if queues else gettext("all queues"),
-        "handlers": _handlers(codes),
+        "handlers": _handlers(facts["biz_codes"]),
     }
 
 
