@@ -87,6 +87,11 @@ class TaskCommand(TranslatedCommand):
             help=gettext("for people, or for programs (%(default)s)"),
         )
 
+    def add_key(self, parser: CommandParser) -> None:
+        """Add the arguments that name one task."""
+        parser.add_argument("code", help=gettext("its biz_code"))
+        parser.add_argument("number", help=gettext("its biz_num"))
+
     def handle(self, *args: Any, **options: Any) -> None:
         self.is_json = options["format"] == output.JSON
         try:
@@ -119,6 +124,10 @@ class TaskCommand(TranslatedCommand):
 
 def usage(sentence: str) -> CommandError:
     return CommandError(sentence, returncode=USAGE)
+
+
+def trouble(sentence: str) -> CommandError:
+    return CommandError(sentence, returncode=TROUBLE)
 
 
 def person() -> str:

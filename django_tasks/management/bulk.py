@@ -4,14 +4,17 @@ import sys
 from collections.abc import Generator, Iterator
 from typing import Any, ClassVar
 
-from django.core.management.base import CommandError, CommandParser
+from django.core.management.base import CommandParser
 from django.utils.translation import gettext, ngettext
 
-from django_tasks.management.base import TROUBLE, TaskCommand, usage
+from django_tasks.client.arguments import check_code, check_queue
+from django_tasks.management.base import TaskCommand, trouble, usage
 from django_tasks.management.choosing import add_filters, filter_of
 from django_tasks.management.progress import Progress
+from django_tasks.models import Pause
 from django_tasks.monitoring.filters import TaskFilter
 from django_tasks.monitoring.many import Batch, Step, meant, steps
+from django_tasks.monitoring.words import scope_words
 from django_tasks.sentences import plain
 from django_tasks.values.status import Status
 
@@ -96,7 +99,7 @@ class BulkCommand(TaskCommand):
             sentence = gettext("Stopped before the end. %(sentence)s") % {
                 "sentence": counted(self.done, changed, which)
             }
-            raise CommandError(sentence, returncode=TROUBLE) from None
+            raise trouble(sentence) from None
         return changed, left, going
 
     def _all_batches(self, which: TaskFilter, options: dict[str, Any]) -> Iterator[Batch]:
@@ -145,7 +148,47 @@ class BulkCommand(TaskCommand):
                 % {"sentence": sentence}
             )
         if input(_question(sentence, self.asks)).strip().lower() not in ("y", "yes"):
-            raise CommandError(gettext("Nothing was changed."), returncode=TROUBLE)
+            raise trouble(gettext("Nothing was changed."))
+
+
+class PauseCommand(BulkCommand):
+    """The common part of pausing and resuming: of a whole, or task by task."""
+
+    # Sentences of "%(scope)s".
+    would_whole: ClassVar[str]
+    done_whole: ClassVar[str]
+    nothing_whole: ClassVar[str]
+
+    def add_arguments(self, parser: CommandParser) -> None:
+        super().add_arguments(parser)
+        text = gettext("each task by itself, also of a whole code or queue")
+        parser.add_argument("--each", action="store_true", help=text)
+
+    def answer(self, options: dict[str, Any]) -> None:
+        which = filter_of(options, self.using)
+        refuse_everything(which, options)
+        if options["each"] or which.params().keys() - {"code", "queue"}:
+            self.take(which, options)
+            return
+        if options["progress"]:
+            raise usage(gettext("--progress goes with tasks one by one: a whole is one step."))
+        self._take_whole(which, is_dry=options["dry_run"])
+
+    def whole(self, code: str, queue: str) -> bool:
+        """Take the step with a whole; tell if that has changed something."""
+        raise NotImplementedError
+
+    def _take_whole(self, which: TaskFilter, *, is_dry: bool) -> None:
+        code = which.code and check_code(which.code)
+        queue = which.queue and check_queue(which.queue)
+        changed = False if is_dry else self.whole(code or "", queue or "")
+        if self.is_json:
+            said: dict[str, Any] = {"biz_code": code or "", "queue": queue or ""}
+            self.say_json(said | ({"dry_run": True} if is_dry else {"changed": changed}))
+            return
+        sentence = self.done_whole if changed else self.nothing_whole
+        scope = scope_words(Pause(biz_code=code or "", queue=queue or ""))
+        self.say(str(self.would_whole if is_dry else sentence) % {"scope": scope})
 
 
 def _question(sentence: str, asks: Any) -> str:

@@ -1,8 +1,13 @@
-"""One step for all tasks that match a filter, without a limit, in bounded batches."""
+"""One step for all tasks that match a filter, without a limit, in bounded batches.
 
+Or each is moved by the same length of time.
+"""
+
+from collections import defaultdict
 from collections.abc import Callable, Generator, Iterator
+from contextlib import contextmanager
 from dataclasses import replace
-from datetime import datetime
+from datetime import datetime, timedelta
 from enum import Enum
 from typing import NamedTuple
 
@@ -12,12 +17,15 @@ from django_tasks import signals
 from django_tasks.client.adding import DEFAULT_BATCH, MOST_IN_BATCH
 from django_tasks.client.arguments import When, checked_moment
 from django_tasks.client.cancelling import lines_at
-from django_tasks.exceptions import TaskValueError
+from django_tasks.exceptions import TaskTypeError, TaskValueError
 from django_tasks.models import Task
 from django_tasks.monitoring.filters import TaskFilter
 from django_tasks.sentences import sentence as _
 from django_tasks.store import clock, control
 from django_tasks.store.aliases import write_alias
+from django_tasks.store.dialects import dialect_of
+from django_tasks.store.transactions import retried, write_transaction
+from django_tasks.timezones import aware
 from django_tasks.values.amounts import whole_number
 from django_tasks.values.status import Status
 from django_tasks.wakeup.wake import LONG_AGO, wake_workers
@@ -90,8 +98,8 @@ def steps(
     """
     using = write_alias(using)
     size = whole_number("batch_size", batch_size, 1, MOST_IN_BATCH)
-    if not tasks and step is not Step.REQUEUE:
-        raise TaskValueError("tasks", tasks.words(), _("must say which tasks are meant"))
+    if step is not Step.REQUEUE:
+        _refuse_all(tasks)
     if (to is None) == (step is Step.MOVE):
         raise TaskValueError("to", to, _("must be given for a move, and for nothing else"))
     moment = None if to is None else checked_moment("to", to, using)
@@ -101,20 +109,39 @@ def steps(
 def _batches(
     tasks: TaskFilter, step: Step, to: datetime | None, using: str, size: int, after: int
 ) -> Generator[Batch, None, None]:
-    count = 0
-    try:
+    with _told(tasks, _SAID[step], using) as tell:
         for found, ids in _in_batches(tasks, step, using, size, after):
             changed = _change(found, ids, step, to, tasks.code or None, using=using)
-            count += changed.number
-            if changed.number and (due := _due(step, to)) is not None:
-                wake_workers(due, using, changed.number)
+            tell(changed.number, _due(step, to))
             left = len(ids) - changed.number
             yield Batch(ids[-1], len(ids), changed.number, left, changed.going)
+
+
+@contextmanager
+def _told(
+    tasks: TaskFilter, change: str, using: str
+) -> Iterator[Callable[[int, datetime | None], None]]:
+    """Tell workers of each number that was changed, and at the end all others, by one signal."""
+    count = 0
+
+    def tell(number: int, due: datetime | None) -> None:
+        nonlocal count
+        count += number
+        if number and due is not None:
+            wake_workers(due, using, number)
+
+    try:
+        yield tell
     finally:
         if count:
             signals.tasks_changed.send_robust(
-                Task, change=_SAID[step], which=tasks.params(), count=count, using=using
+                Task, change=change, which=tasks.params(), count=count, using=using
             )
+
+
+def _refuse_all(tasks: TaskFilter) -> None:
+    if not tasks:
+        raise TaskValueError("tasks", tasks.words(), _("must say which tasks are meant"))
 
 
 def _in_batches(
@@ -162,6 +189,73 @@ def _change(
 def _due(step: Step, to: datetime | None) -> datetime | None:
     """The time from which workers may have to look; None: they need not."""
     return LONG_AGO if step in (Step.RUN_NOW, Step.RESUME, Step.REQUEUE) else to
+
+
+def shift(
+    tasks: TaskFilter,
+    by: timedelta,
+    *,
+    using: str | None = None,
+    batch_size: int = DEFAULT_BATCH,
+) -> Generator[Batch, None, None]:
+    """Move all tasks that match by ``by``, which may be negative, from the time that each has.
+
+    As ``steps`` in all else. Each is moved once: in the order of ids, of those that
+    match when their batch begins.
+    """
+    using = write_alias(using)
+    size = whole_number("batch_size", batch_size, 1, MOST_IN_BATCH)
+    if not isinstance(by, timedelta):
+        raise TaskTypeError("by", by, _("must be a timedelta"))
+    _refuse_all(tasks)
+    return _shifted(tasks.settled(using), by, using, size)
+
+
+def _shifted(
+    tasks: TaskFilter, by: timedelta, using: str, size: int
+) -> Generator[Batch, None, None]:
+    last = 0
+    with _told(tasks, _SAID[Step.MOVE], using) as tell:
+        while batch := _shift_next(tasks, by, last, size, using=using):
+            last = batch.last_id
+            tell(batch.changed, LONG_AGO)
+            yield batch
+
+
+@retried
+def _shift_next(
+    tasks: TaskFilter, by: timedelta, after: int, size: int, *, using: str
+) -> Batch | None:
+    """Move the next batch; None if there is none.
+
+    Race: somebody moves one of them meanwhile. The rows are locked when their times are read, and
+    nobody changes them until our commit. They are found first and locked by their ids: a search
+    that locks would lock what it walks over.
+    """
+    now = clock.now(using)
+    with write_transaction(using), dialect_of(using).bounded():
+        found = tasks.rows(using=using, now=now)
+        ids = list(found.filter(id__gt=after).order_by("id").values_list("id", flat=True)[:size])
+        if not ids:
+            return None
+        locked = found.filter(id__in=ids).order_by("id").select_for_update()
+        by_time = defaultdict(list)
+        for task_id, when in locked.values_list("id", "when"):
+            by_time[when].append(task_id)
+        changed = 0
+        for when, some in sorted(by_time.items()):
+            moment = _moved(aware("when", when), by)
+            changed += control.reschedule(Q(id__in=some), moment, now, using=using)
+        return Batch(ids[-1], len(ids), changed, len(ids) - changed)
+
+
+def _moved(when: datetime, by: timedelta) -> datetime:
+    try:
+        return aware("by", when + by)
+    except OverflowError:
+        raise TaskValueError(
+            "by", by, _("is too long for a task that is due at %(when)s", when=when)
+        ) from None
 
 
 _TOUCHED: dict[Step, list[Status]] = {

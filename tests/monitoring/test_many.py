@@ -10,8 +10,7 @@ from django_tasks.exceptions import TaskTypeError, TaskValueError
 from django_tasks.models import Task
 from django_tasks.monitoring import filters, many
 from django_tasks.monitoring.filters import TaskFilter
-from django_tasks.monitoring.many import Batch, Step, steps
-from django_tasks.monitoring.shifting import shift
+from django_tasks.monitoring.many import Batch, Step, shift, steps
 from django_tasks.values.status import Status
 from tests.factories import NOW, a_row, in_utc, later, rows, table, the_row
 from tests.worker.parts import heard

@@ -17,7 +17,7 @@ from django_tasks import api
 from django_tasks.api import add_task, add_tasks, cancel_task
 from django_tasks.handlers.base import TaskHandler
 from django_tasks.models import Task
-from django_tasks.monitoring import many, shifting
+from django_tasks.monitoring import many
 from django_tasks.monitoring.filters import TaskFilter
 from django_tasks.store.claim import Claimer, claim, claim_alone, owned_ids
 from django_tasks.store.dialects import Bounds, dialect_of
@@ -576,7 +576,7 @@ by_scan = only_on(POSTGRESQL, because="the others lock in the order of an index"
         lambda: api.resume(biz_code=CODE),
         lambda: api.requeue_tasks(),
         lambda: list(many.steps(TaskFilter(code=CODE), many.Step.CANCEL)),
-        lambda: list(shifting.shift(TaskFilter(code=CODE), timedelta(hours=1))),
+        lambda: list(many.shift(TaskFilter(code=CODE), timedelta(hours=1))),
     ],
     ids=["cancel", "delete", "move", "pause", "resume", "requeue", "steps", "shift"],
 )

@@ -3,14 +3,14 @@
 import json
 from typing import Any
 
-from django.core.management.base import CommandError, CommandParser
+from django.core.management.base import CommandParser
 from django.utils.translation import gettext
 
 from django_tasks import api
 from django_tasks.client.arguments import checked_moment
 from django_tasks.exceptions import TaskExists
 from django_tasks.handlers.finders import has_handler
-from django_tasks.management.base import TROUBLE, TaskCommand, usage
+from django_tasks.management.base import TaskCommand, trouble, usage
 from django_tasks.management.rows import task_as_json, worker_names
 from django_tasks.management.times import TIMES, future, length
 from django_tasks.models import Task
@@ -25,9 +25,8 @@ class Command(TaskCommand):
 
     def add_arguments(self, parser: CommandParser) -> None:
         super().add_arguments(parser)
+        self.add_key(parser)
         add = parser.add_argument
-        add("code", help=gettext("its biz_code"))
-        add("number", help=gettext("its biz_num"))
         due = parser.add_mutually_exclusive_group()
         due.add_argument(
             "--when",
@@ -68,10 +67,9 @@ class Command(TaskCommand):
                 using=self.using,
             )
         except TaskExists as error:
-            raise CommandError(
+            raise trouble(
                 gettext("%(error)s; --on-conflict replace, keep or earliest says what to do then.")
-                % {"error": error},
-                returncode=TROUBLE,
+                % {"error": error}
             ) from None
         if self.is_json:
             self.say_json(task_as_json(task, worker_names(self.using)))

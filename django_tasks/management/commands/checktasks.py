@@ -3,14 +3,14 @@
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
-from django.core.management.base import CommandError, CommandParser
+from django.core.management.base import CommandParser
 from django.utils.translation import gettext, ngettext
 
 from django_tasks.exceptions import TaskException
 from django_tasks.handlers import finders
 from django_tasks.handlers.recurrence import TRIGGER
 from django_tasks.handlers.registry import handler_for
-from django_tasks.management.base import TROUBLE, TaskCommand
+from django_tasks.management.base import TaskCommand, trouble
 from django_tasks.models import Task
 from django_tasks.monitoring.words import Amount, counted
 from django_tasks.schedules.accept import stored
@@ -88,7 +88,7 @@ class Command(TaskCommand):
             self._tell(codes, missing, found, problems)
         if missing or found or problems:
             sentence = gettext("This release cannot run everything that waits.")
-            raise CommandError(sentence, returncode=TROUBLE)
+            raise trouble(sentence)
 
     def _tell(
         self,

@@ -10,8 +10,7 @@ from django.utils.translation import gettext, ngettext_lazy
 from django_tasks.management.bulk import BulkCommand
 from django_tasks.management.times import TIMES, future, length
 from django_tasks.monitoring.filters import TaskFilter
-from django_tasks.monitoring.many import Batch, Step, steps
-from django_tasks.monitoring.shifting import shift
+from django_tasks.monitoring.many import Batch, Step, shift, steps
 from django_tasks.sentences import sentence as _
 
 

@@ -3,10 +3,10 @@
 from datetime import datetime
 from typing import Any
 
-from django.core.management.base import CommandError, CommandParser
+from django.core.management.base import CommandParser
 from django.utils.translation import gettext, ngettext
 
-from django_tasks.management.base import TROUBLE, TaskCommand, usage
+from django_tasks.management.base import TaskCommand, trouble, usage
 from django_tasks.management.progress import Progress
 from django_tasks.management.times import length
 from django_tasks.models import Task, TaskRun
@@ -102,7 +102,7 @@ class Command(TaskCommand):
         except KeyboardInterrupt:
             sentence = gettext("Stopped before the end. %(count)s are deleted.")
             facts = {"count": f"{total:,}"}
-            raise CommandError(sentence % facts, returncode=TROUBLE) from None
+            raise trouble(sentence % facts) from None
         return Amount(total)
 
 

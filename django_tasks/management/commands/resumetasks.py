@@ -3,7 +3,7 @@
 from django.utils.translation import ngettext_lazy
 
 from django_tasks import api
-from django_tasks.management.pausing import PauseCommand
+from django_tasks.management.bulk import PauseCommand
 from django_tasks.monitoring.many import Step
 from django_tasks.sentences import sentence as _
 

@@ -11,7 +11,7 @@ from django.utils.translation import gettext
 from django_tasks import api
 from django_tasks.handlers import finders
 from django_tasks.handlers.registry import sticky_codes
-from django_tasks.management.base import TROUBLE, TaskCommand
+from django_tasks.management.base import TaskCommand, trouble
 from django_tasks.models import Task
 from django_tasks.monitoring.why import why
 from django_tasks.monitoring.words import distance_text, span, stamp
@@ -35,9 +35,8 @@ class Command(TaskCommand):
 
     def add_arguments(self, parser: CommandParser) -> None:
         super().add_arguments(parser)
+        self.add_key(parser)
         add = parser.add_argument
-        add("code", help=gettext("its biz_code"))
-        add("number", help=gettext("its biz_num"))
         add(
             "--pdb",
             action="store_true",
@@ -55,7 +54,7 @@ class Command(TaskCommand):
         if options["pdb"] and ran.error is not None:
             pdb.post_mortem(ran.error.__traceback__)
         if ran.outcome not in WELL:
-            raise CommandError(gettext("It has not ended well."), returncode=TROUBLE)
+            raise trouble(gettext("It has not ended well."))
 
     def _run(self, code: str, number: str, *, is_timed: bool) -> Ran:
         config = worker_config(self.using, threads=1, codes=(code,))
@@ -67,10 +66,9 @@ class Command(TaskCommand):
                     raise CannotRun(gettext("somebody else was quicker: it runs, or has changed"))
                 return place.run(claimed)
         except CannotRun as error:
-            raise CommandError(
+            raise trouble(
                 gettext("%(code)s/%(number)s: %(error)s.")
-                % {"code": code, "number": number, "error": error},
-                returncode=TROUBLE,
+                % {"code": code, "number": number, "error": error}
             ) from None
 
     def _refuse_place(self) -> None:
@@ -93,10 +91,7 @@ class Command(TaskCommand):
         elif task.biz_code in sticky_codes():
             problem = gettext("Its handler is sticky: it runs in its active worker alone.")
         if problem:
-            raise CommandError(
-                gettext("%(key)s: %(problem)s") % {"key": key, "problem": problem},
-                returncode=TROUBLE,
-            )
+            raise trouble(gettext("%(key)s: %(problem)s") % {"key": key, "problem": problem})
 
     def _tell(self, code: str, number: str, ran: Ran) -> None:
         task = api.get_task(code, number, using=self.using)

@@ -3,12 +3,12 @@
 from collections.abc import Iterator
 from typing import Any
 
-from django.core.management.base import CommandError, CommandParser
+from django.core.management.base import CommandParser
 from django.utils.translation import gettext, pgettext
 
 from django_tasks import api
 from django_tasks.management import output
-from django_tasks.management.base import TROUBLE, TaskCommand, usage
+from django_tasks.management.base import TaskCommand, trouble, usage
 from django_tasks.management.rows import (
     local,
     run_as_json,
@@ -35,9 +35,8 @@ class Command(TaskCommand):
 
     def add_arguments(self, parser: CommandParser) -> None:
         super().add_arguments(parser)
+        self.add_key(parser)
         add = parser.add_argument
-        add("code", help=gettext("its biz_code"))
-        add("number", help=gettext("its biz_num"))
         add(
             "--runs",
             type=int,
@@ -61,9 +60,8 @@ class Command(TaskCommand):
         task = api.get_task(code, number, using=self.using)
         runs = api.get_runs(code, number, options["runs"], using=self.using)
         if task is None and not runs:
-            raise CommandError(
-                gettext("There is no task %(code)s/%(number)s.") % {"code": code, "number": number},
-                returncode=TROUBLE,
+            raise trouble(
+                gettext("There is no task %(code)s/%(number)s.") % {"code": code, "number": number}
             )
         if self.is_json:
             self.say_json(self._as_json(code, number, task, runs))

@@ -4,10 +4,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
-from django.core.management.base import CommandError, CommandParser
+from django.core.management.base import CommandParser
 from django.utils.translation import gettext, ngettext, pgettext
 
-from django_tasks.management.base import TROUBLE, TaskCommand, usage
+from django_tasks.management.base import TaskCommand, trouble, usage
 from django_tasks.management.rows import local
 from django_tasks.models import Task
 from django_tasks.monitoring.overview import Overview, overview
@@ -61,10 +61,9 @@ class Command(TaskCommand):
         else:
             self._tell(found)
         if broken:
-            raise CommandError(
+            raise trouble(
                 ngettext("%(count)d limit is broken.", "%(count)d limits are broken.", len(broken))
-                % {"count": len(broken)},
-                returncode=TROUBLE,
+                % {"count": len(broken)}
             )
 
     def _tell(self, found: Overview) -> None:
