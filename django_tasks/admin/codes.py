@@ -8,7 +8,6 @@ from django import forms
 from django.contrib import messages
 from django.contrib.admin.models import CHANGE
 from django.core.exceptions import PermissionDenied, ValidationError
-from django.db import models
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
@@ -38,19 +37,10 @@ _PAUSED = _("Code “%(code)s” is paused.")
 _RESUMED = _("Code “%(code)s” is resumed.")
 
 
-class Codes(models.Model):
-    """The page; see ``site``."""
-
-    class Meta:
-        apps = site.pages
-        app_label = "django_tasks"
-        managed = False
-        default_permissions = ()
+class Codes(site.PageModel):
+    class Meta(site.PageModel.Meta):
         verbose_name = _("code")
         verbose_name_plural = _("codes")
-
-    def __str__(self) -> str:
-        return str(self._meta.verbose_name)
 
 
 class Row(NamedTuple):

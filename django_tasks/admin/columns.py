@@ -1,11 +1,12 @@
 """The list of tasks: its rows, its order, and its columns."""
 
 from datetime import datetime, timedelta, timezone
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from django.contrib import admin, messages
 from django.contrib.admin.options import IncorrectLookupParameters
 from django.contrib.admin.views.main import ORDER_VAR
+from django.db.models import QuerySet
 from django.db.models.functions import Right
 from django.http import HttpRequest
 from django.utils.html import format_html, format_html_join
@@ -16,7 +17,7 @@ from django.utils.translation import gettext_lazy as _
 from django_tasks import api
 from django_tasks.admin import lists
 from django_tasks.admin.addresses import query_of, tasks_of
-from django_tasks.admin.cells import (
+from django_tasks.admin.display import (
     ERROR_TAIL,
     badge,
     labelled,
@@ -48,9 +49,6 @@ from django_tasks.monitoring.words import Amount, scope_name
 from django_tasks.store import clock
 from django_tasks.timezones import aware
 from django_tasks.values.status import Status
-
-if TYPE_CHECKING:
-    from django.db.models import QuerySet
 
 MOST_NAMED = 10  # pauses, above the list
 # They may be long, and no list needs them.

@@ -5,7 +5,6 @@ from datetime import datetime, timedelta
 from typing import Any, NamedTuple
 
 from django.core.exceptions import PermissionDenied
-from django.db import models
 from django.http import HttpRequest, HttpResponse
 from django.utils import timezone as django_timezone
 from django.utils.text import capfirst
@@ -44,18 +43,9 @@ MOST_ROWS = 10  # of a table
 Points = list[tuple[datetime, Figures]]
 
 
-class Dashboard(models.Model):
-    """The page; see ``site``."""
-
-    class Meta:
-        apps = site.pages
-        app_label = "django_tasks"
-        managed = False
-        default_permissions = ()
+class Dashboard(site.PageModel):
+    class Meta(site.PageModel.Meta):
         verbose_name = verbose_name_plural = _("dashboard")
-
-    def __str__(self) -> str:
-        return str(self._meta.verbose_name)
 
 
 class Tile(NamedTuple):

@@ -1,4 +1,7 @@
-"""Values, times and lengths of time as the pages show them; times are in the reader's zone."""
+"""Values, times and lengths of time as the pages show them; times are in the reader's zone.
+
+Markup with classes alone: the style sheet says what they look like.
+"""
 
 import json
 from datetime import datetime, timedelta
@@ -11,10 +14,12 @@ from django.utils.timesince import timesince
 from django.utils.translation import gettext, ngettext, npgettext, npgettext_lazy, pgettext
 
 from django_tasks.conf import options
-from django_tasks.monitoring.words import stamp
+from django_tasks.monitoring.words import Amount, at, distance_text, stamp
 from django_tasks.timezones import aware
 
 LONG_CELL = 200  # characters of one cell of a list
+# Characters of an error, from its end, that are read for its message: it may have many lines.
+ERROR_TAIL = 1000
 # Of a longer text a task's page shows a part, and a longer payload cannot be edited there: as a
 # form it would exceed DATA_UPLOAD_MAX_MEMORY_SIZE, and browsers choke on it.
 LONG_TEXT = 100_000
@@ -101,3 +106,33 @@ def duration(seconds: float) -> str:
     if abs(seconds) < 60:
         return gettext("%(count).1f s") % {"count": seconds}
     return str(timedelta(seconds=round(seconds)))
+
+
+def badge(kind: str, label: Any) -> str:
+    return format_html('<span class="task-badge task-{}">{}</span>', kind, label)
+
+
+def labelled(label: Any, value: Any) -> str:
+    """A value whose column has no head where the rows are cards."""
+    return format_html('<span class="task-label">{}</span> {}', label, value)
+
+
+def moment_and_distance(value: datetime, now: datetime, late: float = 0.0) -> str:
+    away: Any = distance(aware("when", value), now)
+    if late:
+        text = pgettext("task", "%(time)s late") % {"time": length(late)}
+        away = format_html('<span class="task-late">{}</span>', text)
+    return format_html(
+        '<span class="task-time">{}</span> <span class="task-away">{}</span>', told(value), away
+    )
+
+
+def time_above_distance(value: datetime, now: datetime) -> str:
+    """A time (aware), shortly, and below it how far away it is."""
+    away = distance_text(value, now)
+    return format_html('{}<br><span class="small quiet">{}</span>', at(value, now), away)
+
+
+def number_of_tasks(count: int, is_more: bool) -> str:
+    text = ngettext("%(number)s task", "%(number)s tasks", count)
+    return text % {"number": Amount(count, is_more)}

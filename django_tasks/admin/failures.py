@@ -13,7 +13,7 @@ from django.utils.translation import gettext_lazy as _
 
 from django_tasks.admin.addresses import bulk_of, list_of
 from django_tasks.admin.bulk import BulkPages
-from django_tasks.admin.cells import ERROR_TAIL, moment_and_distance, number_of_tasks
+from django_tasks.admin.display import ERROR_TAIL, moment_and_distance, number_of_tasks
 from django_tasks.admin.lists import alias
 from django_tasks.models import Task
 from django_tasks.monitoring.errors import error_line

@@ -2,9 +2,10 @@
 
 from collections.abc import Callable, Iterator
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from django.contrib import admin
+from django.db.models import QuerySet
 from django.http import HttpRequest
 from django.utils import timezone as django_timezone
 from django.utils.translation import gettext, pgettext_lazy
@@ -17,9 +18,6 @@ from django_tasks.monitoring.workers import name_of
 from django_tasks.store import clock
 from django_tasks.store.lanes import every_lane
 from django_tasks.values.status import Status
-
-if TYPE_CHECKING:
-    from django.db.models import QuerySet
 
 Choices = list[tuple[str, Any]]
 _LANES = "_django_tasks_lanes"  # of a request

@@ -1,7 +1,7 @@
 """The form of a task: its fields, their widgets, and the checks of ``add_task``."""
 
 import re
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 from django import forms
 from django.contrib.admin.widgets import (
@@ -15,7 +15,7 @@ from django.utils.translation import gettext_lazy as _
 
 from django_tasks import payloads
 from django_tasks.admin.display import LONG_TEXT, as_json
-from django_tasks.admin.lists import alias
+from django_tasks.admin.lists import AnyModelForm, alias
 from django_tasks.client.arguments import (
     checked_moment,
     checked_schedule,
@@ -27,11 +27,6 @@ from django_tasks.models import Task
 from django_tasks.monitoring.words import as_sentence
 from django_tasks.schedules.base import LONGEST
 from django_tasks.schedules.policies import Plan, as_plan
-
-if TYPE_CHECKING:
-    TaskModelForm = forms.ModelForm[Task]
-else:
-    TaskModelForm = forms.ModelForm
 
 
 def _exact_format(kind: str, part: str) -> str:
@@ -105,7 +100,7 @@ class ShownText(forms.CharField):
         return data != shown and super().has_changed(initial, data)
 
 
-class TaskForm(TaskModelForm):
+class TaskForm(AnyModelForm):
     """Checks as ``add_task`` does, and that nobody has moved the task since the form was opened."""
 
     # Labelled: a page for reading shows it.

@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from django import forms
 from django.contrib import admin, messages
 from django.contrib.admin.options import IncorrectLookupParameters
 from django.contrib.admin.views.main import ChangeList
@@ -21,9 +22,11 @@ from django_tasks.models import Task
 if TYPE_CHECKING:
     ModelAdminOfAny = admin.ModelAdmin[Any]
     AnyPaginator = Paginator[Any]
+    AnyModelForm = forms.ModelForm[Any]
 else:
     ModelAdminOfAny = admin.ModelAdmin
     AnyPaginator = Paginator
+    AnyModelForm = forms.ModelForm
 
 # The lists count no further: counting millions of rows for every page view takes seconds.
 LIST_LIMIT = 10_000
@@ -63,8 +66,21 @@ def sees_workers(request: HttpRequest) -> bool:
     return request.user.has_perm("django_tasks.view_workerrow")
 
 
-class OnlyShown(ModelAdminOfAny):
-    """Rows that are written by the processes that they describe: nobody edits them here."""
+class NothingToEdit(ModelAdminOfAny):
+    """Pages on which no row is added, changed or deleted."""
+
+    def has_add_permission(self, request: HttpRequest) -> bool:
+        return False
+
+    def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        return False
+
+    def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        return False
+
+
+class OnlyShown(NothingToEdit):
+    """Rows that nobody edits here: most are written by the processes that they describe."""
 
     def get_queryset(self, request: HttpRequest) -> "QuerySet[Any]":
         return super().get_queryset(request).using(alias())
@@ -75,15 +91,6 @@ class OnlyShown(ModelAdminOfAny):
     def has_view_permission(self, request: HttpRequest, obj: Any = None) -> bool:
         # Django's own lets in whoever may change rows, which nobody does here.
         return request.user.has_perm(f"django_tasks.view_{self.opts.model_name}")
-
-    def has_add_permission(self, request: HttpRequest) -> bool:
-        return False
-
-    def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        return False
-
-    def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        return False
 
 
 class LimitedPaginator(AnyPaginator):

@@ -6,7 +6,7 @@ from django.contrib import admin
 from django.utils.translation import gettext_lazy as _
 
 from django_tasks.admin import site
-from django_tasks.admin.cells import time_above_distance
+from django_tasks.admin.display import time_above_distance
 from django_tasks.admin.lists import LimitedPaginator, OnlyShown, alias
 from django_tasks.host.clocks import EPOCH
 from django_tasks.models import Lock

@@ -1,17 +1,15 @@
 """Lists in pages that begin after a row: each is one seek, however many rows come before it."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
+from django.contrib.admin.options import ModelAdmin
 from django.contrib.admin.views.main import ERROR_FLAG, PAGE_VAR, ChangeList
 from django.db.models import QuerySet
 from django.http import HttpRequest
 
 from django_tasks.admin import lists
 from django_tasks.monitoring.words import Amount
-
-if TYPE_CHECKING:
-    from django.contrib.admin.options import ModelAdmin
 
 # What a row is sorted by: whole numbers, its id last.
 Key = tuple[int, ...]

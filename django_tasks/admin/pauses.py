@@ -1,12 +1,11 @@
 """The pages of what is paused as a whole."""
 
 from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from django import forms
 from django.contrib import admin, messages
 from django.contrib.admin.models import DELETION
-from django.contrib.admin.views.main import ChangeList
 from django.core.exceptions import PermissionDenied
 from django.db.models import QuerySet
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
@@ -17,8 +16,8 @@ from django.utils.translation import gettext_lazy as _
 
 from django_tasks import api
 from django_tasks.admin import site
-from django_tasks.admin.cells import time_above_distance
-from django_tasks.admin.lists import Unfiltered, alias, may
+from django_tasks.admin.display import time_above_distance
+from django_tasks.admin.lists import AnyModelForm, OnlyShown, alias, may
 from django_tasks.admin.log import note
 from django_tasks.client.arguments import check_code, check_queue
 from django_tasks.exceptions import TaskValueError
@@ -27,15 +26,8 @@ from django_tasks.monitoring import backlog
 from django_tasks.monitoring.words import as_sentence, scope_name, scope_words
 from django_tasks.store import clock
 
-if TYPE_CHECKING:
-    PauseModelAdmin = admin.ModelAdmin[Pause]
-    PauseModelForm = forms.ModelForm[Pause]
-else:
-    PauseModelAdmin = admin.ModelAdmin
-    PauseModelForm = forms.ModelForm
 
-
-class PauseForm(PauseModelForm):
+class PauseForm(AnyModelForm):
     """Checks as ``pause_tasks`` does; the model refuses what is paused already."""
 
     class Meta:
@@ -61,7 +53,7 @@ class PauseForm(PauseModelForm):
 MOST_DIGITS = 19
 
 
-class PauseAdmin(site.StrictPages, PauseModelAdmin):
+class PauseAdmin(site.StrictPages, OnlyShown):
     """Pauses of a whole. One is added and ended; there is nothing to edit.
 
     The right to pause tasks is the right to pause them all, and the right to see tasks that to see
@@ -83,12 +75,6 @@ class PauseAdmin(site.StrictPages, PauseModelAdmin):
         name = "django_tasks_pause_resume"
         return [path("<int:pause_id>/resume/", resume, name=name), *super().get_urls()]
 
-    def get_queryset(self, request: HttpRequest) -> "QuerySet[Pause]":
-        return super().get_queryset(request).using(alias())
-
-    def get_changelist(self, request: HttpRequest, **kwargs: Any) -> type[ChangeList]:
-        return Unfiltered
-
     def has_module_permission(self, request: HttpRequest) -> bool:
         return self.has_view_permission(request)
 
@@ -97,9 +83,6 @@ class PauseAdmin(site.StrictPages, PauseModelAdmin):
 
     def has_add_permission(self, request: HttpRequest) -> bool:
         return may(request, "view") and may(request, "pause")
-
-    def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        return False
 
     def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
         return self.has_add_permission(request)

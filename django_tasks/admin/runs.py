@@ -14,13 +14,16 @@ from django.utils.html import format_html
 from django.utils.translation import gettext, pgettext_lazy
 from django.utils.translation import gettext_lazy as _
 
-from django_tasks.admin.cells import (
+from django_tasks.admin.display import (
     ERROR_TAIL,
+    LONG_TEXT,
     badge,
+    duration,
+    in_brackets,
     labelled,
     moment_and_distance,
+    shown,
 )
-from django_tasks.admin.display import LONG_TEXT, duration, in_brackets, shown
 from django_tasks.admin.filters import TaskCodeFilter, TextFilter, chosen_filter
 from django_tasks.admin.lists import (
     SEARCH_HELP,

@@ -13,6 +13,7 @@ from urllib.parse import urlsplit
 from django.apps.registry import Apps
 from django.conf import settings
 from django.contrib.admin.utils import unquote
+from django.db import models
 from django.http import HttpRequest, HttpResponse, HttpResponseBase
 from django.template.response import TemplateResponse
 from django.templatetags.static import static
@@ -21,7 +22,7 @@ from django.utils.http import urlencode
 from django.utils.text import capfirst
 from django.utils.translation import gettext_lazy as _
 
-from django_tasks.admin.lists import ModelAdminOfAny, may
+from django_tasks.admin.lists import ModelAdminOfAny, NothingToEdit, may
 from django_tasks.admin.log import in_project_words
 from django_tasks.values.keys import NAME_LENGTH
 
@@ -29,6 +30,21 @@ POLICY = "Content-Security-Policy"
 _LOG = _("Log of changes: %(row)s")
 # The registry of models that are pages: makemigrations and permissions look at Django's own.
 pages = Apps()
+
+
+class PageModel(models.Model):
+    """A page that lists no model, as a model without a table."""
+
+    class Meta:
+        abstract = True
+        apps = pages
+        app_label = "django_tasks"
+        managed = False
+        default_permissions = ()
+
+    def __str__(self) -> str:
+        return str(self._meta.verbose_name)
+
 
 View = Callable[..., HttpResponseBase]
 
@@ -136,7 +152,7 @@ class StrictPages(FramedPages):
         return response
 
 
-class OwnPages(StrictPages):
+class OwnPages(StrictPages, NothingToEdit):
     """Pages that are no lists of rows. Those who may see tasks may see them."""
 
     def views(self) -> list[tuple[str, View, str]]:
@@ -157,15 +173,6 @@ class OwnPages(StrictPages):
 
     def has_view_permission(self, request: HttpRequest, obj: Any = None) -> bool:
         return may(request, "view")
-
-    def has_add_permission(self, request: HttpRequest) -> bool:
-        return False
-
-    def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        return False
-
-    def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        return False
 
 
 def address_of(site: str, name: str, *args: Any, **query: Any) -> str:

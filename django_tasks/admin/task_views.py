@@ -8,7 +8,7 @@ from django.contrib.admin.models import CHANGE, DELETION
 from django.contrib.messages import SUCCESS, WARNING
 from django.core.exceptions import PermissionDenied
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
-from django.urls import path, reverse
+from django.urls import path
 from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
@@ -96,8 +96,7 @@ class TaskSteps(FramedPages):
         ]
 
     def step_address(self, task: Task, step: Step) -> str:
-        name = f"django_tasks_task_{step.address.replace('-', '_')}"
-        return reverse(f"{self.admin_site.name}:{name}", args=[task.pk])
+        return self.address(f"django_tasks_task_{step.address.replace('-', '_')}", task.pk)
 
     # What is asked
 
@@ -162,20 +161,18 @@ class TaskSteps(FramedPages):
         if sentence is MOVED and not is_there:
             sentence = GONE
         self.message_user(request, sentence % {"task": task, **facts}, level)
-        name = self.admin_site.name
-        recurring = reverse(f"{name}:django_tasks_recurring")
         back = request.POST.get("back", "")
-        if back.partition("?")[0] == recurring:
+        if back.partition("?")[0] == self.address("django_tasks_recurring"):
             return HttpResponseRedirect(back)
         if is_there:
-            return HttpResponseRedirect(reverse(f"{name}:django_tasks_task_change", args=[task.pk]))
-        return HttpResponseRedirect(reverse(f"{name}:django_tasks_task_changelist"))
+            return HttpResponseRedirect(self.address("django_tasks_task_change", task.pk))
+        return HttpResponseRedirect(self.address("django_tasks_task_changelist"))
 
 
 def no_task(page: FramedPages, request: HttpRequest) -> HttpResponse:
     """Say that there is no such task any more, on the list of tasks."""
     page.message_user(request, gettext("This task has ended, or there never was one."), WARNING)
-    return HttpResponseRedirect(reverse(f"{page.admin_site.name}:django_tasks_task_changelist"))
+    return HttpResponseRedirect(page.address("django_tasks_task_changelist"))
 
 
 def _wait(text: str) -> timedelta | None:

@@ -52,6 +52,7 @@ from django_tasks.checks.project import (
     check_backports_name,
     check_handlers,
     check_installation,
+    check_names,
     check_pages,
     check_settings,
 )

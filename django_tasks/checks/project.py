@@ -13,6 +13,7 @@ from django_tasks.checks.databases import sqlite_files
 from django_tasks.checks.messages import error, refusals, warning
 from django_tasks.handlers import registry
 from django_tasks.handlers.finders import known_handlers
+from django_tasks.handlers.slips import slips
 from django_tasks.sentences import sentence as _
 
 
@@ -137,3 +138,22 @@ def _did_you_mean(name: str) -> str:
         if near
         else _("There are: %(names)s.", names=", ".join(conf.names()))
     )
+
+
+def check_names(**kwargs: Any) -> list[CheckMessage]:
+    """W008"""
+    return [
+        warning(
+            "W008",
+            _(
+                "%(where)s has %(name)r, which means nothing to django_tasks.",
+                where=where,
+                name=name,
+            ),
+            _(
+                "Did you mean %(near)r? A name of your own may begin with an underscore.",
+                near=meant,
+            ),
+        )
+        for where, name, meant in slips()
+    ]

@@ -17,7 +17,6 @@ from django_tasks import signals
 from django_tasks.handlers import companions
 from django_tasks.host import forks
 from django_tasks.logs import runs, worker
-from django_tasks.logs.clients import no_handler_here as no_handler_here
 from django_tasks.logs.database import Reason as Reason
 from django_tasks.logs.database import counts_not_written as counts_not_written
 from django_tasks.logs.database import database_back as database_back
@@ -31,9 +30,13 @@ from django_tasks.logs.database import unfit_database as unfit_database
 from django_tasks.logs.fields import TaskFilter as TaskFilter
 from django_tasks.logs.lines import logger as logger
 from django_tasks.logs.lines import send_through as send_through
+from django_tasks.logs.locks import became_active as became_active
 from django_tasks.logs.locks import lock_lost as lock_lost
 from django_tasks.logs.locks import lock_not_freed as lock_not_freed
 from django_tasks.logs.locks import lock_not_renewed as lock_not_renewed
+from django_tasks.logs.locks import no_longer_active as no_longer_active
+from django_tasks.logs.locks import not_passive as not_passive
+from django_tasks.logs.locks import terms_failed as terms_failed
 from django_tasks.logs.processes import child_ended as child_ended
 from django_tasks.logs.processes import fork_failed as fork_failed
 from django_tasks.logs.processes import health_file_not_written as health_file_not_written
@@ -75,28 +78,25 @@ from django_tasks.logs.schedules import schedule_over as schedule_over
 from django_tasks.logs.schedules import schedule_replaced as schedule_replaced
 from django_tasks.logs.schedules import schedules_not_kept as schedules_not_kept
 from django_tasks.logs.schedules import unknown_trigger as unknown_trigger
-from django_tasks.logs.sticky import became_active as became_active
-from django_tasks.logs.sticky import no_longer_active as no_longer_active
-from django_tasks.logs.sticky import not_passive as not_passive
-from django_tasks.logs.sticky import terms_failed as terms_failed
 from django_tasks.logs.threads import claims_missing as claims_missing
 from django_tasks.logs.threads import companion_failed as companion_failed
 from django_tasks.logs.threads import heartbeat_failed as heartbeat_failed
 from django_tasks.logs.threads import heartbeat_late as heartbeat_late
+from django_tasks.logs.threads import hints_back as hints_back
+from django_tasks.logs.threads import hints_lost as hints_lost
 from django_tasks.logs.threads import lane_failed as lane_failed
 from django_tasks.logs.threads import messages_dropped as messages_dropped
+from django_tasks.logs.threads import no_doorbell as no_doorbell
 from django_tasks.logs.threads import poller_died as poller_died
 from django_tasks.logs.threads import poller_failed as poller_failed
 from django_tasks.logs.threads import poller_hangs as poller_hangs
 from django_tasks.logs.threads import receiver_failed as receiver_failed
 from django_tasks.logs.threads import thread_died as thread_died
-from django_tasks.logs.wakeup import hints_back as hints_back
-from django_tasks.logs.wakeup import hints_lost as hints_lost
-from django_tasks.logs.wakeup import no_doorbell as no_doorbell
 from django_tasks.logs.worker import abandoned as abandoned
 from django_tasks.logs.worker import asked_to_rest as asked_to_rest
 from django_tasks.logs.worker import asked_to_stop as asked_to_stop
 from django_tasks.logs.worker import asked_to_work as asked_to_work
+from django_tasks.logs.worker import no_handler_here as no_handler_here
 from django_tasks.logs.worker import not_forgiven as not_forgiven
 from django_tasks.logs.worker import not_imported as not_imported
 from django_tasks.logs.worker import not_rescued as not_rescued

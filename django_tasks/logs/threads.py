@@ -1,4 +1,6 @@
-"""Sentences about the threads of a worker: poller, heartbeat, executor, notifier."""
+"""Sentences about the threads of a worker: poller, heartbeat, executor, notifier, and the one that
+listens for hints and doorbells.
+"""
 
 import logging
 from collections.abc import Collection
@@ -77,3 +79,17 @@ def companion_failed() -> None:
     """Tell of one that goes along with runs, such as a tracker of errors."""
     text = "A companion of each run, such as a tracker of errors, has failed"
     say("companion_failed", logging.ERROR, text, exc_info=True)
+
+
+def hints_lost(using: str, error: BaseException) -> None:
+    text = "No hints from %(database)s (%(error)s); polling goes on"
+    say("hints_lost", logging.WARNING, text, database=using, error=InShort(error))
+
+
+def hints_back(using: str) -> None:
+    say("hints_back", logging.INFO, "Hints from %(database)s are back", database=using)
+
+
+def no_doorbell(host: str, error: BaseException) -> None:
+    text = "No doorbell at %(host)s (%(error)s); polling goes on"
+    say("no_doorbell", logging.WARNING, text, host=host, error=InShort(error))

@@ -1,4 +1,7 @@
-"""Sentences about workers: their start and stop, their death, and the sums of their work."""
+"""Sentences about workers: their start and stop, their death, and the sums of their work.
+
+And about codes for which no handler is known, where one is added and where one is due.
+"""
 
 import logging
 from collections.abc import Collection
@@ -142,6 +145,16 @@ def receivers_unheard(using: str) -> None:
         " had heard everything: one of them is too slow"
     )
     say("receivers_unheard", logging.WARNING, text, database=using)
+
+
+def no_handler_here(biz_code: str, near: str | None) -> None:
+    """Tell of an add; ``near`` is the code of a handler that may have been meant."""
+    text = (
+        "A task of code %(biz_code)r was added, and no handler of this project has that code: it"
+        " waits until a worker has one (setting STRICT_CODES)%(question)s"
+    )
+    words = {"question": f". Did you mean {near!r}?" if near else ""}
+    say("no_handler_here", logging.WARNING, text, words, biz_code=biz_code, near=near)
 
 
 def unknown_code(using: str, biz_code: str, due: str) -> None:

@@ -1,6 +1,6 @@
 """The collector of prometheus-client: it asks the database each time when it is asked."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, nullcontext
 
 from django.db import Error, connections
@@ -9,8 +9,16 @@ from prometheus_client.registry import Collector
 
 from django_tasks import logs
 from django_tasks.host.clocks import ticks
-from django_tasks.metrics import counters, gauges
-from django_tasks.metrics.catalogue import ENTRIES, SCRAPE_SECONDS, UP
+from django_tasks.metrics import gauges
+from django_tasks.metrics.catalogue import (
+    DURATION,
+    ENTRIES,
+    LATENESS,
+    RUNS,
+    SCRAPE_SECONDS,
+    SKIPPED,
+    UP,
+)
 from django_tasks.metrics.families import Families, Samples
 from django_tasks.metrics.labels import MOST_CODES, MOST_QUEUES, Labels
 from django_tasks.metrics.state import look
@@ -18,11 +26,14 @@ from django_tasks.metrics.totals import Totals
 from django_tasks.store.aliases import write_alias
 from django_tasks.store.connection import KeptConnections, separate_connection
 from django_tasks.store.dialects import Bounds
+from django_tasks.values.figures import NO_FIGURES, OUTCOMES, Figures, Histogram
 
 Using = str | Iterable[str] | None
 
 # Prometheus waits for ten seconds by default, and the answer that a database is down must come too.
 BOUNDS = Bounds(lock_wait=2.0, statement=2.0)
+# A time that was skipped is no run.
+OF_RUNS = tuple(outcome for outcome in OUTCOMES if outcome != "skipped")
 
 
 class TaskCollector(Collector):
@@ -70,7 +81,7 @@ class TaskCollector(Collector):
             return
         self._tell_up(alias)
         codes = Labels({*state.codes(), *totals}, MOST_CODES)
-        counters.write(totals, codes, samples)
+        _write_totals(totals, codes, samples)
         gauges.write(state, codes, Labels(state.queues(), MOST_QUEUES), samples)
         samples.add(UP, 1)
         samples.add(SCRAPE_SECONDS, ticks() - started)
@@ -97,3 +108,32 @@ class TaskCollector(Collector):
         if self._connections is not None:
             return self._connections.separate(alias)
         return separate_connection(alias, BOUNDS)
+
+
+def _write_totals(totals: Mapping[str, Figures], labels: Labels, samples: Samples) -> None:
+    """Write a sample of each label, 0 where nothing has run: a first failure is a rise then."""
+    for code, figures in _by_label(totals, labels).items():
+        for outcome in OF_RUNS:
+            samples.add(RUNS, figures.outcomes[outcome], code, outcome)
+        samples.add(SKIPPED, figures.outcomes["skipped"], code)
+        samples.add_histogram(LATENESS, figures.late, code)
+        samples.add_histogram(DURATION, figures.took, code)
+
+
+def _by_label(totals: Mapping[str, Figures], labels: Labels) -> dict[str, Figures]:
+    found = dict.fromkeys(labels.all(), NO_FIGURES)
+    for code, figures in totals.items():
+        label = labels(code)
+        before = found[label]
+        found[label] = figures if before is NO_FIGURES else _together(before, figures)
+    return found
+
+
+def _together(one: Figures, other: Figures) -> Figures:
+    outcomes = {name: count + other.outcomes[name] for name, count in one.outcomes.items()}
+    return Figures(outcomes, _sum((one.late, other.late)), _sum((one.took, other.took)))
+
+
+def _sum(histograms: Iterable[Histogram]) -> Histogram:
+    bounds, counts, sums = zip(*histograms, strict=True)
+    return Histogram(bounds[0], tuple(map(sum, zip(*counts, strict=True))), sum(sums))

@@ -21,7 +21,7 @@ from django_tasks.probes.health_file import HealthFile
 from django_tasks.probes.ports import Address, listen_at
 from django_tasks.probes.server import Server
 from django_tasks.probes.teller import OwnPulse, Pulse, Teller
-from django_tasks.supervisor.delays import next_delay
+from django_tasks.supervisor.recycling import next_delay
 from django_tasks.worker.config import WorkerConfig
 
 

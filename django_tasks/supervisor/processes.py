@@ -8,7 +8,9 @@ import threading
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
+from logging.handlers import QueueHandler
 from multiprocessing.context import ForkProcess
+from queue import Queue, SimpleQueue
 
 from django.db import connections
 
@@ -20,10 +22,8 @@ from django_tasks.logs.patient import PatientLog, patiently
 from django_tasks.probes.board import Board, Line
 from django_tasks.probes.teller import ChildPulse, Pulse, Teller
 from django_tasks.store.dialects import has_one_writer
-from django_tasks.supervisor.delays import next_delay
-from django_tasks.supervisor.log_queues import UNREAD, is_log_unread
 from django_tasks.supervisor.probing import Answering, Probes, facts_about
-from django_tasks.supervisor.recycling import Recycling
+from django_tasks.supervisor.recycling import Recycling, next_delay
 from django_tasks.worker.config import WorkerConfig
 from django_tasks.worker.surroundings import shares_one_thread
 from django_tasks.worker.worker import Worker, abandon_all, stop_all
@@ -48,6 +48,12 @@ REJECTED = 77
 # that were told to end at once.
 PATIENCE_SECONDS = 5.0
 LAST_WORDS_SECONDS = 3.0
+
+UNREAD = (
+    "The log of this process goes into a queue that nobody reads, for the thread of its"
+    " QueueListener did not survive the fork: start one in each child, with"
+    " os.register_at_fork(after_in_child=...), or run starttask with --processes 1.\n"
+)
 
 
 @patiently
@@ -353,7 +359,7 @@ def _child_main(
     logs.send_through(None)
     # It may outlive its supervisor, whose ports are to be free then.
     probes.close_ports()
-    if is_log_unread(logs.logger.name):
+    if _is_log_unread(logs.logger.name):
         sys.stderr.write(UNREAD)
     sys.exit(run_process(configs, parent, recycling, ChildPulse(line)))
 
@@ -382,3 +388,27 @@ def _terminate(children: list[Child]) -> None:
 
 def _living(children: list[Child]) -> list[Child]:
     return [child for child in children if child.is_alive()]
+
+
+def _is_log_unread(name: str) -> bool:
+    """Tell if records of the logger ``name`` pile up in the memory of this process, unread.
+
+    They go through a queue to a thread of the project's, which a fork does not copy.
+    To be asked in the child of a fork before it starts threads: as long as there is only one,
+    nobody reads a queue.
+    """
+    return threading.active_count() == 1 and any(map(_is_queue, _handlers(name)))
+
+
+def _is_queue(handler: logging.Handler) -> bool:
+    # A queue of multiprocessing's is read in another process.
+    return isinstance(handler, QueueHandler) and isinstance(handler.queue, Queue | SimpleQueue)
+
+
+def _handlers(name: str) -> list[logging.Handler]:
+    found: list[logging.Handler] = []
+    logger: logging.Logger | None = logging.getLogger(name)
+    while logger is not None:
+        found += logger.handlers
+        logger = logger.parent if logger.propagate else None
+    return found

@@ -1,10 +1,15 @@
-"""Limits of a child process: when one is reached, a fresh process takes its place."""
+"""Limits of a child, at which a fresh process takes its place, and the pause before a successor."""
 
 from dataclasses import dataclass
 
 from django_tasks.host.memory import resident_memory
 
 MEGABYTE = 1_000_000
+# A child that lives for less than STEADY_SECONDS may have failed at its start: its successor waits
+# for FIRST_DELAY, and each time twice as long.
+FIRST_DELAY = 0.5
+LONGEST_DELAY = 30.0
+STEADY_SECONDS = 60.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,3 +29,8 @@ class Recycling:
         if self.memory is not None and (held := resident_memory() // MEGABYTE) >= self.memory:
             return f"{held} MB"
         return ""
+
+
+def next_delay(last: float, lived: float) -> float:
+    """Seconds until the successor of a process that ``lived`` so long, after a ``last`` delay."""
+    return 0.0 if lived >= STEADY_SECONDS else min(LONGEST_DELAY, 2 * last) or FIRST_DELAY

@@ -16,7 +16,7 @@ from django.urls import URLPattern, URLResolver, reverse
 
 from django_tasks import api
 from django_tasks.admin import display
-from django_tasks.admin.cells import ERROR_TAIL
+from django_tasks.admin.display import ERROR_TAIL
 from django_tasks.admin.task_steps import STEPS
 from django_tasks.exceptions import TaskExists
 from django_tasks.models import EndedPause, Gate, Lock, Pause, Task, TaskRun, WorkerRow

@@ -2,7 +2,7 @@
 
 import pytest
 
-from django_tasks.supervisor.log_queues import UNREAD
+from django_tasks.supervisor.processes import UNREAD
 from tests.integration.conftest import Start
 from tests.integration.conftest import journal as journal
 from tests.integration.conftest import start as start

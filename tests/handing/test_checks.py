@@ -8,7 +8,7 @@ from celery import Celery
 from django.core.checks import CheckMessage
 
 from django_tasks.api import HandOver
-from django_tasks.checks.near_names import check_names
+from django_tasks.checks.project import check_names
 from django_tasks.handing.checks import check_hand_over
 from tests.handing.parts import app
 

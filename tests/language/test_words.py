@@ -6,8 +6,7 @@ import pytest
 from django.core.management import call_command
 from django.utils import timezone as django_timezone
 
-from django_tasks.admin.cells import number_of_tasks
-from django_tasks.admin.display import distance, duration
+from django_tasks.admin.display import distance, duration, number_of_tasks
 from django_tasks.models import Task
 from django_tasks.monitoring.why import why
 from django_tasks.monitoring.words import Amount, at, attempts_text, distance_text, span, stamp

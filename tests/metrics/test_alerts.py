@@ -10,7 +10,7 @@ import pytest
 import yaml
 
 from django_tasks.metrics.catalogue import ENTRIES
-from django_tasks.metrics.counters import OF_RUNS
+from django_tasks.metrics.collector import OF_RUNS
 
 DOCS = Path(__file__).resolve().parents[2] / "docs"
 LABELS = {entry.shown: {"database", *entry.labels} for entry in ENTRIES}
