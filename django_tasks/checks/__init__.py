@@ -46,7 +46,6 @@ from django.core.checks import register as register_check
 
 from django_tasks.checks.database_answers import check_connections
 from django_tasks.checks.database_settings import SQLITE_OPTIONS, check_databases
-from django_tasks.checks.near_names import check_names
 from django_tasks.checks.project import (
     check_atomic_handlers,
     check_backports_name,
