@@ -20,6 +20,13 @@ from django_tasks.store import clock, tables
 TROUBLE, USAGE = 1, 2
 
 
+class OfLines(CommandError):
+    """An error of several lines."""
+
+    def __init__(self, *lines: object) -> None:
+        super().__init__("\n".join(map(plain, lines)))
+
+
 class TranslatedCommand(BaseCommand):
     """A command whose ``help`` is lazy: argparse takes nothing but text.
 
@@ -36,6 +43,8 @@ class TranslatedCommand(BaseCommand):
         out = output.Unread(OutputWrapper(given) if given else self.stdout)
         try:
             return super().execute(*args, **{**options, "stdout": out})
+        except OfLines:
+            raise
         except CommandError as error:
             error.args = (plain(error),)
             raise

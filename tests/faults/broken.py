@@ -169,6 +169,9 @@ def one_context_for_all() -> None:
         def copy(self) -> "Shared":
             return self
 
+        def __contains__(self, variable: object) -> bool:
+            return False
+
         def run(self, function: Callable[..., Any], *args: Any) -> Any:
             return function(*args)
 

@@ -13,7 +13,7 @@ from django_tasks.coming.adoption import CannotAdopt, Survey, adopt, find, surve
 from django_tasks.coming.handlers import without_handler
 from django_tasks.coming.places import database
 from django_tasks.exceptions import TaskException
-from django_tasks.management.base import TranslatedCommand
+from django_tasks.management.base import OfLines, TranslatedCommand
 from django_tasks.monitoring.words import listed
 from django_tasks.schedules.arguments import zone as zone_of
 from django_tasks.sentences import sentence as _
@@ -68,7 +68,7 @@ class Command(TranslatedCommand):
             seen = survey(old, zone, using=using)
             self._tell(seen, old.name, zone)
             if seen.refused:
-                raise CommandError(_refusal(seen.refused, is_dry=options["dry_run"]))
+                raise _refusal(seen.refused, is_dry=options["dry_run"])
             if options["dry_run"]:
                 self._say_steps(is_aside=old.is_aside)
             else:
@@ -150,7 +150,7 @@ def _zone(name: str) -> tzinfo:
         raise CommandError(gettext("--timezone: %(error)s") % {"error": error}) from None
 
 
-def _refusal(refused: Sequence[str], *, is_dry: bool) -> str:
+def _refusal(refused: Sequence[str], *, is_dry: bool) -> OfLines:
     more = len(refused) - MOST_REFUSED
     lines = [
         *refused[:MOST_REFUSED],
@@ -164,7 +164,7 @@ def _refusal(refused: Sequence[str], *, is_dry: bool) -> str:
         if is_dry
         else gettext("Correct or delete them there, by SQL; nothing was changed.")
     )
-    return "\n".join(map(str, [head, *lines, end]))
+    return OfLines(head, *lines, end)
 
 
 def _some(names: Sequence[str]) -> str:

@@ -23,7 +23,7 @@ from django_tasks.handlers import finders, registry
 from django_tasks.handlers.slips import slips
 from django_tasks.host.stop_signals import held_back
 from django_tasks.logs.patient import patiently
-from django_tasks.management.base import TranslatedCommand
+from django_tasks.management.base import OfLines, TranslatedCommand
 from django_tasks.management.output import Unread
 from django_tasks.models import Task
 from django_tasks.monitoring.words import listed
@@ -318,7 +318,7 @@ def _refuse_place() -> None:
 
 def _refuse_missing_handlers(config: WorkerConfig) -> None:
     if refusal := finders.refusal():
-        raise CommandError(refusal)
+        raise OfLines(*refusal.split("\n"))
     known = sorted(registry.get_task_handlers())
     if not known and not finders.are_there():
         raise _usage(
