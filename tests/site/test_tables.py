@@ -18,7 +18,12 @@ Words
 """
 
 
-@pytest.mark.parametrize("path", paths(), ids=name_of)
+# Two pages are nothing but files of the checkout. Once Sphinx has made the site in this process, it
+# has put its own directive in the place of the one that includes them.
+PAGES = [path for path in paths() if ".. include::" not in path.read_text(encoding="utf-8")]
+
+
+@pytest.mark.parametrize("path", PAGES, ids=name_of)
 def test_every_call_in_a_table_can_be_made(path: Path) -> None:
     found = complaints(path)
     assert not found, "\n".join(found)
