@@ -109,11 +109,10 @@ def problems() -> list[str]:
     return [*registry.problems(), *found]
 
 
-def refusal() -> str:
-    """Why no worker may start, with the sentences of ``problems``; empty if nothing is wrong."""
+def refusal() -> list[str]:
+    """Lines that say why no worker may start; none if nothing is wrong."""
     found = problems()
-    title = _("Handlers that cannot be registered:")
-    return "\n".join(map(str, [title, *found])) if found else ""
+    return [str(_("Handlers that cannot be registered:")), *map(str, found)] if found else []
 
 
 def is_found(biz_code: str, *, using: str) -> bool:

@@ -20,7 +20,7 @@ NOTHING: dict[str, Any] = {
 
 
 class Coded(Protocol):
-    """Whatever has a code: a task at work, one that is passive, a claim, a row."""
+    """A thing that has a code: a task at work, one that is passive, a claim, a row."""
 
     @property
     def biz_code(self) -> str: ...

@@ -40,7 +40,7 @@ def start_worker(config: WorkerConfig) -> bool:
     if surroundings.is_before_fork():
         return _start_after_fork(config)
     if refusal := finders.refusal():  # without the lock: a module of the project may call us
-        raise CannotStart(refusal)
+        raise CannotStart("\n".join(refusal))
     with _lock:
         _drop_ended()
         if any(each.config.using == config.using and each.is_wanted() for each in _workers):

@@ -43,8 +43,7 @@ def _decimal_variable() -> ContextVar[Any]:
 _DECIMAL = Context().run(_decimal_variable)
 
 
-def _terms(context: decimal.Context) -> tuple[Any, ...]:
-    of = context
+def _terms(of: decimal.Context) -> tuple[Any, ...]:
     return of.prec, of.rounding, of.Emin, of.Emax, of.capitals, of.clamp, dict(of.traps)
 
 

@@ -32,7 +32,7 @@ WORST = "x\n2026-11-25 04:00:00,000 CRITICAL \x1b[2J\x9b2J\x85\u2028\u2029\x7f\r
 
 
 class OneLine(logging.Formatter):
-    """What a project may write: the message and all that is known of the task. No traceback: what
+    """Writes the message and all that is known of the task, as a project may. No traceback: what
     a handler raises is its own.
     """
 

@@ -318,7 +318,7 @@ def _refuse_place() -> None:
 
 def _refuse_missing_handlers(config: WorkerConfig) -> None:
     if refusal := finders.refusal():
-        raise OfLines(*refusal.split("\n"))
+        raise OfLines(*refusal)
     known = sorted(registry.get_task_handlers())
     if not known and not finders.are_there():
         raise _usage(
