@@ -71,8 +71,8 @@ def parse(text: str) -> Schedule:
     Case of keywords, blanks and long or short forms (``every 30 minutes``) are free; times on a
     wall clock without a zone are those of ``settings.TIME_ZONE``. Raises TaskTypeError for what is
     no text; TaskValueError, with a sentence that shows what is possible, for one of more than 1,000
-    characters, one nested more than 5 levels deep, one with the options of an add (``| grace
-    10m``), and any other that is no schedule.
+    characters, one nested more than 5 levels deep, one whose parts are together too dear to work
+    out, one with the options of an add (``| grace 10m``), and any other that is no schedule.
     """
     if not isinstance(text, str):
         raise TaskTypeError("schedule", text, _("must be a text"))

@@ -340,8 +340,8 @@ def test_a_dead_worker_that_finishes_during_its_rescue_counts_once_or_not_at_all
 def test_rescuers_free_each_row_once(together):
     rows(range(100), status=Status.RUNNING, claimed_by=DEAD)
 
-    def free():
-        return len(rescue([DEAD], lambda code: 3, NOW, using="default").freed)
+    def free():  # two rescuers may meet in an index: MariaDB calls that a deadlock
+        return len(stubborn(rescue, [DEAD], lambda code: 3, NOW).freed)
 
     assert sum(together(*[free] * 4)) == 100
     assert set(Task.objects.values_list("rescues", "version", "status")) == {(1, 1, 0)}
