@@ -127,7 +127,11 @@ class Runner:
         try:
             try:
                 start = self.start_of(run)
-                end = self._run(start) if isinstance(start, Run) else start
+                if isinstance(start, Run):
+                    start.tell(signals.task_started)
+                    end = self.tried(start)
+                else:
+                    end = start
             except BaseException as error:  # noqa: BLE001 - our defect must not end the thread
                 end = self.defect(run, error)
             return self.ended(end)
@@ -269,10 +273,6 @@ class Runner:
         return run, outcome
 
     # This process
-
-    def _run(self, run: Run) -> RunEnd:
-        run.tell(signals.task_started)
-        return self.tried(run)
 
     def tried(self, run: Run) -> RunEnd:
         """The end of a run that has been told of."""

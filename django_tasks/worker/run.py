@@ -55,6 +55,8 @@ class Run(NamedTuple):
     @property
     def timeout(self) -> float | None:
         """Seconds, as ``policy`` says. Asked for in every run, and most rows say nothing."""
+        if self.own is None and self.handler.timeout is None:
+            return None
         return self.own.timeout if self.own else time_limit(self.handler)
 
     def tell(self, signal: Any, **facts: Any) -> None:
