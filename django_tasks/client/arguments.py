@@ -97,6 +97,7 @@ def checked_task(
         schedule=schedule,
         name=check_name(task.name),
         options=options_to_text(checked_options(own, moment, using)) if own else None,
+        scheduled_time=None if schedule is None or task.when is None else moment,
     )
     if is_schedule_num(new.biz_num):
         raise TaskValueError("biz_num", new.biz_num, _("belongs to the schedule of its handler"))

@@ -1,7 +1,7 @@
 """The next run of a task with a schedule, and the time that it is meant for."""
 
 from collections.abc import Sequence
-from datetime import datetime, timedelta
+from datetime import datetime, timedelta, timezone
 from random import uniform
 from typing import Any, NamedTuple, Protocol
 
@@ -19,6 +19,12 @@ from django_tasks.values.options import NO_OPTIONS, OnMisfire, TaskOptions, opti
 from django_tasks.values.outcomes import Reschedule
 
 TRIGGER = "trigger "
+
+# The most by which a change of a zone's rules is taken to move a time: that of a date line is more.
+LONGEST_CHANGE = timedelta(hours=3)
+# Times in those hours at most: a schedule with more of them hardly notices.
+FEW_TIMES = 12
+TICK = timedelta(microseconds=1)
 
 
 class UnknownTrigger(NotHere):
@@ -136,7 +142,7 @@ def first_time(schedule: Schedule, now: datetime) -> datetime:
     first = schedule.next_after(None, now)
     if first is None:
         raise TaskValueError("schedule", str(schedule), _("never fires again"))
-    return _run_for(first, schedule).when
+    return run_for(first, schedule).when
 
 
 class Following(NamedTuple):
@@ -156,9 +162,11 @@ def next_run(claimed: Claimed, recurrence: Recurrence, now: datetime) -> Followi
     What was missed meanwhile is left out (``coalesce``), or run all the same, the last
     ``catch_up`` times of it.
     """
-    intended = claimed.intended_time
-    now = max(now, intended)
     schedule, policy = recurrence
+    if claimed.planned is not None and claimed.planned > now:
+        return Following(run_for(claimed.planned, schedule))
+    intended = claimed.planned or claimed.intended_time
+    now = max(now, intended)
     # Asked for once: a trigger with a jitter of its own has another answer each time.
     first = schedule.next_after(intended, intended)
     if first is None:
@@ -167,7 +175,7 @@ def next_run(claimed: Claimed, recurrence: Recurrence, now: datetime) -> Followi
         if first < claimed.when and not claimed.attempts:
             # It was paused meanwhile: each missed time is due since the row was resumed.
             return Following(Reschedule(claimed.when, scheduled_time=first))
-        return Following(_run_for(first, schedule))
+        return Following(run_for(first, schedule))
     # The run that ends was one of those to catch up.
     most = 0 if policy.coalesce else (policy.catch_up or 1) - 1
     passed = _passed(schedule, intended, first, now, most)
@@ -176,7 +184,59 @@ def next_run(claimed: Claimed, recurrence: Recurrence, now: datetime) -> Followi
     if following is None:
         return None
     left_out = "overrun" if policy.coalesce else "catch_up"
-    return Following(_run_for(following, schedule), left_out if first < following else "")
+    return Following(run_for(following, schedule), left_out if first < following else "")
+
+
+def chosen(claimed: Claimed, recurrence: Recurrence, when: datetime, now: datetime) -> Reschedule:
+    """The run at a time that a handler has answered; after it, its schedule goes on as planned."""
+    planned = None
+    # A trigger of the project may raise, and the work is done.
+    if not _asks_trigger(recurrence.schedule) and (found := next_run(claimed, recurrence, now)):
+        planned = found.run.scheduled_time or found.run.when
+    is_before = planned is not None and when < planned
+    return Reschedule(when, scheduled_time=planned if is_before else when)
+
+
+class Waiting(Protocol):
+    """A claim, or a row that waits; times are aware UTC."""
+
+    @property
+    def when(self) -> datetime: ...
+
+    @property
+    def scheduled_time(self) -> datetime | None: ...
+
+    @property
+    def attempts(self) -> int: ...
+
+    @property
+    def rescues(self) -> int: ...
+
+
+def by_todays_rules(row: Waiting, schedule: Schedule) -> datetime | None:
+    """The time that a row is meant for, by the rules that zones have today, if that is another one.
+
+    A row keeps an instant. With another tzdata its local time is another one, an hour away as a
+    rule. A time that somebody has chosen stays, and so does one that was tried, or has waited.
+    """
+    when, meant = row.when, row.scheduled_time or row.when
+    is_planned = row.scheduled_time is None or meant < when <= meant + schedule.jitter
+    if not is_planned or row.attempts or row.rescues or not _goes_by_a_zone(schedule):
+        return None
+    following = schedule.next_after(meant, meant - TICK)
+    if following == meant or _asks_trigger(schedule):
+        return None
+    near = [] if following is None else [following]
+    fire = schedule.next_after(meant, meant - LONGEST_CHANGE)
+    for _number in range(FEW_TIMES):  # of many, one more or less is no matter
+        if fire is None or fire >= meant:
+            break
+        near.append(fire)
+        fire = schedule.next_after(meant, fire)
+    else:
+        return None
+    nearest = min(near, key=lambda time: (abs(time - meant), time), default=meant)
+    return nearest if timedelta(0) != abs(nearest - meant) <= LONGEST_CHANGE else None
 
 
 def for_latest(claimed: Claimed, recurrence: Recurrence, now: datetime) -> Claimed:
@@ -219,7 +279,13 @@ def _asks_trigger(schedule: Schedule) -> bool:
     return isinstance(schedule, Foreign) or any(map(_asks_trigger, parts))
 
 
-def _run_for(moment: datetime, schedule: Schedule) -> Reschedule:
+def _goes_by_a_zone(schedule: Schedule) -> bool:
+    parts: tuple[Schedule, ...] = getattr(schedule, "schedules", ())
+    return schedule._zone() not in (None, timezone.utc) or any(map(_goes_by_a_zone, parts))
+
+
+def run_for(moment: datetime, schedule: Schedule) -> Reschedule:
+    """A run for a time of a schedule, with jitter."""
     jitter = schedule.jitter.total_seconds() if schedule.jitter else 0.0
     if not jitter:
         return Reschedule(moment)

@@ -78,6 +78,7 @@ from django_tasks.logs.schedules import schedule_over as schedule_over
 from django_tasks.logs.schedules import schedule_replaced as schedule_replaced
 from django_tasks.logs.schedules import schedules_not_kept as schedules_not_kept
 from django_tasks.logs.schedules import unknown_trigger as unknown_trigger
+from django_tasks.logs.schedules import zone_changed as zone_changed
 from django_tasks.logs.threads import claims_missing as claims_missing
 from django_tasks.logs.threads import companion_failed as companion_failed
 from django_tasks.logs.threads import heartbeat_failed as heartbeat_failed

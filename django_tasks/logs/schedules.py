@@ -1,11 +1,12 @@
 """Sentences about schedules: what handlers run by themselves, and times that were missed."""
 
 import logging
+from datetime import datetime
 
 from django_tasks.handlers.running_task import RunningTask
 from django_tasks.logs.fields import Coded, fields_of
 from django_tasks.logs.lines import say
-from django_tasks.logs.phrases import InShort
+from django_tasks.logs.phrases import InShort, local_time
 
 
 def schedule_kept(biz_code: str, schedule: str | None, using: str) -> None:
@@ -66,6 +67,15 @@ def unknown_trigger(task: RunningTask) -> None:
 def schedule_not_here(task: RunningTask, error: Exception) -> None:
     text = "%(task)s waits for a worker that can read its schedule: %(error)s"
     say("schedule_not_here", logging.WARNING, text, **fields_of(task), error=InShort(error))
+
+
+def zone_changed(biz_code: str, biz_num: str, when: datetime, using: str) -> None:
+    text = (
+        "%(biz_code)s/%(biz_num)s on %(database)s is due at %(time)s now: the rules of its time zone"
+        " are others than they were"
+    )
+    fields = {"biz_code": biz_code, "biz_num": biz_num, "database": using, "when": when}
+    say("zone_changed", logging.WARNING, text, {"time": local_time(when)}, **fields)
 
 
 _MISSED = {

@@ -146,11 +146,15 @@ def coming(schedule: Schedule, previous: datetime | None, now: datetime, most: i
 
 def coming_of(task: Task, now: datetime, most: int) -> Coming:
     """The times after the one for which a task with a schedule waits, or runs."""
+    when = aware("when", task.when)
     intended = aware("when", task.scheduled_time or task.when)
     try:
         schedule = schedule_of(task)
     except Exception as error:  # noqa: BLE001 - the same, and a handler may be anything
         return Coming((), str(error) or type(error).__name__)
+    if intended > when:  # it is wanted before its next time
+        found = coming(schedule, intended, intended, most - 1)
+        return found._replace(times=(intended, *found.times))
     return coming(schedule, intended, max(now, intended), most)
 
 

@@ -13,7 +13,17 @@ from datetime import datetime, timedelta
 from enum import Enum
 from typing import Any, NamedTuple, TypeVar
 
-from django.db.models import Case, F, Q, QuerySet, SmallIntegerField, TextField, Value, When
+from django.db.models import (
+    Case,
+    DateTimeField,
+    F,
+    Q,
+    QuerySet,
+    SmallIntegerField,
+    TextField,
+    Value,
+    When,
+)
 from django.db.models.functions import Cast, Coalesce
 
 from django_tasks.models import Task
@@ -185,18 +195,28 @@ def resume(matching: Q, now: datetime, *, using: str) -> int:
 
 def reschedule(matching: Q, when: datetime, now: datetime, *, using: str) -> int:
     """Move tasks to another time as an add does, payload kept; PAUSED stays paused."""
+    return _move(matching, when, now, _AS_ADDED, using=using, scheduled_time=_chosen(when, using))
+
+
+def replan(matching: Q, when: datetime, now: datetime, *, using: str) -> int:
+    """Move tasks to a time that their schedule has chosen."""
     return _move(matching, when, now, _AS_ADDED, using=using)
 
 
 def run_now(matching: Q, now: datetime, *, using: str) -> int:
-    """Make tasks due at ``now``, PAUSED and FAILED ones too; a running one runs again after."""
-    return _move(matching, now, now, _AS_ADDED | _UNPAUSED, using=using)
+    """Make tasks due at ``now``, PAUSED and FAILED ones too; a running one runs again after.
+
+    One that waits for a time of its schedule keeps that, and goes on with it.
+    """
+    waits = Q(status__in=(Status.PENDING, Status.PAUSED), schedule__isnull=False)
+    kept = Case(When(waits, then=Coalesce("scheduled_time", "when")), default=_chosen(now, using))
+    return _move(matching, now, now, _AS_ADDED | _UNPAUSED, using=using, scheduled_time=kept)
 
 
 def requeue(matching: Q, now: datetime, *, using: str) -> int:
     """Give FAILED tasks a fresh start, due at ``now``; returns how many."""
     failed = matching & Q(status=Status.FAILED)
-    return _move(failed, now, now, _AS_ADDED, using=using)
+    return _move(failed, now, now, _AS_ADDED, using=using, scheduled_time=_chosen(now, using))
 
 
 def alter(matching: Q, facts: Mapping[str, Any], now: datetime, *, using: str) -> int:
@@ -237,6 +257,8 @@ def change(
     """
     if (text := facts.get("biz_ext")) is not None:
         facts = {**facts, "biz_ext": _JsonText(text, output_field=TextField())}
+    if when is not None and not is_first:
+        facts = {**facts, "scheduled_time": _said_by_hand(facts, when, using)}
     if options is None and not is_first:
         return bool(_change(key, facts, when, now, using=using))
 
@@ -297,6 +319,18 @@ def _switch(
     )
 
 
+def _chosen(when: datetime, using: str) -> Case:
+    """The ``scheduled_time`` of tasks with a schedule whose time somebody has chosen."""
+    moment = Value(for_django(dialect_of(using).storable(when)))
+    return Case(When(schedule__isnull=False, then=moment), output_field=DateTimeField())
+
+
+def _said_by_hand(facts: Mapping[str, Any], when: datetime, using: str) -> Any:
+    if "schedule" not in facts:
+        return _chosen(when, using)
+    return facts["schedule"] and for_django(dialect_of(using).storable(when))
+
+
 def _move(
     matching: Q,
     when: datetime,
@@ -304,6 +338,7 @@ def _move(
     change: dict[Status, Status],
     *,
     using: str,
+    scheduled_time: Any = None,
     **others: Any,
 ) -> int:
     owned = Q(status__in=OWNED)
@@ -315,8 +350,9 @@ def _move(
         last_error=_when(owned, F("last_error"), Value("", output_field=TextField())),
         exception=_when(owned, F("exception"), Value("")),
         progress=Case(When(owned, then=F("progress"))),
+        # Before ``when``: MySQL's assignments see what those before them have written.
+        scheduled_time=scheduled_time,
         when=for_django(dialect_of(using).storable(when)),
-        scheduled_time=None,
         latest_time=None,
         **others,
         version=F("version") + 1,

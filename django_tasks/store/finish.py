@@ -164,8 +164,8 @@ def _hand_over_of(claimed: Claimed, outcome: Outcome, moment: datetime | None) -
     fence = Fence._make(_fence_of(claimed))
     attempts, rescues, error = claimed.attempts, claimed.rescues, claimed.last_error
     tries = attempts + 1
-    # A run that is tried again is still the run of that time.
-    intended = claimed.intended_time
+    # A run that is tried again is still the run of that time, or still before its next one.
+    intended = claimed.planned or claimed.intended_time
     match outcome:
         case Unsettled(otherwise):
             return _hand_over_of(claimed, otherwise, moment)
@@ -175,8 +175,9 @@ def _hand_over_of(claimed: Claimed, outcome: Outcome, moment: datetime | None) -
         case Retry(when, error, is_suspect, path):
             kept = rescues if is_suspect else 0
             return HandOver(*fence, False, when, None, tries, kept, error, intended, moment, path)
-        case Again(when):
-            return HandOver(*fence, False, when, None, attempts, rescues, error, intended)
+        case Again(when, other):
+            scheduled = other or intended
+            return HandOver(*fence, False, when, None, attempts, rescues, error, scheduled)
         case Fail(error, path):
             return HandOver(*fence, True, None, None, tries, rescues, error, None, moment, path)
         case GiveBack():

@@ -11,6 +11,7 @@ from django.db.models import Q, QuerySet, TextField, Value
 from django.db.models.functions import Cast, StrIndex
 from django.db.models.lookups import Exact, GreaterThan
 
+from django_tasks.host.clocks import EPOCH
 from django_tasks.models import Task
 from django_tasks.store.dialects import dialect_of
 from django_tasks.store.pauses import PauseIndex, pauses
@@ -47,12 +48,17 @@ def payload_of(biz_code: str, biz_num: str, *, using: str) -> str | None:
 
 
 class Planned(NamedTuple):
-    """The facts of a handler's own row."""
+    """The facts of a handler's own row: what its handler says, and when it is due."""
 
     schedule: str | None
     queue: str
     priority: int
     options: TaskOptions = NO_OPTIONS
+    status: Status = Status.PENDING
+    when: datetime = EPOCH
+    scheduled_time: datetime | None = None
+    attempts: int = 0
+    rescues: int = 0
 
 
 def planned(
@@ -64,7 +70,12 @@ def planned(
     columns = ("biz_code", "biz_num", *Planned._fields)
     with dialect_of(using).bounded():
         found = list(alive.values_list(*columns))
-    return {(code, number): Planned(*plan) for code, number, *plan in found}
+    return {(code, number): _in_utc(Planned(*plan)) for code, number, *plan in found}
+
+
+def _in_utc(row: Planned) -> Planned:
+    when, scheduled = aware("when", row.when), row.scheduled_time
+    return row._replace(when=when, scheduled_time=scheduled and aware("scheduled_time", scheduled))
 
 
 def at_work(code: str, *, using: str) -> tuple[datetime, Any] | None:
@@ -77,7 +88,7 @@ def at_work(code: str, *, using: str) -> tuple[datetime, Any] | None:
     task = rows.filter(status__in=(Status.PENDING, Status.RUNNING)).first()
     if task is None or PauseIndex(pauses(using=using)).widest(task.queue, code):
         return None
-    return aware("when", task.scheduled_time or task.when), task.biz_ext
+    return aware("when", min(task.when, task.scheduled_time or task.when)), task.biz_ext
 
 
 def of_other_hosts(

@@ -11,7 +11,8 @@ class Claimed(NamedTuple):
     """A task that worker ``worker_id`` owns, as it was at the claim; times are aware UTC.
 
     ``version`` is the fencing number: every write that follows repeats id, version and worker_id.
-    ``biz_ext`` and ``options`` are JSON texts. A NamedTuple, because thousands a second are made.
+    ``biz_ext`` and ``options`` are JSON texts. ``planned`` is the next time of its schedule, of a
+    run that was wanted before it. A NamedTuple, because thousands a second are made.
     """
 
     id: int
@@ -32,6 +33,7 @@ class Claimed(NamedTuple):
     runs: int
     worker_id: int
     claim_time: datetime
+    planned: datetime | None = None
 
     @property
     def status(self) -> int:

@@ -28,7 +28,8 @@ class Reschedule:
     """The row waits for its next time (aware UTC), which the handler returned or its schedule has.
 
     ``biz_ext`` is the payload's JSON text if the handler changed it, None to leave it.
-    ``scheduled_time`` is the time that the next run is meant for, if that is not ``when``.
+    ``scheduled_time`` is the time that the next run is meant for. None: ``when``, as its schedule
+    says; a time that somebody has chosen is said here too.
     """
 
     when: datetime
@@ -65,9 +66,13 @@ class Fail:
 
 @dataclass(frozen=True, slots=True)
 class Again:
-    """The run counts for nothing, through no fault of the task: it runs again at ``when``."""
+    """The run counts for nothing, through no fault of the task: it runs again at ``when``.
+
+    ``scheduled_time`` is the time that it is meant for, if that is another one now.
+    """
 
     when: datetime
+    scheduled_time: datetime | None = None
     counts_as: ClassVar[str] = "retried"
     error: ClassVar[str] = ""
     exception: ClassVar[str] = ""

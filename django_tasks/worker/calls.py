@@ -1,6 +1,7 @@
 """The call of a handler, for one run or for a batch of them, and the meaning of its answer."""
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from inspect import iscoroutine
 from typing import Any, NamedTuple
@@ -8,6 +9,7 @@ from typing import Any, NamedTuple
 from django_tasks.exceptions import TaskTypeError
 from django_tasks.handlers.base import Finished, Stop, is_async
 from django_tasks.handlers.current import Batch, about
+from django_tasks.handlers.recurrence import chosen
 from django_tasks.handlers.running_task import RunningTask
 from django_tasks.sentences import said
 from django_tasks.sentences import sentence as _
@@ -105,7 +107,11 @@ class Calls:
         payload = run.task.changed_payload()
         if answer is None:
             return self._next_after_success(run, biz_ext=payload, detail=detail)
-        return run, Reschedule(moment_of(name, answer, self._clock, ANSWERS), payload)
+        when = moment_of(name, answer, self._clock, ANSWERS)
+        if run.recurrence is None:
+            return run, Reschedule(when, payload)
+        later = chosen(run.claimed, run.recurrence, when, self._clock.now())
+        return run, replace(later, biz_ext=payload)
 
     def _next_after_success(self, run: Run, **facts: str | None) -> RunEnd:
         """The work is done: an error of the schedule must not have it done again."""

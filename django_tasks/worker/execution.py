@@ -44,7 +44,13 @@ from django_tasks.worker.endings import Endings
 from django_tasks.worker.error_text import class_path, error_text
 from django_tasks.worker.executor import Item, TakeEnds
 from django_tasks.worker.history import line_since_claim
-from django_tasks.worker.misfires import UnreadableSchedule, in_time, parked, with_own_terms
+from django_tasks.worker.misfires import (
+    UnreadableSchedule,
+    in_time,
+    not_yet,
+    parked,
+    with_own_terms,
+)
 from django_tasks.worker.refusals import FIRST_DELAY, MOST_REFUSALS, Refusals, delay_after
 from django_tasks.worker.run import Run, RunEnd, Standing, leave
 from django_tasks.worker.suspects import is_suspect
@@ -152,6 +158,8 @@ class Runner:
         try:
             if run.claimed.schedule is not None or run.claimed.options is not None:
                 run = with_own_terms(run)
+                if later := not_yet(run):
+                    return run, later
             return in_time(run, self._standing.clock)
         except UnreadableSchedule as error:
             return parked(run, error)

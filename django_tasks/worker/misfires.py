@@ -4,7 +4,7 @@ from dataclasses import replace
 from datetime import datetime
 from typing import Any, Literal
 
-from django_tasks import signals
+from django_tasks import logs, signals
 from django_tasks.clock import Clock
 from django_tasks.exceptions import Misfired, NotHere, TaskException, TaskValueError
 from django_tasks.handlers import companions
@@ -12,15 +12,18 @@ from django_tasks.handlers.current import CURRENT
 from django_tasks.handlers.recurrence import (
     Policy,
     Recurrence,
+    by_todays_rules,
     for_latest,
     next_run,
     policy_of,
+    run_for,
     schedule_of,
 )
 from django_tasks.sentences import said
 from django_tasks.store.pauses import spans
+from django_tasks.values.claimed import Claimed
 from django_tasks.values.options import options_of_text
-from django_tasks.values.outcomes import Done, Fail
+from django_tasks.values.outcomes import Again, Done, Fail
 from django_tasks.worker.error_text import class_path, error_text
 from django_tasks.worker.run import Run, RunEnd
 
@@ -32,8 +35,8 @@ class UnreadableSchedule(TaskException):
 def with_own_terms(run: Run) -> Run:
     """The run of a task whose row has a schedule or options.
 
-    With a schedule it is for the last time that has passed. Raises UnreadableSchedule, and NotHere
-    for what another worker may be able to read.
+    With a schedule it is for the last time that has passed, or before the next one. Raises
+    UnreadableSchedule, and NotHere for what another worker may be able to read.
     """
     claimed, handler = run.claimed, run.handler
     try:
@@ -48,14 +51,37 @@ def with_own_terms(run: Run) -> Run:
 
 
 def _for_latest(run: Run, recurrence: Recurrence) -> Run:
-    now = run.started.utc
-    claimed = for_latest(run.claimed, recurrence, now)
-    if claimed is not run.claimed:
-        task = run.task.made_again(claimed)
-        CURRENT.set(task)  # until the end of the run: its start has set the other one
-        run = run._replace(claimed=claimed, task=task)
-        run = run.having_missed("coalesce", run.lateness(now))
-    return run._replace(recurrence=recurrence)
+    now, claimed = run.started.utc, run.claimed
+    run = run._replace(recurrence=recurrence)
+    if claimed.scheduled_time is not None and claimed.scheduled_time > now:
+        return _with(run, claimed._replace(scheduled_time=None, planned=claimed.scheduled_time))
+    today = by_todays_rules(claimed, recurrence.schedule)
+    if today is not None and today > claimed.intended_time:
+        claimed = claimed._replace(scheduled_time=today)
+        run = _with(run, claimed)
+        if today > now:
+            return run
+    latest = for_latest(claimed, recurrence, now)
+    if latest is claimed:
+        return run
+    run = _with(run, latest)
+    return run.having_missed("coalesce", run.lateness(now))
+
+
+def _with(run: Run, claimed: Claimed) -> Run:
+    task = run.task.made_again(claimed)
+    CURRENT.set(task)  # until the end of the run: its start has set the other one
+    return run._replace(claimed=claimed, task=task)
+
+
+def not_yet(run: Run) -> Again | None:
+    """The end of a run whose time has not come, by the rules that its zone has today."""
+    meant = run.claimed.intended_time
+    if run.recurrence is None or meant <= run.started.utc:
+        return None
+    later = run_for(meant, run.recurrence.schedule)
+    logs.zone_changed(run.claimed.biz_code, run.claimed.biz_num, later.when, run.using)
+    return Again(later.when, scheduled_time=meant)
 
 
 def in_time(run: Run, clock: Clock) -> Run | RunEnd:

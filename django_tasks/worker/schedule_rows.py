@@ -6,7 +6,8 @@ there keep.
 What a handler says goes into its row by one rule. A queue or a priority does not say when: the row
 keeps its time, its attempts and its error. Another schedule begins with its first time, and the run
 that it drops is told as missed. The newest release has the say: the row keeps which one that was,
-and an older one changes nothing.
+and an older one changes nothing. The rules of a zone may have changed since the row was written:
+then its time is asked for again.
 
 Races: workers start at once, of one release or of two (the unique key lets one of them insert; a
 change looks at the row again under its lock), with clients that pause or run the row meanwhile.
@@ -24,7 +25,7 @@ from django.dispatch import Signal
 from django_tasks import logs, signals
 from django_tasks.conf import options as settings
 from django_tasks.handlers.base import TaskHandler
-from django_tasks.handlers.recurrence import first_time, text_of
+from django_tasks.handlers.recurrence import by_todays_rules, first_time, text_of
 from django_tasks.handlers.registry import get_task_handlers
 from django_tasks.host.clocks import ticks
 from django_tasks.models import Task
@@ -33,7 +34,7 @@ from django_tasks.store import control, search
 from django_tasks.store.control import CancelResult
 from django_tasks.store.search import Planned
 from django_tasks.store.upsert import NewTask, OnConflict, upsert_one
-from django_tasks.timezones import aware
+from django_tasks.timezones import aware, for_django
 from django_tasks.values.hosts import number_of, queue_of
 from django_tasks.values.keys import SCHEDULE_NUM
 from django_tasks.values.options import TaskOptions, options_to_text
@@ -48,6 +49,9 @@ Key = tuple[str, str]
 # replaced is of the release that its supervisor is of. Hosts differ in their time of day and agree
 # about the database's: a look at the rows goes back from its now by what has passed here since.
 _LOADED = ticks()
+
+# What a handler says about its row, as columns.
+_SAID = ("schedule", "queue", "priority", "options")
 
 # The schedules of newer releases that were told of, by database and key.
 _TOLD: dict[tuple[str, Key], str | None] = {}
@@ -127,6 +131,7 @@ def _keep(
 ) -> None:
     if there is not None and _says(there, wanted):
         if not handler.each_host or control.alter(_row(key, there), {}, now, using=using):
+            _ask_again(handler, key, there, now, using=using)
             return
         there = None  # removed just now, as one of a host that has gone
     first = None
@@ -139,6 +144,22 @@ def _keep(
             return
     # Another worker may have been first with its row just now, perhaps one of an older release.
     _Change(handler, wanted, first, now, using).make(key)
+
+
+def _ask_again(
+    handler: TaskHandler, key: Key, there: Planned, now: datetime, *, using: str
+) -> None:
+    """Move a row to its time by the rules that its zone has today.
+
+    Race: somebody claims, pauses or moves it meanwhile: then it is none that waits as it was read.
+    """
+    today = by_todays_rules(there, as_schedule(handler.schedule))
+    if there.status != Status.PENDING or today is None:
+        return
+    waits = Q(status=Status.PENDING, attempts=0, rescues=0, when=for_django(there.when))
+    if control.replan(_row(key, there) & waits, today, now, using=using):
+        logs.zone_changed(*key, today, using)
+        _tell(signals.task_changed, key, using, change="rescheduled")
 
 
 class _Change(NamedTuple):
@@ -178,7 +199,8 @@ class _Change(NamedTuple):
         plan = Planned(there.schedule, there.queue, there.priority, there.options)
         if _says(plan, self.wanted):
             return None
-        facts = {**self.wanted._asdict(), "options": replace(there.options, release=mine)}
+        facts = dict(zip(_SAID, self.wanted, strict=False))
+        facts["options"] = replace(there.options, release=mine)
         if there.schedule == self.wanted.schedule:
             return facts, None
         # Given another one since it was read: the next process that starts sees to it.
@@ -188,7 +210,7 @@ class _Change(NamedTuple):
         """Tell of a run that waited for a worker or for another attempt: it comes no more. One that
         is parked as FAILED was told of then.
         """
-        due = aware("when", there.scheduled_time or there.when)
+        due = aware("when", min(there.when, there.scheduled_time or there.when))
         late = (self.now - due).total_seconds()
         if there.status in (Status.PENDING, Status.PAUSED) and (late > 0 or there.attempts):
             logs.missed(there, late, "replaced", self.using)
@@ -225,7 +247,7 @@ def _is_of_a_newer_release(
 
 
 def _add(key: Key, wanted: Planned, first: datetime, now: datetime, *, using: str) -> bool:
-    schedule, queue, priority, own = wanted
+    schedule, queue, priority, own, *_ = wanted
     options = options_to_text(own)
     new = NewTask(*key, first, None, queue, priority, schedule, options=options)
     task, is_new = upsert_one(new, OnConflict.KEEP, now, using=using)
@@ -248,5 +270,4 @@ def _tell(signal: Signal, key: Key, using: str, **facts: object) -> None:
 
 
 def _row(key: Key, there: Planned) -> Q:
-    schedule, queue, priority, _options = there
-    return search.key(*key) & Q(schedule=schedule, queue=queue, priority=priority)
+    return search.key(*key) & Q(**dict(zip(_SAID[:3], there, strict=False)))
