@@ -112,6 +112,7 @@ SAY: dict[str, Callable[[], None]] = {
     "schedule_over": lambda: logs.schedule_over("job", ERROR, "default"),
     "schedule_removed": lambda: logs.schedule_kept("job", None, "default"),
     "schedules_not_kept": lambda: logs.schedules_not_kept("default", ERROR),
+    "zone_changed": lambda: logs.zone_changed("job", "1", NOW, "default"),
     "second_signal": lambda: logs.second_signal(KEYS),
     "statement_rejected": lambda: logs.statement_rejected("default", "It rejects.", ERROR, 30.0),
     "stop_not_told": lambda: logs.not_forgiven("default", ERROR),

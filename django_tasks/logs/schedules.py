@@ -71,10 +71,10 @@ def schedule_not_here(task: RunningTask, error: Exception) -> None:
 
 def zone_changed(biz_code: str, biz_num: str, when: datetime, using: str) -> None:
     text = (
-        "%(biz_code)s/%(biz_num)s on %(database)s is due at %(time)s now: the rules of its time zone"
-        " are others than they were"
+        "%(biz_code)s/%(biz_num)s on %(database)s is due at %(time)s now: the rules of its time"
+        " zone are others than they were"
     )
-    fields = {"biz_code": biz_code, "biz_num": biz_num, "database": using, "when": when}
+    fields = {"biz_code": biz_code, "biz_num": biz_num, "database": using, "when": when.isoformat()}
     say("zone_changed", logging.WARNING, text, {"time": local_time(when)}, **fields)
 
 

@@ -6,6 +6,7 @@ table would meet is brought about here, or called by its private name.
 
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from datetime import timedelta
 from pathlib import Path
 from threading import Event
 from typing import Any
@@ -13,6 +14,7 @@ from typing import Any
 import pytest
 from django.core.management import call_command
 from django.db import connection, connections
+from django.db.models import F
 from django.test import override_settings
 
 from django_tasks import api
@@ -152,6 +154,11 @@ def schedules_of_handlers(handlers: Callable[..., None]) -> None:
         handlers(api.task_handler("often", schedule=schedule, each_host=True)(print))
         schedule_rows.keep(NOW, here)
         host_rows.attend(NOW, here)
+    registry.forget()
+    handlers(api.task_handler("nightly", schedule="every 1d at 03:00 Europe/Berlin")(print))
+    schedule_rows.keep(NOW, here)
+    table().filter(biz_code="nightly").update(when=F("when") + timedelta(hours=1))
+    schedule_rows.keep(NOW, here)  # as under other rules of its zone
 
 
 # Clients

@@ -17,7 +17,13 @@ from django.test import override_settings
 
 from django_tasks import signals
 from django_tasks.client.adding import add_task
-from django_tasks.client.control import cancel_task, pause_task, reschedule_task, resume_task
+from django_tasks.client.control import (
+    cancel_task,
+    pause_task,
+    reschedule_task,
+    resume_task,
+    run_task_now,
+)
 from django_tasks.client.pauses import pause_tasks, resume_tasks
 from django_tasks.exceptions import RetryLater, TaskValueError
 from django_tasks.handlers import registry
@@ -999,3 +1005,46 @@ def test_given_back_it_is_as_it_was(register: Register) -> None:
     finish([Ended(claim, GiveBack())], now(), using=USING)
     after = stored()
     assert (after.when, after.scheduled_time) == (before.when, before.scheduled_time)
+
+
+# Before its time
+
+
+@pytest.mark.parametrize("schedule", ["every 2h", "every 2 weeks at 09:00 UTC"])
+def test_a_run_now_comes_before_the_time_that_is_planned(register: Register, schedule: str) -> None:
+    planned = now().replace(hour=9, minute=0, second=0, microsecond=0) + timedelta(days=3)
+    runs = Runs(register, nothing)
+    added(when=planned, schedule=schedule)
+    assert run_task_now(CODE, "1")
+    assert runs.run() == Reschedule(planned)
+    assert timedelta(0) <= now() - runs.times[0] < MINUTE
+    assert aware("when", stored().when) == planned
+
+
+def test_so_does_its_retry(register: Register) -> None:
+    planned = ahead(3600)
+    runs = Runs(register, fail, backoff=0, max_attempts=2)
+    added(when=planned, schedule="every 2h")
+    assert run_task_now(CODE, "1")
+    assert isinstance(runs.run(), Retry)
+    outcome = runs.run()
+    assert isinstance(outcome, Reschedule)
+    assert outcome.when == planned
+
+
+def test_a_run_now_of_a_task_that_is_due_is_the_run_of_its_time(register: Register) -> None:
+    due = on_the_hour(1)
+    runs = Runs(register, nothing)
+    added(when=due, schedule="every 3h")
+    assert run_task_now(CODE, "1")
+    assert runs.run() == Reschedule(due + 3 * HOUR)
+    assert runs.times == [due]
+
+
+def test_a_returned_time_before_the_planned_one_leaves_the_beat(register: Register) -> None:
+    due = (now() - MINUTE).replace(microsecond=0)
+    answers: list[Any] = [timedelta(seconds=-5), None]
+    runs = Runs(register, lambda task: answers.pop(0))
+    added(when=due, schedule="every 1h")
+    runs.run()
+    assert runs.run() == Reschedule(due + HOUR)
