@@ -4,10 +4,10 @@ import logging
 import zoneinfo
 from collections.abc import Callable, Iterator
 from datetime import datetime, timedelta, timezone
+from importlib.resources import files
 from pathlib import Path
 
 import pytest
-import tzdata
 
 from django_tasks.models import Task
 from django_tasks.schedules import arguments
@@ -23,7 +23,7 @@ from tests.worker.test_schedules import Runs, nothing
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("in_one_transaction")]
 
-ZONES = Path(next(iter(tzdata.__path__))) / "zoneinfo"
+ZONES = files("tzdata") / "zoneinfo"
 BERLIN = "Europe/Berlin"
 HOUR, DAY = timedelta(hours=1), timedelta(days=1)
 Rules = Callable[[int], None]
