@@ -101,6 +101,7 @@ def test_a_claim_brings_home_all_of_the_row(careful):
         "runs": 3,
         "worker_id": WORKER,
         "claim_time": later(1),
+        "planned": None,
     }
     assert str(claimed) == "order/1"
 

@@ -318,6 +318,7 @@ def steering(do: Caller, texts: Texts) -> None:
         assert do(control.in_order, match, control.pause, NOW) == 1
         assert do(control.resume, match, NOW) == 1
         assert do(control.reschedule, match, later(60), NOW) == 1
+        assert do(control.replan, match, later(60), NOW) == 1
         assert do(control.run_now, match, NOW) == 1
         facts = {"name": texts.name, "queue": texts.queue}
         assert do(control.decide, match, lambda there: ({"queue": texts.queue}, later(60)), NOW)
