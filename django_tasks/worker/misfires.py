@@ -53,19 +53,29 @@ def with_own_terms(run: Run) -> Run:
 def _for_latest(run: Run, recurrence: Recurrence) -> Run:
     now, claimed = run.started.utc, run.claimed
     run = run._replace(recurrence=recurrence)
-    if claimed.scheduled_time is not None and claimed.scheduled_time > now:
-        return _with(run, claimed._replace(scheduled_time=None, planned=claimed.scheduled_time))
+    if _is_before_its_time(claimed):
+        planned = claimed.intended_time
+        return _with(run, claimed._replace(scheduled_time=None, planned=planned))
     today = by_todays_rules(claimed, recurrence.schedule)
     if today is not None and today > claimed.intended_time:
         claimed = claimed._replace(scheduled_time=today)
         run = _with(run, claimed)
-        if today > now:
+        if _is_before_its_time(claimed):
             return run
     latest = for_latest(claimed, recurrence, now)
     if latest is claimed:
         return run
     run = _with(run, latest)
     return run.having_missed("coalesce", run.lateness(now))
+
+
+def _is_before_its_time(claimed: Claimed) -> bool:
+    """Tell if a claim was made before the time that it is meant for.
+
+    By the claim's moment, and not by the time at its start: the clock may have been set back a
+    little in between, and a run that is in time must not count as one more.
+    """
+    return claimed.intended_time > claimed.claim_time
 
 
 def _with(run: Run, claimed: Claimed) -> Run:
@@ -76,12 +86,12 @@ def _with(run: Run, claimed: Claimed) -> Run:
 
 def not_yet(run: Run) -> Again | None:
     """The end of a run whose time has not come, by the rules that its zone has today."""
-    meant = run.claimed.intended_time
-    if run.recurrence is None or meant <= run.started.utc:
+    claimed = run.claimed
+    if run.recurrence is None or claimed.planned or not _is_before_its_time(claimed):
         return None
-    later = run_for(meant, run.recurrence.schedule)
-    logs.zone_changed(run.claimed.biz_code, run.claimed.biz_num, later.when, run.using)
-    return Again(later.when, scheduled_time=meant)
+    later = run_for(claimed.intended_time, run.recurrence.schedule)
+    logs.zone_changed(claimed.biz_code, claimed.biz_num, later.when, run.using)
+    return Again(later.when, scheduled_time=claimed.intended_time)
 
 
 def in_time(run: Run, clock: Clock) -> Run | RunEnd:
