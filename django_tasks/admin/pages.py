@@ -14,6 +14,7 @@ from django_tasks.monitoring.words import Amount
 # What a row is sorted by: whole numbers, its id last.
 Key = tuple[int, ...]
 
+IN_LANE = ("when", "id")  # the order of the rows of a lane
 _LONGEST = 80  # characters of a place in a URL
 
 
@@ -60,21 +61,26 @@ def page_of(keys: list[Key], place: Place | None, size: int, *, descending: bool
     return Page(page, start > 0, start + size < len(keys))
 
 
+def _cut(found: Sequence[int], place: Place | None, size: int) -> Page | None:
+    """A page out of up to one id more than ``size`` behind a place, or before it, nearest first.
+
+    None, where the first page is meant: nothing is there any more, or too little before the place.
+    """
+    forward = place is None or place.is_after
+    is_more, page = len(found) > size, found[:size]
+    if place is not None and (not page or (not forward and len(page) < size)):
+        return None
+    keys: list[Key] = [(each,) for each in (page if forward else page[::-1])]
+    return Page(keys, place is not None and (forward or is_more), is_more or not forward)
+
+
 def walked(rows: "QuerySet[Any]", place: Place | None, size: int) -> Page:
     """Look up a page of many rows along their ids, the last ones first."""
-    ids = rows.order_by("-id").values_list("id", flat=True)
-    if place is not None and not place.is_after:
-        (edge,) = place.key
-        found = list(ids.filter(id__gt=edge).order_by("id")[: size + 1])
-        if len(found) >= size:
-            page = sorted(found[:size], reverse=True)
-            return Page([(each,) for each in page], len(found) > size, True)
-    elif place is not None:
-        (edge,) = place.key
-        if found := list(ids.filter(id__lt=edge)[: size + 1]):
-            return Page([(each,) for each in found[:size]], True, len(found) > size)
-    found = list(ids[: size + 1])
-    return Page([(each,) for each in found[:size]], False, len(found) > size)
+    forward = place is None or place.is_after
+    ids = rows.order_by("-id" if forward else "id").values_list("id", flat=True)
+    if place is not None:
+        ids = ids.filter(**{"id__lt" if forward else "id__gt": place.key[0]})
+    return _cut(list(ids[: size + 1]), place, size) or walked(rows, None, size)
 
 
 def sought(rows: "QuerySet[Any]", columns: Sequence[str], place: Place | None, size: int) -> Page:
@@ -84,21 +90,30 @@ def sought(rows: "QuerySet[Any]", columns: Sequence[str], place: Place | None, s
     a row; the first page, if it has gone. Each look is one range of the index: first the rest of
     the last but one column's value, then further values, and so from column to column.
     """
-    edge = None
-    if place is not None:
-        everything = rows.model._base_manager.using(rows.db)
-        edge = everything.filter(pk=place.key[-1]).values_list(*columns).first()
-    if place is None or edge is None:
-        found = list(rows.order_by(*columns).values_list("id", flat=True)[: size + 1])
-        return Page([(each,) for each in found[:size]], False, len(found) > size)
-    found = _beyond(rows, columns, edge, size + 1, forward=place.is_after)
-    page = found[:size] if place.is_after else found[:size][::-1]
-    is_more = len(found) > size
-    if not page or (not place.is_after and len(page) < size):
-        return sought(rows, columns, None, size)
-    return Page(
-        [(each,) for each in page], place.is_after or is_more, not place.is_after or is_more
-    )
+    place, edge = _edge(rows, columns, place)
+    found = _from(rows, columns, edge, size + 1, forward=place is None or place.is_after)
+    return _cut(found, place, size) or sought(rows, columns, None, size)
+
+
+def _edge(
+    rows: "QuerySet[Any]", columns: Sequence[str], place: Place | None
+) -> tuple[Place | None, Any]:
+    """A place and the columns of its row; None, if there is none, or the row has gone."""
+    if place is None:
+        return None, None
+    everything = rows.model._base_manager.using(rows.db).filter(pk=place.key[-1])
+    edge = everything.values_list(*columns).first()
+    return (None, None) if edge is None else (place, edge)
+
+
+def _from(
+    rows: "QuerySet[Any]", columns: Sequence[str], edge: Any, most: int, *, forward: bool
+) -> list[int]:
+    """The ids of up to ``most`` rows from the edge on, or from where they begin, nearest first."""
+    if edge is not None:
+        return _beyond(rows, columns, edge, most, forward=forward)
+    order = columns if forward else [f"-{column}" for column in columns]
+    return list(rows.order_by(*order).values_list("id", flat=True)[:most])
 
 
 def _beyond(
@@ -127,12 +142,7 @@ def sought_in_lanes(
     lanes at once, MariaDB sorted 700,000 rows.
     """
     columns = ("status", "queue", "priority", "biz_code")
-    edge = None
-    if place is not None:
-        everything = rows.model._base_manager.using(rows.db)
-        edge = everything.filter(pk=place.key[-1]).values_list(*columns, "when", "id").first()
-    if place is None or edge is None:
-        place, edge = None, ()
+    place, edge = _edge(rows, (*columns, *IN_LANE), place)
     forward = place is None or place.is_after
     found: list[int] = []
     for lane in sorted(set(lanes), reverse=not forward):
@@ -140,24 +150,10 @@ def sought_in_lanes(
             continue
         within = rows.filter(**dict(zip(columns, lane, strict=True)))
         start = edge[4:] if edge and lane == edge[:4] else None
-        found += _within(within, start, size + 1 - len(found), forward=forward)
+        found += _from(within, IN_LANE, start, size + 1 - len(found), forward=forward)
         if len(found) > size:
             break
-    is_more, page = len(found) > size, found[:size]
-    if place is not None and (not page or (not forward and len(page) < size)):
-        return sought_in_lanes(rows, lanes, None, size)
-    keys: list[Key] = [(each,) for each in (page if forward else page[::-1])]
-    return Page(keys, place is not None and (forward or is_more), is_more or not forward)
-
-
-def _within(
-    rows: "QuerySet[Any]", start: Sequence[Any] | None, most: int, *, forward: bool
-) -> list[int]:
-    """The ids of up to ``most`` rows of a lane from ``start`` on, the nearest first."""
-    if start is not None:
-        return _beyond(rows, ("when", "id"), start, most, forward=forward)
-    order = ("when", "id") if forward else ("-when", "-id")
-    return list(rows.order_by(*order).values_list("id", flat=True)[:most])
+    return _cut(found, place, size) or sought_in_lanes(rows, lanes, None, size)
 
 
 class PagedList(ChangeList):
