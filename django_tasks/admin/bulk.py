@@ -227,14 +227,12 @@ class BulkPages(FramedPages):
             raise PermissionDenied
 
     def _bulk_refused(self, request: HttpRequest, text: str) -> HttpResponseRedirect:
-        self.message_user(request, text, messages.ERROR)
-        return HttpResponseRedirect(refused_list(self.admin_site.name))
+        return self.go(request, refused_list(self.admin_site.name), text, messages.ERROR)
 
     def _bulk_end(
         self, request: HttpRequest, tasks: TaskFilter, text: str, level: int
     ) -> HttpResponseRedirect:
-        self.message_user(request, text, level)
-        return HttpResponseRedirect(list_of(tasks, self.admin_site.name))
+        return self.go(request, list_of(tasks, self.admin_site.name), text, level)
 
     def _bulk_page(
         self,

@@ -1,5 +1,6 @@
 """The pages of codes: what waits of each, how fast it goes, its limits and its pause."""
 
+from collections.abc import Callable
 from datetime import timedelta
 from functools import partial
 from typing import Any, NamedTuple
@@ -16,7 +17,7 @@ from django_tasks import api
 from django_tasks.admin import charts, site
 from django_tasks.admin.dashboard import late_chart, runs_chart
 from django_tasks.admin.lists import alias, may
-from django_tasks.admin.log import note
+from django_tasks.admin.log import Say, note
 from django_tasks.client.arguments import check_code
 from django_tasks.client.operating import set_limits
 from django_tasks.exceptions import TaskException, TaskTypeError, TaskValueError
@@ -78,11 +79,26 @@ class LimitsForm(forms.Form):
         return text
 
 
+def _about_a_code(*actions: str) -> Callable[[Callable[..., HttpResponse]], site.View]:
+    """A view of the code that the address names, for those who may do these things to tasks."""
+
+    def decorate(view: Callable[..., HttpResponse]) -> site.View:
+        def of_code(page: "CodePages", request: HttpRequest) -> HttpResponse:
+            _require(request, *actions)
+            try:
+                code = check_code(request.GET.get("code", ""))
+            except TaskException:
+                text = gettext("The address names no code that can be.")
+                return page.go(request, page.address("django_tasks_codes"), text, messages.ERROR)
+            return view(page, request, code)
+
+        return of_code
+
+    return decorate
+
+
 class CodePages(site.OwnPages):
     """Each handler, and each code that rows or workers name."""
-
-    class Media:
-        css = {"all": ("django_tasks/admin.css",)}
 
     def views(self) -> list[tuple[str, site.View, str]]:
         return [
@@ -120,21 +136,15 @@ class CodePages(site.OwnPages):
             limits=limits_words(code.limits.max_running, code.limits.rate_limit),
             spark=charts.spark(runs),
             runs_a_minute=code.figures.runs / (HOUR.total_seconds() / 60),
-            address=self.address("django_tasks_code", code=code.code),
+            address=self._page_of(code.code),
             due=self._tasks(due="due", code=code.code),
             late=self._tasks(due="late", code=code.code),
             failed=self._tasks(status="failed", code=code.code),
         )
 
-    def _tasks(self, **query: str) -> str:
-        return self.address("django_tasks_task_changelist", **query)
-
-    def one(self, request: HttpRequest) -> HttpResponse:
+    @_about_a_code("view")
+    def one(self, request: HttpRequest, code: str) -> HttpResponse:
         """One code, which nobody need have heard of yet."""
-        _require(request, "view")
-        code = _code_of(request)
-        if code is None:
-            return self._unknown(request)
         return self._one(request, code, None)
 
     def _one(self, request: HttpRequest, name: str, form: LimitsForm | None) -> HttpResponse:
@@ -169,34 +179,25 @@ class CodePages(site.OwnPages):
             tasks_address=self._tasks(code=name),
         )
 
-    def limits(self, request: HttpRequest) -> HttpResponse:
+    @_about_a_code("view", "operate")
+    def limits(self, request: HttpRequest, code: str) -> HttpResponse:
         """Set the limits of a code."""
-        _require(request, "view", "operate")
-        code = _code_of(request)
-        if code is None:
-            return self._unknown(request)
         if request.method != "POST":  # as after a login
-            return self._back(code)
+            return HttpResponseRedirect(self._page_of(code))
         form = LimitsForm(request.POST)
         if not form.is_valid():
             return self._one(request, code, form)
         most, rate = form.cleaned_data["max_running"], form.cleaned_data["rate_limit"] or None
         if set_limits(code, max_running=most, rate_limit=rate, using=alias()):
             say = partial(_limits_message, code, most, rate)
-            gates = list(Gate._base_manager.using(alias()).filter(biz_code=code))
-            note(request, gates, CHANGE, say)
-            self.message_user(request, say(), messages.SUCCESS)
-        else:
-            text = gettext("The limits of “%(code)s” are as they were.") % {"code": code}
-            self.message_user(request, text, messages.INFO)
-        return self._back(code)
+            gates = Gate._base_manager.using(alias()).filter(biz_code=code)
+            return self._done(request, code, list(gates), say)
+        text = gettext("The limits of “%(code)s” are as they were.") % {"code": code}
+        return self.go(request, self._page_of(code), text, messages.INFO)
 
-    def pause(self, request: HttpRequest) -> HttpResponse:
+    @_about_a_code("view", "pause")
+    def pause(self, request: HttpRequest, code: str) -> HttpResponse:
         """Ask, then pause a whole code."""
-        _require(request, "view", "pause")
-        code = _code_of(request)
-        if code is None:
-            return self._unknown(request)
         names = {"code": code}
         if request.method != "POST":
             return self.confirm(
@@ -207,45 +208,35 @@ class CodePages(site.OwnPages):
                     gettext("What runs now goes on. Tasks can be added meanwhile, and wait."),
                 ],
                 button=_("Pause"),
-                back=self.address("django_tasks_code", code=code),
+                back=self._page_of(code),
             )
         by = site.author(request)
         if api.pause_tasks(biz_code=code, by=by, using=alias()):
-            note(request, self._pauses(code), CHANGE, lambda: _PAUSED % names)
-            self.message_user(request, _PAUSED % names, messages.SUCCESS)
-        else:
-            text = gettext("Code “%(code)s” was paused already.") % names
-            self.message_user(request, text, messages.INFO)
-        return self._back(code)
+            return self._done(request, code, self._pauses(code), lambda: _PAUSED % names)
+        text = gettext("Code “%(code)s” was paused already.") % names
+        return self.go(request, self._page_of(code), text, messages.INFO)
 
-    def resume(self, request: HttpRequest) -> HttpResponse:
+    @_about_a_code("view", "pause")
+    def resume(self, request: HttpRequest, code: str) -> HttpResponse:
         """End the pause of a whole code."""
-        _require(request, "view", "pause")
-        code = _code_of(request)
-        if code is None:
-            return self._unknown(request)
         if request.method != "POST":
-            return self._back(code)
+            return HttpResponseRedirect(self._page_of(code))
         names = {"code": code}
         pauses = self._pauses(code)
         if api.resume_tasks(biz_code=code, using=alias()):
-            note(request, pauses, CHANGE, lambda: _RESUMED % names)
-            self.message_user(request, _RESUMED % names, messages.SUCCESS)
-        else:
-            text = gettext("Code “%(code)s” was not paused.") % names
-            self.message_user(request, text, messages.INFO)
-        return self._back(code)
+            return self._done(request, code, pauses, lambda: _RESUMED % names)
+        text = gettext("Code “%(code)s” was not paused.") % names
+        return self.go(request, self._page_of(code), text, messages.INFO)
 
     def _pauses(self, code: str) -> list[Pause]:
         return list(Pause._base_manager.using(alias()).filter(biz_code=code, queue=""))
 
-    def _back(self, code: str) -> HttpResponse:
-        return HttpResponseRedirect(self.address("django_tasks_code", code=code))
+    def _page_of(self, code: str) -> str:
+        return self.address("django_tasks_code", code=code)
 
-    def _unknown(self, request: HttpRequest) -> HttpResponse:
-        text = gettext("The address names no code that can be.")
-        self.message_user(request, text, messages.ERROR)
-        return HttpResponseRedirect(self.address("django_tasks_codes"))
+    def _done(self, request: HttpRequest, code: str, rows: list[Any], say: Say) -> HttpResponse:
+        note(request, rows, CHANGE, say)
+        return self.go(request, self._page_of(code), say(), messages.SUCCESS)
 
 
 def _touches(pause: Pause, code: Code | None) -> bool:
@@ -256,13 +247,6 @@ def _touches(pause: Pause, code: Code | None) -> bool:
 def _require(request: HttpRequest, *actions: str) -> None:
     if not all(may(request, action) for action in actions):
         raise PermissionDenied
-
-
-def _code_of(request: HttpRequest) -> str | None:
-    try:
-        return check_code(request.GET.get("code", ""))
-    except TaskException:
-        return None
 
 
 def limits_words(max_running: int | None, rate_limit: str | None) -> str:

@@ -72,7 +72,6 @@ class DashboardPage(site.OwnPages):
         return [("", self.dashboard, "django_tasks_dashboard")]
 
     class Media:
-        css = {"all": ("django_tasks/admin.css",)}
         js = ("django_tasks/dashboard.js",)
 
     def dashboard(self, request: HttpRequest) -> HttpResponse:
@@ -156,9 +155,6 @@ class DashboardPage(site.OwnPages):
         words = gettext("due in the next %(time)s") % {"time": span(length.total_seconds())}
         address = self._tasks(due="future")
         return Tile(gettext("Coming"), now.coming.total().short(), words, "", address)
-
-    def _tasks(self, **query: str) -> str:
-        return self.address("django_tasks_task_changelist", **query)
 
     def _failures(self) -> str:
         return self.address("django_tasks_failures") or self._tasks(status="failed")

@@ -7,13 +7,13 @@ from django.utils.translation import gettext_lazy as _
 
 from django_tasks.admin import site
 from django_tasks.admin.display import time_above_distance
-from django_tasks.admin.lists import LimitedPaginator, OnlyShown, alias
+from django_tasks.admin.lists import LimitedPaginator, alias
 from django_tasks.host.clocks import EPOCH
 from django_tasks.models import Lock
 from django_tasks.store import clock
 
 
-class LockAdmin(site.StrictPages, OnlyShown):
+class LockAdmin(site.CardPages):
     """Locks and their holders. Nothing to edit: a row that is written or deleted here would let two
     in at once, or begin its terms again.
     """
@@ -24,10 +24,6 @@ class LockAdmin(site.StrictPages, OnlyShown):
     search_fields = ("name__startswith",)
     paginator = LimitedPaginator
     show_full_result_count = False
-
-    class Media:
-        css = {"all": ("django_tasks/admin.css",)}
-        js = ("django_tasks/cards.js",)
 
     @admin.display(description=_("held"), boolean=True)
     def held(self, lock: Lock) -> bool:

@@ -8,7 +8,7 @@ from django.contrib import admin, messages
 from django.contrib.admin.models import DELETION
 from django.core.exceptions import PermissionDenied
 from django.db.models import QuerySet
-from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
+from django.http import Http404, HttpRequest, HttpResponse
 from django.urls import URLPattern, path
 from django.utils.html import format_html
 from django.utils.translation import gettext, pgettext_lazy
@@ -17,7 +17,7 @@ from django.utils.translation import gettext_lazy as _
 from django_tasks import api
 from django_tasks.admin import site
 from django_tasks.admin.display import time_above_distance
-from django_tasks.admin.lists import AnyModelForm, OnlyShown, alias, may
+from django_tasks.admin.lists import AnyModelForm, alias, may
 from django_tasks.admin.log import note
 from django_tasks.client.arguments import check_code, check_queue
 from django_tasks.exceptions import TaskValueError
@@ -53,7 +53,7 @@ class PauseForm(AnyModelForm):
 MOST_DIGITS = 19
 
 
-class PauseAdmin(site.StrictPages, OnlyShown):
+class PauseAdmin(site.CardPages):
     """Pauses of a whole. One is added and ended; there is nothing to edit.
 
     The right to pause tasks is the right to pause them all, and the right to see tasks that to see
@@ -65,10 +65,6 @@ class PauseAdmin(site.StrictPages, OnlyShown):
     list_display_links = None
     actions = ("resume_selected",)
     ordering = ("queue", "biz_code")
-
-    class Media:
-        css = {"all": ("django_tasks/admin.css",)}
-        js = ("django_tasks/cards.js",)
 
     def get_urls(self) -> list[URLPattern]:
         resume = self.admin_site.admin_view(site.strict(self.resume))
@@ -133,7 +129,7 @@ class PauseAdmin(site.StrictPages, OnlyShown):
                 hidden={"biz_code": "", "queue": "", "sure": "everything"},
                 button=_("Pause everything"),
                 dangerous=True,
-                back=self.address("django_tasks_pause_changelist"),
+                back=self._list(),
             )
         # There is nothing to go on with: a pause is made once, and ended in the list.
         only = {"show_save_and_add_another": False, "show_save_and_continue": False}
@@ -149,25 +145,25 @@ class PauseAdmin(site.StrictPages, OnlyShown):
 
     def response_add(self, request: HttpRequest, obj: Pause, *args: Any) -> HttpResponse:
         text = gettext("Paused: %(scope)s.") % {"scope": scope_name(obj)}
-        self.message_user(request, text, messages.SUCCESS)
-        return HttpResponseRedirect(self.address("django_tasks_pause_changelist"))
+        return self.go(request, self._list(), text, messages.SUCCESS)
+
+    def _list(self) -> str:
+        return self.address("django_tasks_pause_changelist")
 
     def resume(self, request: HttpRequest, pause_id: int) -> HttpResponse:
         """End a pause, by a button of the list; asked for by its address, it asks first."""
         if not self.has_delete_permission(request):
             raise PermissionDenied
-        back = self.address("django_tasks_pause_changelist")
+        back = self._list()
         pause = self.get_queryset(request).filter(pk=pause_id).first()
         if pause is None:
-            self.message_user(request, gettext("That pause has ended already."), messages.INFO)
-            return HttpResponseRedirect(back)
+            return self.go(request, back, gettext("That pause has ended already."), messages.INFO)
         if request.method != "POST":
             title = gettext("Resume: %(scope)s?") % {"scope": scope_name(pause)}
             sentences = [gettext("Workers start what is due of it, and look at once.")]
             return self.confirm(request, title, sentences, button=_("Resume"), back=back)
         self._end(request, pause)
-        self.message_user(request, _resumed([pause]), messages.SUCCESS)
-        return HttpResponseRedirect(back)
+        return self.go(request, back, _resumed([pause]), messages.SUCCESS)
 
     def delete_view(self, request: HttpRequest, object_id: str, *args: Any) -> HttpResponse:
         """The address by which Django ends a pause: the same page, which says it in words."""

@@ -10,8 +10,8 @@ from django.contrib import messages
 from django.contrib.admin.models import CHANGE
 from django.core.exceptions import PermissionDenied
 from django.db.models import OuterRef, Subquery
-from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
-from django.urls import path, reverse
+from django.http import HttpRequest, HttpResponse
+from django.urls import path
 from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
@@ -20,7 +20,6 @@ from django_tasks.admin.display import distance, told, told_with_day, zone_name
 from django_tasks.admin.forms import ScheduleForm
 from django_tasks.admin.lists import alias, may
 from django_tasks.admin.log import note
-from django_tasks.admin.site import FramedPages
 from django_tasks.admin.task_steps import (
     ANEW,
     MOVED,
@@ -31,7 +30,7 @@ from django_tasks.admin.task_steps import (
     guarded,
     seen_of,
 )
-from django_tasks.admin.task_views import no_task
+from django_tasks.admin.task_views import TaskSteps, no_task
 from django_tasks.client.arguments import check_code
 from django_tasks.exceptions import TaskException, TaskValueError
 from django_tasks.models import Task, TaskRun
@@ -83,7 +82,7 @@ class Row:
     seen: str
 
 
-class RecurringPages(FramedPages):
+class RecurringPages(TaskSteps):
     """The list of schedules, and the page on which one is tried and saved."""
 
     def get_urls(self) -> list[Any]:
@@ -108,8 +107,7 @@ class RecurringPages(FramedPages):
         try:
             code, after = _place(request.GET)
         except TaskValueError as error:
-            self.message_user(request, as_sentence(error.problem), messages.ERROR)
-            return HttpResponseRedirect(request.path)
+            return self.go(request, request.path, as_sentence(error.problem), messages.ERROR)
         if code:
             look = recurring.look(code, after, using=using)
             looks: Sequence[recurring.CodeLook] = (look,)
@@ -166,13 +164,9 @@ class RecurringPages(FramedPages):
             next=told(due),
             away=distance(due, now),
             step=step,
-            address=self._recurring_step_address(task, step) if step else "",
+            address=self.step_address(task, step) if step else "",
             seen=seen_of(task),
         )
-
-    def _recurring_step_address(self, task: Task, step: Step) -> str:
-        name = f"{self.admin_site.name}:django_tasks_task_{step.address}"
-        return reverse(name, args=[task.pk])
 
     # One schedule
 
@@ -208,23 +202,20 @@ class RecurringPages(FramedPages):
 
     def _save_schedule(self, request: HttpRequest, task: Task, plan: Plan) -> HttpResponse:
         using = alias()
-        address = reverse(f"{self.admin_site.name}:django_tasks_task_change", args=[task.pk])
+        address = self.address("django_tasks_task_change", task.pk)
         change = partial(
             api.update_task, task.biz_code, task.biz_num, using=using, schedule=str(plan)
         )
         try:
             done = guarded(task.pk, request.POST.get("seen", ""), change, using=using)
         except TaskException as error:
-            self.message_user(request, as_sentence(str(error)), messages.ERROR)
-            return HttpResponseRedirect(address)
+            return self.go(request, address, as_sentence(str(error)), messages.ERROR)
         if not done:
-            self.message_user(request, MOVED % {"task": task}, messages.WARNING)
-            return HttpResponseRedirect(address)
+            return self.go(request, address, MOVED % {"task": task}, messages.WARNING)
         facts = {"before": task.schedule or "-", "schedule": str(plan), "task": task}
         note(request, [task], CHANGE, lambda: _CHANGED % facts)
         said = gettext("Task %(task)s repeats now: %(schedule)s.") % facts
-        self.message_user(request, said, messages.SUCCESS)
-        return HttpResponseRedirect(address)
+        return self.go(request, address, said, messages.SUCCESS)
 
 
 def _place(asked: Any) -> tuple[str, str]:

@@ -229,7 +229,7 @@ class RunAdmin(StrictPages, OnlyShown):
     )
 
     class Media:
-        css = {"all": ("django_tasks/admin.css", "django_tasks/tasks.css")}
+        css = {"all": ("django_tasks/tasks.css",)}
 
     def get_changelist(self, request: HttpRequest, **kwargs: Any) -> type[RunList]:
         return RunList

@@ -14,7 +14,7 @@ from django.apps.registry import Apps
 from django.conf import settings
 from django.contrib.admin.utils import unquote
 from django.db import models
-from django.http import HttpRequest, HttpResponse, HttpResponseBase
+from django.http import HttpRequest, HttpResponse, HttpResponseBase, HttpResponseRedirect
 from django.template.response import TemplateResponse
 from django.templatetags.static import static
 from django.urls import NoReverseMatch, URLPattern, path, reverse
@@ -22,7 +22,7 @@ from django.utils.http import urlencode
 from django.utils.text import capfirst
 from django.utils.translation import gettext_lazy as _
 
-from django_tasks.admin.lists import ModelAdminOfAny, NothingToEdit, may
+from django_tasks.admin.lists import ModelAdminOfAny, NothingToEdit, OnlyShown, may
 from django_tasks.admin.log import in_project_words
 from django_tasks.values.keys import NAME_LENGTH
 
@@ -121,9 +121,17 @@ class FramedPages(ModelAdminOfAny):
         """
         return self.page(request, "confirm.html", title, sentences=sentences, **context)
 
+    def go(self, request: HttpRequest, address: str, text: Any, level: int) -> HttpResponseRedirect:
+        """Say something on the page at an address of this site, which comes next."""
+        self.message_user(request, text, level)
+        return HttpResponseRedirect(address)
+
 
 class StrictPages(FramedPages):
     """Pages that need no inline script and no inline style, and say so to the browser."""
+
+    class Media:
+        css = {"all": ("django_tasks/admin.css",)}
 
     def get_urls(self) -> list[URLPattern]:
         found: list[URLPattern] = super().get_urls()
@@ -152,6 +160,13 @@ class StrictPages(FramedPages):
         return response
 
 
+class CardPages(StrictPages, OnlyShown):
+    """Lists of rows that are cards on a phone."""
+
+    class Media:
+        js = ("django_tasks/cards.js",)
+
+
 class OwnPages(StrictPages, NothingToEdit):
     """Pages that are no lists of rows. Those who may see tasks may see them."""
 
@@ -167,6 +182,10 @@ class OwnPages(StrictPages, NothingToEdit):
             path(route, strict(self.admin_site.admin_view(view)), name=name)
             for route, view, name in [*views, (route, first, index)]
         ]
+
+    def _tasks(self, **query: str) -> str:
+        """The address of a list of tasks."""
+        return self.address("django_tasks_task_changelist", **query)
 
     def has_module_permission(self, request: HttpRequest) -> bool:
         return may(request, "view")

@@ -5,8 +5,7 @@ from datetime import datetime
 from typing import Any
 
 from django.contrib import admin, messages
-from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
-from django.urls import reverse
+from django.http import HttpRequest, HttpResponse
 from django.utils.html import format_html
 from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
@@ -158,8 +157,8 @@ class TaskPage(TaskSteps):
             return super().changeform_view(request, *args, **kwargs)
         except TaskExists as error:
             # Somebody else has added it between our form's look and our add.
-            self.message_user(request, str(error), messages.ERROR)
-            return HttpResponseRedirect(reverse(f"{self.admin_site.name}:django_tasks_task_add"))
+            address = self.address("django_tasks_task_add")
+            return self.go(request, address, str(error), messages.ERROR)
 
     def save_model(self, request: HttpRequest, obj: Task, form: Any, change: bool) -> None:
         if change and not form.moved_fields:
@@ -185,9 +184,9 @@ class TaskPage(TaskSteps):
     def response_change(self, request: HttpRequest, obj: Task) -> HttpResponse:
         if _was_edited(obj):
             return super().response_change(request, obj)
-        self.message_user(request, gettext("Nothing was edited, so nothing was changed."))
-        address = reverse(f"{self.admin_site.name}:django_tasks_task_change", args=[obj.pk])
-        return HttpResponseRedirect(address)
+        text = gettext("Nothing was edited, so nothing was changed.")
+        address = self.address("django_tasks_task_change", obj.pk)
+        return self.go(request, address, text, messages.INFO)
 
 
 def has_long_payload(task: Task) -> bool:

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 from django.contrib.admin.models import CHANGE, DELETION
 from django.contrib.messages import SUCCESS, WARNING
 from django.core.exceptions import PermissionDenied
-from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
+from django.http import HttpRequest, HttpResponse
 from django.urls import path
 from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
@@ -160,19 +160,17 @@ class TaskSteps(FramedPages):
         is_there = Task._base_manager.using(alias()).filter(pk=task.pk).exists()
         if sentence is MOVED and not is_there:
             sentence = GONE
-        self.message_user(request, sentence % {"task": task, **facts}, level)
         back = request.POST.get("back", "")
-        if back.partition("?")[0] == self.address("django_tasks_recurring"):
-            return HttpResponseRedirect(back)
-        if is_there:
-            return HttpResponseRedirect(self.address("django_tasks_task_change", task.pk))
-        return HttpResponseRedirect(self.address("django_tasks_task_changelist"))
+        if back.partition("?")[0] != self.address("django_tasks_recurring"):
+            own = self.address("django_tasks_task_change", task.pk)
+            back = own if is_there else self.address("django_tasks_task_changelist")
+        return self.go(request, back, sentence % {"task": task, **facts}, level)
 
 
 def no_task(page: FramedPages, request: HttpRequest) -> HttpResponse:
     """Say that there is no such task any more, on the list of tasks."""
-    page.message_user(request, gettext("This task has ended, or there never was one."), WARNING)
-    return HttpResponseRedirect(page.address("django_tasks_task_changelist"))
+    text = gettext("This task has ended, or there never was one.")
+    return page.go(request, page.address("django_tasks_task_changelist"), text, WARNING)
 
 
 def _wait(text: str) -> timedelta | None:

@@ -15,7 +15,7 @@ class TaskAdmin(StrictPages, RecurringPages, TaskPage, TaskActions):
     delete_confirmation_max_display = 100  # Django 6.1
 
     class Media:
-        css = {"all": ("django_tasks/admin.css", "django_tasks/tasks.css", "django_tasks/task.css")}
+        css = {"all": ("django_tasks/tasks.css", "django_tasks/task.css")}
 
     def get_queryset(self, request: HttpRequest) -> "QuerySet[Task]":
         names = WorkerRow._base_manager.filter(pk=OuterRef("claimed_by")).values("name")

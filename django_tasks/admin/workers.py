@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 from django.contrib import admin, messages
 from django.contrib.admin.models import CHANGE
 from django.core.exceptions import PermissionDenied
-from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
+from django.http import Http404, HttpRequest, HttpResponse
 from django.urls import URLPattern, path
 from django.utils.html import format_html
 from django.utils.translation import gettext, ngettext
@@ -13,7 +13,7 @@ from django.utils.translation import gettext_lazy as _
 
 from django_tasks.admin import site
 from django_tasks.admin.display import cell
-from django_tasks.admin.lists import OnlyShown, alias, may
+from django_tasks.admin.lists import alias, may
 from django_tasks.admin.log import note
 from django_tasks.client.operating import ask_worker
 from django_tasks.models import WorkerRow
@@ -71,7 +71,7 @@ ASKS = {
 }
 
 
-class WorkerAdmin(site.StrictPages, OnlyShown):
+class WorkerAdmin(site.CardPages):
     """Workers that poll the database. They write their rows: there is nothing to edit."""
 
     list_display = (
@@ -104,10 +104,6 @@ class WorkerAdmin(site.StrictPages, OnlyShown):
     )
     ordering = ("id",)
     change_form_template = "admin/django_tasks/workerrow/change_form.html"
-
-    class Media:
-        css = {"all": ("django_tasks/admin.css",)}
-        js = ("django_tasks/cards.js",)
 
     def get_urls(self) -> list[URLPattern]:
         ask = self.admin_site.admin_view(site.strict(self.ask))
@@ -272,11 +268,10 @@ class WorkerAdmin(site.StrictPages, OnlyShown):
             return self.confirm(request, title, sentences, button=ask.button, back=page)
         if ask_worker(row.pk, ask.wish, using=alias()):
             note(request, [row], CHANGE, lambda: ask.asked % names)
-            self.message_user(request, ask.asked % names, messages.SUCCESS)
-            return HttpResponseRedirect(page)
+            return self.go(request, page, ask.asked % names, messages.SUCCESS)
         text = gettext("Worker %(worker)s is gone.") % names
-        self.message_user(request, text, messages.WARNING)
-        return HttpResponseRedirect(self.address("django_tasks_workerrow_changelist"))
+        workers = self.address("django_tasks_workerrow_changelist")
+        return self.go(request, workers, text, messages.WARNING)
 
     def _when(self, row: WorkerRow) -> str:
         if not _seen(row).is_alive:

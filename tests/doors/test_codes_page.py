@@ -107,6 +107,7 @@ def test_a_codes_own_page_tells_all_of_it(use_tz: bool, boss: Client) -> None:
         "Its handler says: 9 at once, 100/m.",
         "Queue “default” is paused. By anna.",
         "handler in this process yes",
+        "All its tasks",
         "Runs in the last hour",
     ):
         assert words in page
