@@ -22,12 +22,12 @@ from django_tasks.client.arguments import check_code
 from django_tasks.client.operating import set_limits
 from django_tasks.exceptions import TaskException, TaskTypeError, TaskValueError
 from django_tasks.models import Gate, Pause
-from django_tasks.monitoring.codes import Code, codes
+from django_tasks.monitoring.codes import Code, codes, rate_text
 from django_tasks.monitoring.figures import series, series_by_code
 from django_tasks.monitoring.overview import HOUR, see
 from django_tasks.monitoring.words import as_sentence, listed
 from django_tasks.store import clock
-from django_tasks.values.limits import MOST, as_limit
+from django_tasks.values.limits import MOST, Limit, as_limit
 
 SPARK_STEP = timedelta(minutes=2)
 # More codes than a page is made for: the others are found by their own filter.
@@ -133,7 +133,7 @@ class CodePages(site.OwnPages):
         runs = [figures.runs for _moment, figures in lines.get(code.code, [])]
         return Row(
             code=code,
-            limits=limits_words(code.limits.max_running, code.limits.rate_limit),
+            limits=_limits_words(code.limits.in_force),
             spark=charts.spark(runs),
             runs_a_minute=code.figures.runs / (HOUR.total_seconds() / 60),
             address=self._page_of(code.code),
@@ -160,7 +160,7 @@ class CodePages(site.OwnPages):
             name,
             code=code,
             row=code and self._row(code, {}),
-            own=code and limits_words(code.limits.own_max_running, code.limits.own_rate_limit),
+            own=code and _limits_words(code.limits.own),
             given=limits_words(most, rate),
             now=now,
             charts=[runs_chart(points, "hour"), late_chart(points, "hour")],
@@ -255,6 +255,10 @@ def limits_words(max_running: int | None, rate_limit: str | None) -> str:
     if max_running is not None:
         found.insert(0, gettext("%(most)d at once") % {"most": max_running})
     return listed(found)
+
+
+def _limits_words(limit: Limit) -> str:
+    return limits_words(limit.max_running, rate_text(limit.rate))
 
 
 def _limits_message(code: str, most: int | None, rate: str | None) -> str:

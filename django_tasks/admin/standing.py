@@ -6,18 +6,16 @@ All is asked for a whole page at once: many rows take as many statements as one 
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import datetime
 
 from django.utils.translation import gettext
 
 from django_tasks import api
 from django_tasks.conf import options
 from django_tasks.handlers.finders import has_handler
-from django_tasks.host.clocks import EPOCH
 from django_tasks.models import Gate, Task
-from django_tasks.monitoring.codes import rate_text
+from django_tasks.monitoring.codes import limit_of, opening, rate_text
 from django_tasks.monitoring.filters import LATE_SECONDS
-from django_tasks.monitoring.why import limit_of
 from django_tasks.monitoring.workers import name_of, workers
 from django_tasks.store import clock
 from django_tasks.store.pauses import PauseIndex
@@ -101,12 +99,10 @@ def _limited(codes: set[str], now: datetime, using: str) -> dict[str, str]:
     limits = {code: limit_of(code, gates.get(code)) for code in codes}
     counted = any(limit.max_running is not None for limit in limits.values())
     running = _running(using) if counted else Counter()
-    moment = (now - EPOCH) // timedelta(microseconds=1)
     said: dict[str, str] = {}
     for code, limit in limits.items():
-        full_until = gates[code].full_until if code in gates else 0
-        if words := _closed(limit, running[code], full_until, moment):
-            said[code] = words
+        if not opening(limit, gates.get(code), running[code], now).starts:
+            said[code] = _closed(limit, running[code])
     return said
 
 
@@ -120,9 +116,7 @@ def _running(using: str) -> Counter[str]:
     return Counter(owned.values_list("biz_code", flat=True)[:MOST_OWNED])
 
 
-def _closed(limit: Limit, running: int, full_until: int, moment: int) -> str:
-    if limit.opening(running, full_until, moment).starts:
-        return ""
+def _closed(limit: Limit, running: int) -> str:
     if limit.max_running is not None and running >= limit.max_running:
         return gettext("limit: %(count)d at once") % {"count": limit.max_running}
-    return gettext("limit: %(rate)s") % {"rate": limit.rate and rate_text(limit.rate)}
+    return gettext("limit: %(rate)s") % {"rate": rate_text(limit.rate)}

@@ -16,32 +16,22 @@ from django_tasks.monitoring.words import Amount, together
 from django_tasks.monitoring.workers import Claims, Worker, running_by_code
 from django_tasks.store.lanes import Lane, every_lane
 from django_tasks.values.figures import NO_FIGURES, Figures
-from django_tasks.values.limits import PERIODS, Limit, Rate, as_limit
+from django_tasks.values.limits import NO_LIMIT, PERIODS, Limit, Opening, Rate, as_limit, in_force
 from django_tasks.values.status import Status
 
 MOST_GATES = 10_000
 
 
 class Limits(NamedTuple):
-    """The limits of one code in the whole cluster; None: no such limit.
+    """The limits of one code in the whole cluster.
 
-    ``own_…`` are those of its handler as this process knows it, ``set_…`` those that an operator
-    has set in their place. ``is_full``: a task that is due has to wait for them now.
+    ``own`` are those of its handler as this process knows it, and ``in_force`` those of an operator
+    before these. ``is_full``: a task that is due has to wait for them now.
     """
 
-    own_max_running: int | None = None
-    own_rate_limit: str | None = None
-    set_max_running: int | None = None
-    set_rate_limit: str | None = None
-    is_full: bool = False
-
-    @property
-    def max_running(self) -> int | None:
-        return self.own_max_running if self.set_max_running is None else self.set_max_running
-
-    @property
-    def rate_limit(self) -> str | None:
-        return self.own_rate_limit if self.set_rate_limit is None else self.set_rate_limit
+    own: Limit
+    in_force: Limit
+    is_full: bool
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -137,28 +127,30 @@ def _code(
 
 
 def _limits(code: str, gate: Gate | None, running: int, now: datetime) -> Limits:
-    own = terms_for(code).limit or Limit(None, None)
-    limits = Limits(
-        own.max_running,
-        own.rate and rate_text(own.rate),
-        gate.max_running if gate else None,
-        gate.rate_limit if gate else None,
-    )
-    return limits._replace(is_full=_is_full(limits, gate, running, now))
+    limit = limit_of(code, gate)
+    is_full = not opening(limit, gate, running, now).starts
+    return Limits(terms_for(code).limit or NO_LIMIT, limit, is_full)
 
 
-def _is_full(limits: Limits, gate: Gate | None, running: int, now: datetime) -> bool:
+def limit_of(code: str, gate: Gate | None) -> Limit:
+    """The limits in force: those of an operator before those of the handler."""
     try:
-        limit = as_limit(limits.max_running, limits.rate_limit)
-    except TaskException:  # written by somebody else
-        return False
+        said = as_limit(gate.max_running, gate.rate_limit) if gate else None
+    except TaskException:  # of another release: its workers know what it means
+        said = None
+    return in_force(terms_for(code).limit, said)
+
+
+def opening(limit: Limit, gate: Gate | None, running: int, now: datetime) -> Opening:
+    """The opening of a code's gate at ``now``, while so many of its tasks run."""
     moment = (now - EPOCH) // timedelta(microseconds=1)
-    full_until = gate.full_until if gate else 0
-    return limit is not None and limit.opening(running, full_until, moment).starts <= 0
+    return limit.opening(running, gate.full_until if gate else 0, moment)
 
 
-def rate_text(rate: Rate) -> str:
+def rate_text(rate: Rate | None) -> str | None:
     """A rate as one writes it."""
+    if rate is None:
+        return None
     units = {period: unit for unit, period in PERIODS.items()}
     return f"{rate.starts}/{units[rate.period]}"
 

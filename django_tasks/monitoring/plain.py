@@ -3,6 +3,7 @@
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
+from django_tasks.monitoring.codes import rate_text
 from django_tasks.monitoring.words import Amount
 from django_tasks.values.figures import Figures
 
@@ -113,8 +114,8 @@ def code(found: "Code", now: datetime) -> dict[str, Any]:
         "failed": amount(found.failed),
         "is_paused": bool(found.pauses),
         "limits": {
-            "max_running": found.limits.max_running,
-            "rate_limit": found.limits.rate_limit,
+            "max_running": found.limits.in_force.max_running,
+            "rate_limit": rate_text(found.limits.in_force.rate),
             "is_full": found.limits.is_full,
         },
         "hour": figures(found.figures),

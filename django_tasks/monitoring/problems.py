@@ -12,7 +12,7 @@ from django.utils.translation import gettext, ngettext
 from django_tasks.models import Pause
 from django_tasks.monitoring import backlog
 from django_tasks.monitoring.backlog import Group, Waiting
-from django_tasks.monitoring.codes import Code, Seen
+from django_tasks.monitoring.codes import Code, Seen, rate_text
 from django_tasks.monitoring.words import (
     Amount,
     about,
@@ -255,14 +255,9 @@ def _held_back(facts: Facts) -> Iterator[Problem]:
     for code in facts.codes:
         if not (code.late and code.limits.is_full):
             continue
-        limits = code.limits
-        words = {
-            "code": code.code,
-            "running": code.running,
-            "most": limits.max_running,
-            "rate": limits.rate_limit,
-        }
-        if limits.max_running is not None and code.running.number >= limits.max_running:
+        most, rate = code.limits.in_force
+        words = {"code": code.code, "running": code.running, "most": most, "rate": rate_text(rate)}
+        if most is not None and code.running.number >= most:
             text = gettext(
                 "The limit of “%(code)s” holds tasks back: %(running)s of %(most)s runs at once."
             )

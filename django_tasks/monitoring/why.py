@@ -6,7 +6,7 @@ could take it, then what keeps those from it. A look and no promise: all of it m
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import datetime
 from math import isinf
 from typing import NamedTuple
 
@@ -14,11 +14,10 @@ from django.utils.translation import gettext, ngettext
 
 from django_tasks.client.pauses import paused
 from django_tasks.client.queries import get_active
-from django_tasks.exceptions import TaskException
 from django_tasks.handlers.finders import has_handler
 from django_tasks.handlers.registry import terms_for
-from django_tasks.host.clocks import EPOCH
 from django_tasks.models import Gate, Task
+from django_tasks.monitoring.codes import limit_of, opening
 from django_tasks.monitoring.filters import LATE_SECONDS
 from django_tasks.monitoring.words import (
     attempts_text,
@@ -33,7 +32,7 @@ from django_tasks.store import clock
 from django_tasks.store.pauses import PauseIndex
 from django_tasks.timezones import aware, for_django
 from django_tasks.values.hosts import is_of_a_host
-from django_tasks.values.limits import NO_LIMIT, Limit, as_limit, in_force
+from django_tasks.values.limits import NO_LIMIT
 from django_tasks.values.status import OWNED, Status
 
 # More tasks than this that are due earlier are not counted to the end.
@@ -276,11 +275,10 @@ def _limited(case: _Case, able: list[Worker]) -> Reason | None:
     if limit.max_running is not None:
         owned = Task._base_manager.using(case.using).filter(status__in=OWNED, biz_code=code)
         running = owned.values("pk").count()
-    moment = (case.now - EPOCH) // timedelta(microseconds=1)
-    opening = limit.opening(running, gate.full_until if gate else 0, moment)
-    if opening.starts:
+    found = opening(limit, gate, running, case.now)
+    if found.starts:
         return None
-    if isinf(opening.closed_for):
+    if isinf(found.closed_for):
         sentence = ngettext(
             "%(count)d task of %(code)s runs, and no more may at once.",
             "%(count)d tasks of %(code)s run, and no more may at once.",
@@ -288,17 +286,8 @@ def _limited(case: _Case, able: list[Worker]) -> Reason | None:
         )
         return Reason("limit", sentence % {"count": running, "code": code})
     sentence = gettext("The rate limit of %(code)s lets the next one start in %(span)s.")
-    facts = {"code": code, "span": span(max(1.0, opening.closed_for))}
+    facts = {"code": code, "span": span(max(1.0, found.closed_for))}
     return Reason("rate", sentence % facts)
-
-
-def limit_of(code: str, gate: Gate | None) -> Limit:
-    """The limits in force: those of an operator before those of the handler."""
-    try:
-        said = as_limit(gate.max_running, gate.rate_limit) if gate else None
-    except TaskException:  # of another release: its workers know what it means
-        said = None
-    return in_force(terms_for(code).limit, said)
 
 
 def _busy(case: _Case, able: list[Worker]) -> Reason | None:

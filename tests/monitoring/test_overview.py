@@ -303,7 +303,7 @@ def test_a_limit_that_holds_late_tasks_back_is_told(handlers: Any) -> None:
     found = look()
     assert "limit" not in kinds(found)
     (code,) = found.codes
-    assert (code.limits.own_max_running, code.limits.max_running) == (2, 5)
+    assert (code.limits.own.max_running, code.limits.in_force.max_running) == (2, 5)
     table(status=Status.RUNNING).delete()
     Gate.objects.update(rate_limit="1/h", full_until=F("full_until") + 4_000_000_000_000_000)
     assert sentences(look(), "limit") == ["The limit of “order” holds tasks back: 1/h starts."]
