@@ -4,10 +4,9 @@ from collections.abc import Mapping
 from dataclasses import fields
 
 from django.contrib.admin.views.main import ERROR_FLAG, IGNORED_PARAMS, PAGE_VAR
-from django.urls import reverse
-from django.utils.http import urlencode
 from django.utils.translation import gettext as _
 
+from django_tasks.admin.site import address_of
 from django_tasks.exceptions import TaskValueError
 from django_tasks.monitoring.filters import TaskFilter
 
@@ -28,13 +27,14 @@ def tasks_of(query: Mapping[str, str]) -> TaskFilter:
 
     A name that is no filter is refused: its list would show, and its actions meet, all tasks.
     """
-    params: dict[str, str] = {}
-    for name, value in query.items():
-        if name in _KNOWN:
-            params[_KNOWN[name]] = value
-        elif name not in _OTHERS:
-            raise TaskValueError(_("filter"), name, _("is not known"))
-    return TaskFilter.from_params(params)
+    return TaskFilter.from_params(known(query, _KNOWN))
+
+
+def known(query: Mapping[str, str], names: Mapping[str, str]) -> dict[str, str]:
+    """The values of a query by our own names of its filters. Raises TaskValueError for others."""
+    if strange := next((name for name in query if name not in names and name not in _OTHERS), ""):
+        raise TaskValueError(_("filter"), strange, _("is not known"))
+    return {names[name]: value for name, value in query.items() if name in names}
 
 
 def query_of(tasks: TaskFilter) -> dict[str, str]:
@@ -47,19 +47,14 @@ def query_of(tasks: TaskFilter) -> dict[str, str]:
 
 def list_of(tasks: TaskFilter, site: str = "admin") -> str:
     """The address of the list of these tasks."""
-    return _address("django_tasks_task_changelist", site, query_of(tasks))
+    return address_of(site, "django_tasks_task_changelist", **query_of(tasks))
 
 
 def refused_list(site: str = "admin") -> str:
     """The address of an empty list, for a filter, a step or a form that was refused."""
-    return _address("django_tasks_task_changelist", site, {ERROR_FLAG: "1"})
+    return address_of(site, "django_tasks_task_changelist", **{ERROR_FLAG: "1"})
 
 
 def bulk_of(tasks: TaskFilter, step: str, site: str = "admin") -> str:
     """The address of the page that asks before all these tasks are changed."""
-    return _address("django_tasks_task_bulk", site, {"step": step} | query_of(tasks))
-
-
-def _address(name: str, site: str, query: dict[str, str]) -> str:
-    address = reverse(f"{site}:{name}")
-    return f"{address}?{urlencode(query)}" if query else address
+    return address_of(site, "django_tasks_task_bulk", step=step, **query_of(tasks))

@@ -3,8 +3,7 @@
 from datetime import datetime, timedelta, timezone
 from typing import Any
 
-from django.contrib import admin, messages
-from django.contrib.admin.options import IncorrectLookupParameters
+from django.contrib import admin
 from django.contrib.admin.views.main import ORDER_VAR
 from django.db.models import QuerySet
 from django.db.models.functions import Right
@@ -20,6 +19,7 @@ from django_tasks.admin.addresses import query_of, tasks_of
 from django_tasks.admin.display import (
     ERROR_TAIL,
     badge,
+    key_of,
     labelled,
     moment_and_distance,
     number_of_tasks,
@@ -79,29 +79,18 @@ class TaskList(PagedList):
         try:
             self.tasks = tasks_of(request.GET).settled(alias())
         except TaskException as error:
-            messages.error(request, str(error))
-            raise IncorrectLookupParameters(str(error)) from error
+            raise lists.refused(request, error) from error
         self.names_workers = lists.sees_workers(request)
         query = query_of(self.tasks)
         # All pages show the same; another search, or another filter, has a meaning of its own.
         meaning = query.pop("search_as", "")
         self.of_pages = {"search_as": meaning} if meaning else {}
-        kept = {name: value for name, value in self.params.items() if name.startswith(("_", "o"))}
-        self.params = kept | query
-        self.filter_params = {name: [value] for name, value in self.params.items()}
         self.query = query.get("q", "")
-        specs = self._specs(request, query)
-        self.filter_specs, self.has_filters = specs, bool(specs)
-        self.has_active_filters = bool(set(query) - {"q"})
-        self.clear_all_filters_qs = self.get_query_string(remove=sorted(query))
+        self.choose(request, query, TASK_FILTERS, kept=("_", "o"))
         self.by_time = self._asked_order()
         self.seen_at = clock.now(alias())
         found, self.looked = look(self.tasks, using=alias(), now=self.seen_at)
         return (self.root_queryset & found).defer(*LONG_COLUMNS).order_by("-id")
-
-    def _specs(self, request: HttpRequest, query: dict[str, str]) -> list[Any]:
-        given = {name: [value] for name, value in query.items()}
-        return [each(request, given, self.model, self.model_admin) for each in TASK_FILTERS]
 
     def _asked_order(self) -> str:
         asked = str(self.params.get(ORDER_VAR, ""))
@@ -213,12 +202,7 @@ class TaskColumns(FailurePages):
     @admin.display(description=_("code, number"))
     def key(self, task: Task) -> str:
         name = format_html('<span class="task-name">{}</span>', task.name) if task.name else ""
-        return format_html(
-            '<span class="task-code">{}</span> <span class="task-number">{}</span> {}',
-            task.biz_code,
-            task.biz_num,
-            name,
-        )
+        return format_html("{} {}", key_of(task), name)
 
     @admin.display(description=_("status"))
     def state(self, task: Task) -> str:

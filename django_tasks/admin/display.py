@@ -4,9 +4,12 @@ Markup with classes alone: the style sheet says what they look like.
 """
 
 import json
+from collections.abc import Callable
 from datetime import datetime, timedelta
 from typing import Any
 
+from django.contrib import admin
+from django.db.models import Model
 from django.utils import timezone
 from django.utils.formats import date_format
 from django.utils.html import format_html
@@ -63,6 +66,20 @@ def in_brackets(text: str) -> str:
 def told(value: datetime) -> str:
     """A value of a column, or aware UTC, to the second and with its zone."""
     return stamp(aware("when", value))
+
+
+def moment_field(
+    model: type[Model], column: str, precision: str = "seconds"
+) -> Callable[[Any, Any], str]:
+    """A field for reading that shows a column with times as all pages do."""
+    field: Any = model._meta.get_field(column)
+
+    @admin.display(description=field.verbose_name)
+    def shown_moment(page: Any, row: Any) -> str:
+        value: datetime | None = getattr(row, column)
+        return stamp(aware(column, value), precision) if value else page.get_empty_value_display()
+
+    return shown_moment
 
 
 def told_with_day(value: datetime) -> str:
@@ -131,6 +148,12 @@ def time_above_distance(value: datetime, now: datetime) -> str:
     """A time (aware), shortly, and below it how far away it is."""
     away = distance_text(value, now)
     return format_html('{}<br><span class="small quiet">{}</span>', at(value, now), away)
+
+
+def key_of(row: Any) -> str:
+    """The key of a task or a run."""
+    template = '<span class="task-code">{}</span> <span class="task-number">{}</span>'
+    return format_html(template, row.biz_code, row.biz_num)
 
 
 def number_of_tasks(count: int, is_more: bool) -> str:

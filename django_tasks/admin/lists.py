@@ -16,7 +16,7 @@ from django.utils.functional import cached_property
 from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
-from django_tasks.exceptions import TaskValueError
+from django_tasks.exceptions import TaskException, TaskValueError
 from django_tasks.models import Task
 
 if TYPE_CHECKING:
@@ -47,6 +47,12 @@ def may(request: HttpRequest, action: str) -> bool:
     return request.user.has_perm(f"{Task._meta.app_label}.{codename}")
 
 
+def refused(request: HttpRequest, error: TaskException) -> IncorrectLookupParameters:
+    """Say what is wrong with a URL; Django shows no rows for what is to be raised."""
+    messages.error(request, str(error))
+    return IncorrectLookupParameters(str(error))
+
+
 class Unfiltered(ChangeList):
     """A list without filters: a URL that names one is refused in words.
 
@@ -56,8 +62,7 @@ class Unfiltered(ChangeList):
     def get_filters(self, request: HttpRequest) -> Any:
         for name in self.get_filters_params():
             error = TaskValueError(gettext("filter"), name, gettext("is not known"))
-            messages.error(request, str(error))
-            raise IncorrectLookupParameters(str(error))
+            raise refused(request, error)
         return super().get_filters(request)
 
 

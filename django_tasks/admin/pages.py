@@ -202,6 +202,28 @@ class PagedList(ChangeList):
         keys: list[Key] = [(each,) for each in ids]
         return page_of(keys, place, self.list_per_page, descending=True)
 
+    def choose(
+        self,
+        request: HttpRequest,
+        query: dict[str, str],
+        filters: Iterable[Any],
+        kept: str | tuple[str, ...] = "_",
+    ) -> None:
+        """Show the filters with what a query says, and no others in the links to other pages.
+
+        ``kept``: what else stays there begins with one of these letters.
+        """
+        others = {name: value for name, value in self.params.items() if name.startswith(kept)}
+        self.params = others | query
+        self.filter_params = {name: [value] for name, value in self.params.items()}
+        given = {name: [value] for name, value in query.items()}
+        self.filter_specs = [
+            each(request, dict(given), self.model, self.model_admin) for each in filters
+        ]
+        self.has_filters = bool(self.filter_specs)
+        self.has_active_filters = bool(set(query) - {"q"})
+        self.clear_all_filters_qs = self.get_query_string(remove=sorted(query))
+
     def count(self, found: int) -> None:
         self.is_more = found > lists.LIST_LIMIT
         self.result_count = min(found, lists.LIST_LIMIT)

@@ -1,12 +1,9 @@
 """The pages of runs that have ended."""
 
 import json
-from datetime import datetime
 from typing import Any
 
-from django.contrib import admin, messages
-from django.contrib.admin.options import IncorrectLookupParameters
-from django.contrib.admin.views.main import IGNORED_PARAMS
+from django.contrib import admin
 from django.db.models import Max, Q, QuerySet
 from django.db.models.functions import Right
 from django.http import HttpRequest
@@ -14,14 +11,17 @@ from django.utils.html import format_html
 from django.utils.translation import gettext, pgettext_lazy
 from django.utils.translation import gettext_lazy as _
 
+from django_tasks.admin.addresses import known
 from django_tasks.admin.display import (
     ERROR_TAIL,
     LONG_TEXT,
     badge,
     duration,
     in_brackets,
+    key_of,
     labelled,
     moment_and_distance,
+    moment_field,
     shown,
 )
 from django_tasks.admin.filters import TaskCodeFilter, TextFilter, chosen_filter
@@ -32,6 +32,7 @@ from django_tasks.admin.lists import (
     alias,
     hopping,
     key_matching,
+    refused,
     sees_workers,
 )
 from django_tasks.admin.pages import Page, PagedList, in_order, place_of, walked
@@ -41,9 +42,8 @@ from django_tasks.models import TaskRun
 from django_tasks.monitoring.errors import error_line
 from django_tasks.monitoring.filters import TaskFilter
 from django_tasks.monitoring.looks import without_index
-from django_tasks.monitoring.words import Amount, stamp
+from django_tasks.monitoring.words import Amount
 from django_tasks.store import clock, search
-from django_tasks.timezones import aware
 from django_tasks.values.status import RunOutcome
 
 # The history has indexes of ids and of keys alone. Whatever else is asked for is looked for among
@@ -66,18 +66,8 @@ RUN_FILTERS: tuple[type[admin.SimpleListFilter], ...] = (
     TaskCodeFilter,
     RunExceptionFilter,
 )
-_NAMES = {
-    "outcome": "outcome",
-    "outcome__exact": "outcome",
-    "biz_code": "biz_code",
-    "biz_code__exact": "biz_code",
-    "biz_num": "biz_num",
-    "biz_num__exact": "biz_num",
-    "exception": "exception",
-    "p": "",
-    "e": "",
-    "q": "",
-}
+_COLUMNS = ("outcome", "biz_code", "biz_num")
+_NAMES = {f"{name}{exact}": name for name in _COLUMNS for exact in ("", "__exact")}
 
 
 class RunList(PagedList):
@@ -95,18 +85,9 @@ class RunList(PagedList):
         try:
             query = _query_of(request)
         except TaskException as error:
-            messages.error(request, str(error))
-            raise IncorrectLookupParameters(str(error)) from error
-        kept = {name: value for name, value in self.params.items() if name.startswith("_")}
+            raise refused(request, error) from error
         searched = {"q": self.query} if self.query.strip() else {}
-        self.params = kept | query | searched
-        self.filter_params = {name: [value] for name, value in self.params.items()}
-        given = {name: [value] for name, value in query.items()}
-        specs: list[Any] = [
-            each(request, dict(given), self.model, self.model_admin) for each in RUN_FILTERS
-        ]
-        self.filter_specs, self.has_filters = specs, True
-        self.has_active_filters = bool(query)
+        self.choose(request, query | searched, RUN_FILTERS)
         self.clear_all_filters_qs = self.get_query_string(remove=sorted(query))
         self.sifting = _matching(query)
         found = self.root_queryset.filter(self.sifting).defer("error", "detail")
@@ -174,13 +155,8 @@ def _number_of_runs(count: int, is_more: bool) -> str:
 
 
 def _query_of(request: HttpRequest) -> dict[str, str]:
-    query: dict[str, str] = {}
-    for name, value in request.GET.items():
-        if name in _NAMES:
-            query[_NAMES[name]] = str(value)
-        elif name not in IGNORED_PARAMS and name != "_changelist_filters":
-            raise TaskValueError(gettext("filter"), name, gettext("is not known"))
-    query = {name: value for name, value in query.items() if name and value}
+    query = known(request.GET.dict(), _NAMES | {"exception": "exception"})
+    query = {name: value for name, value in query.items() if value}
     if query.get("outcome", "done") not in RunOutcome.values:
         choices = ", ".join(map(repr, RunOutcome.values))
         raise TaskValueError(
@@ -202,7 +178,7 @@ def _query_of(request: HttpRequest) -> dict[str, str]:
 
 def _matching(query: dict[str, str]) -> Q:
     matching = Q()
-    for name in ("outcome", "biz_code", "biz_num"):
+    for name in _COLUMNS:
         if name in query:
             matching &= Q(**{name: query[name]})
     if exception := query.get("exception"):
@@ -244,11 +220,7 @@ class RunAdmin(StrictPages, OnlyShown):
 
     @admin.display(description=_("code, number"))
     def key(self, run: TaskRun) -> str:
-        return format_html(
-            '<span class="task-code">{}</span> <span class="task-number">{}</span>',
-            run.biz_code,
-            run.biz_num,
-        )
+        return key_of(run)
 
     @admin.display(description=_("outcome"))
     def outcome_word(self, run: TaskRun) -> str:
@@ -293,21 +265,10 @@ class RunAdmin(StrictPages, OnlyShown):
     def exception_class(self, run: TaskRun) -> str:
         return run.exception or self.get_empty_value_display()
 
-    @admin.display(description=_("when"))
-    def due_at(self, run: TaskRun) -> str:
-        return _exact(run.when)
-
-    @admin.display(description=_("scheduled time"))
-    def meant_for(self, run: TaskRun) -> str:
-        return _exact(run.scheduled_time) if run.scheduled_time else self.get_empty_value_display()
-
-    @admin.display(description=_("started"))
-    def started_at(self, run: TaskRun) -> str:
-        return _exact(run.started)
-
-    @admin.display(description=_("ended"))
-    def ended_at(self, run: TaskRun) -> str:
-        return _exact(run.ended)
+    due_at = moment_field(TaskRun, "when", "milliseconds")
+    meant_for = moment_field(TaskRun, "scheduled_time", "milliseconds")
+    started_at = moment_field(TaskRun, "started", "milliseconds")
+    ended_at = moment_field(TaskRun, "ended", "milliseconds")
 
     @admin.display(description=_("detail"))
     def detail_text(self, run: TaskRun) -> str:
@@ -319,7 +280,3 @@ class RunAdmin(StrictPages, OnlyShown):
     @admin.display(description=_("error"))
     def error_text(self, run: TaskRun) -> str:
         return shown(run.error, run.error) if run.error else self.get_empty_value_display()
-
-
-def _exact(value: datetime) -> str:
-    return stamp(aware("when", value), "milliseconds")

@@ -1,7 +1,5 @@
 """A task's own page: its life above, its form below, and what Save and Delete do."""
 
-from collections.abc import Callable
-from datetime import datetime
 from typing import Any
 
 from django.contrib import admin, messages
@@ -11,7 +9,7 @@ from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
 from django_tasks import api
-from django_tasks.admin.display import LONG_CELL, LONG_TEXT, as_json, distance, shown, told
+from django_tasks.admin.display import LONG_CELL, LONG_TEXT, as_json, distance, moment_field, shown
 from django_tasks.admin.forms import TaskForm
 from django_tasks.admin.lists import alias, sees_workers
 from django_tasks.admin.standing import known_here
@@ -44,18 +42,6 @@ SAVE: dict[int, Any] = {
 }
 
 
-def _moment_of(column: str) -> Callable[..., str]:
-    """A field for reading that shows a column with times as all pages do."""
-    field: Any = Task._meta.get_field(column)
-
-    @admin.display(description=field.verbose_name)
-    def shown_moment(page: TaskSteps, task: Task) -> str:
-        value: datetime | None = getattr(task, column)
-        return told(value) if value else page.get_empty_value_display()
-
-    return shown_moment
-
-
 class TaskPage(TaskSteps):
     """The part of the tasks' admin that is about one task."""
 
@@ -66,12 +52,12 @@ class TaskPage(TaskSteps):
         *("version", "attempts", "rescues", "runs", "last_run_at", "claimed_at"),
         *("scheduled_for", "latest_at", "created_at", "updated_at"),
     )
-    last_run_at = _moment_of("last_run")
-    claimed_at = _moment_of("claim_time")
-    scheduled_for = _moment_of("scheduled_time")
-    latest_at = _moment_of("latest_time")
-    created_at = _moment_of("create_time")
-    updated_at = _moment_of("update_time")
+    last_run_at = moment_field(Task, "last_run")
+    claimed_at = moment_field(Task, "claim_time")
+    scheduled_for = moment_field(Task, "scheduled_time")
+    latest_at = moment_field(Task, "latest_time")
+    created_at = moment_field(Task, "create_time")
+    updated_at = moment_field(Task, "update_time")
 
     # The form
 
