@@ -20,7 +20,7 @@ from django_tasks.admin.display import (
 from django_tasks.models import Task, TaskRun
 from django_tasks.monitoring.errors import message_of
 from django_tasks.monitoring.recurring import coming_of
-from django_tasks.monitoring.words import listed
+from django_tasks.monitoring.words import listed, progress_text
 from django_tasks.schedules.policies import clauses
 from django_tasks.timezones import aware
 from django_tasks.values.status import Status
@@ -146,11 +146,10 @@ def _progress(task: Task) -> dict[str, Any]:
     facts = task.progress
     if not isinstance(facts, dict):
         return {}
-    done, total, text = (facts.get(name) for name in ("done", "total", "text"))
-    steps = f"{done}" if total is None else f"{done} / {total}"
+    done, total = facts.get("done"), facts.get("total")
     measured = all(isinstance(each, int) and each >= 0 for each in (done, total)) and total
     bar = {"done": done, "total": total} if measured else {}
-    return {"words": f"{steps} {text or ''}".strip(), **bar}
+    return {"words": progress_text(facts), **bar}
 
 
 def _line(run: TaskRun) -> RunLine:

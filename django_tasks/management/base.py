@@ -13,6 +13,7 @@ from django.utils.translation import gettext, override
 from django_tasks.coming.places import database
 from django_tasks.exceptions import TaskException
 from django_tasks.management import output
+from django_tasks.management.progress import Progress
 from django_tasks.sentences import plain
 from django_tasks.store import clock, tables
 
@@ -101,6 +102,10 @@ class TaskCommand(TranslatedCommand):
         parser.add_argument("code", help=gettext("its biz_code"))
         parser.add_argument("number", help=gettext("its biz_num"))
 
+    def add_progress(self, parser: CommandParser) -> None:
+        text = gettext("show a progress bar also in a file or a pipe")
+        parser.add_argument("--progress", action="store_true", help=text)
+
     def handle(self, *args: Any, **options: Any) -> None:
         self.is_json = options["format"] == output.JSON
         try:
@@ -124,6 +129,11 @@ class TaskCommand(TranslatedCommand):
 
     def say_json(self, value: Mapping[str, Any]) -> None:
         self.stdout.write(output.as_json(value))
+
+    def progress(self, total: int | None, options: dict[str, Any]) -> Progress:
+        """The progress of a long change, which says nothing between the lines of JSON."""
+        is_wanted = options["progress"]
+        return Progress(total, self.stderr.write, is_wanted=is_wanted, is_quiet=self.is_json)
 
     def say_table(
         self, heads: Sequence[Any], rows: Iterable[list[Any]], spare: Iterable[int] = ()

@@ -10,11 +10,11 @@ from django.utils.translation import gettext, ngettext
 from django_tasks.client.arguments import check_code, check_queue
 from django_tasks.management.base import TaskCommand, trouble, usage
 from django_tasks.management.choosing import add_filters, filter_of
-from django_tasks.management.progress import Progress
 from django_tasks.models import Pause
 from django_tasks.monitoring.filters import TaskFilter
 from django_tasks.monitoring.many import Batch, Step, meant, steps
-from django_tasks.monitoring.words import scope_words
+from django_tasks.monitoring.plain import amount
+from django_tasks.monitoring.words import Amount, counted, scope_words
 from django_tasks.sentences import plain
 from django_tasks.values.status import Status
 
@@ -37,6 +37,7 @@ class BulkCommand(TaskCommand):
         super().add_arguments(parser)
         add_filters(parser)
         add_manners(parser)
+        self.add_progress(parser)
 
     def answer(self, options: dict[str, Any]) -> None:
         which = filter_of(options, self.using)
@@ -46,11 +47,11 @@ class BulkCommand(TaskCommand):
     def take(self, which: TaskFilter, options: dict[str, Any]) -> None:
         """Take the step with the tasks of ``which``; of an empty one, with all."""
         which = which.settled(self.using)  # what is counted is what is changed
-        count = sum(self._count(each) for each in self.parts(which))
+        count = counted(sum(self._count(each) for each in self.parts(which)), MOST_COUNTED)
         if options["dry_run"]:
             self._tell_would(which, count)
             return
-        if count > MOST_UNASKED and not options["yes"]:
+        if count.number > MOST_UNASKED and not options["yes"]:
             self._ask(which, count)
         changed, left, going = self._take(which, count, options)
         if self.is_json:
@@ -63,7 +64,7 @@ class BulkCommand(TaskCommand):
                 }
             )
             return
-        self.say(counted(self.done, changed, which))
+        self.say(_said(self.done, Amount(changed), which))
         self._tell_rest(left, going)
 
     def parts(self, which: TaskFilter) -> list[TaskFilter]:
@@ -83,21 +84,19 @@ class BulkCommand(TaskCommand):
         rows = meant(part, self.step, using=self.using, now=self.now)
         return rows.values("pk")[: MOST_COUNTED + 1].count()
 
-    def _take(self, which: TaskFilter, count: int, options: dict[str, Any]) -> tuple[int, int, int]:
+    def _take(
+        self, which: TaskFilter, count: Amount, options: dict[str, Any]
+    ) -> tuple[int, int, int]:
         changed = left = going = 0
-        total = count if count <= MOST_COUNTED else None
-        shown = Progress(
-            total, self.stderr.write, is_wanted=options["progress"], is_quiet=self.is_json
-        )
         try:
-            with shown:
+            with self.progress(None if count.is_more else count.number, options) as shown:
                 for batch in self._all_batches(which, options):
                     changed, left = changed + batch.changed, left + batch.left
                     going += batch.going
                     shown.advance(batch.seen)
         except KeyboardInterrupt:
             sentence = gettext("Stopped before the end. %(sentence)s") % {
-                "sentence": counted(self.done, changed, which)
+                "sentence": _said(self.done, Amount(changed), which)
             }
             raise trouble(sentence) from None
         return changed, left, going
@@ -110,14 +109,11 @@ class BulkCommand(TaskCommand):
             finally:
                 batches.close()  # now, and not when it is collected: it tells of what was done
 
-    def _tell_would(self, which: TaskFilter, count: int) -> None:
-        is_more, count = count > MOST_COUNTED, min(count, MOST_COUNTED)
+    def _tell_would(self, which: TaskFilter, count: Amount) -> None:
         if self.is_json:
-            self.say_json(
-                {"filter": which.params(), "dry_run": True, "count": count, "is_more": is_more}
-            )
-            return
-        self.say(counted(self.would, count, which, is_more=is_more))
+            self.say_json({"filter": which.params(), "dry_run": True, **amount(count)})
+        else:
+            self.say(_said(self.would, count, which))
 
     def _tell_rest(self, left: int, going: int) -> None:
         if left:
@@ -139,9 +135,8 @@ class BulkCommand(TaskCommand):
                 % {"count": f"{going:,}"}
             )
 
-    def _ask(self, which: TaskFilter, count: int) -> None:
-        is_more = count > MOST_COUNTED
-        sentence = counted(self.would, min(count, MOST_COUNTED), which, is_more=is_more)
+    def _ask(self, which: TaskFilter, count: Amount) -> None:
+        sentence = _said(self.would, count, which)
         if sys.stdin is None or not sys.stdin.isatty():
             raise usage(
                 gettext("%(sentence)s So many are changed with --yes only.")
@@ -211,11 +206,6 @@ def add_manners(parser: CommandParser) -> None:
         action="store_true",
         help=gettext("do not ask, also for more than %(most)s tasks") % {"most": MOST_UNASKED},
     )
-    add(
-        "--progress",
-        action="store_true",
-        help=gettext("show a progress bar also in a file or a pipe"),
-    )
 
 
 def refuse_everything(which: TaskFilter, options: dict[str, Any]) -> None:
@@ -227,9 +217,9 @@ def refuse_everything(which: TaskFilter, options: dict[str, Any]) -> None:
         raise usage(gettext("--all means every task: say it without a filter."))
 
 
-def counted(plural: Any, count: int, which: TaskFilter, *, is_more: bool = False) -> str:
+def _said(plural: Any, count: Amount, which: TaskFilter) -> str:
     """A lazy plural with its number, and the words for which tasks are meant."""
-    number = f"{count:,}"
-    if is_more:
+    number = f"{count.number:,}"
+    if count.is_more:
         number = gettext("More than %(count)s") % {"count": number}
-    return str(plural % {"number": count, "count": number, "words": which.words()})
+    return str(plural % {"number": count.number, "count": number, "words": which.words()})

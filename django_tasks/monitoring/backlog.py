@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 from django_tasks.host.clocks import EPOCH
 from django_tasks.models import Pause
+from django_tasks.monitoring.filters import LATE_SECONDS
 from django_tasks.monitoring.words import Amount, counted, together
 from django_tasks.store import backlog
 from django_tasks.store.lanes import COUNTED, Lane, every_lane
@@ -18,8 +19,7 @@ from django_tasks.store.pauses import PauseIndex
 from django_tasks.timezones import aware
 from django_tasks.values.status import Status
 
-# A task that is due for longer is late: an idle worker would have taken it long ago.
-LATE = timedelta(seconds=60)
+LATE = timedelta(seconds=LATE_SECONDS)
 # In lanes beyond these, those whose first task is due first, nothing is counted.
 MOST_LANES = 150
 # Rows that are counted in all lanes together. On PostgreSQL each of them may cost a look at the

@@ -22,6 +22,7 @@ from django_tasks.monitoring.filters import LATE_SECONDS
 from django_tasks.monitoring.words import (
     attempts_text,
     class_name,
+    counted_rows,
     listed,
     scope_words,
     span,
@@ -309,7 +310,7 @@ def _behind(case: _Case, able: list[Worker]) -> Reason | None:
         status=Status.PENDING, queue=task.queue, priority=task.priority, biz_code=task.biz_code
     )
     earlier = lane.filter(when__lt=for_django(aware("when", task.when)))
-    ahead = earlier.values("pk")[: MOST_AHEAD + 1].count()
+    ahead, is_more = counted_rows(earlier, MOST_AHEAD)
     if not ahead:
         return None
     sentence = ngettext(
@@ -317,7 +318,6 @@ def _behind(case: _Case, able: list[Worker]) -> Reason | None:
         "It waits for its turn: %(count)d tasks of its code are due earlier.",
         ahead,
     )
-    if ahead > MOST_AHEAD:
-        ahead = MOST_AHEAD
+    if is_more:
         sentence = gettext("It waits for its turn: more than %(count)d are due earlier.")
     return Reason("behind", sentence % {"count": ahead})

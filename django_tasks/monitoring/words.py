@@ -3,8 +3,9 @@
 from collections.abc import Iterable
 from datetime import datetime
 from functools import reduce
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
+from django.db.models import QuerySet
 from django.utils import timezone as django_timezone
 from django.utils.formats import localize, number_format
 from django.utils.text import capfirst
@@ -38,6 +39,11 @@ class Amount(NamedTuple):
 def counted(number: int, most: int) -> Amount:
     """An amount of a count that stopped at ``most`` + 1."""
     return Amount(most, True) if number > most else Amount(number)
+
+
+def counted_rows(rows: QuerySet[Any], most: int) -> Amount:
+    """The number of rows, which are counted up to ``most``."""
+    return counted(rows.values("pk")[: most + 1].count(), most)
 
 
 def together(*amounts: Amount) -> Amount:
@@ -120,6 +126,14 @@ def scope_name(pause: Pause) -> str:
 def scope_words(pause: Pause) -> str:
     """The same as the beginning of a sentence."""
     return capfirst(scope_name(pause))
+
+
+def progress_text(progress: Any) -> str:
+    """What a handler has said of its run, as the column has it."""
+    if not isinstance(progress, dict):
+        return ""
+    done, total, text = (progress.get(name) for name in ("done", "total", "text"))
+    return f"{f'{done}' if total is None else f'{done} / {total}'} {text or ''}".strip()
 
 
 def memory(size: int) -> str:

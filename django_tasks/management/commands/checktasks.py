@@ -12,7 +12,8 @@ from django_tasks.handlers.recurrence import TRIGGER
 from django_tasks.handlers.registry import handler_for
 from django_tasks.management.base import TaskCommand, trouble
 from django_tasks.models import Task
-from django_tasks.monitoring.words import Amount, counted
+from django_tasks.monitoring.plain import amount
+from django_tasks.monitoring.words import Amount, counted_rows
 from django_tasks.schedules.accept import stored
 from django_tasks.sentences import said
 from django_tasks.sentences import sentence as _
@@ -76,10 +77,7 @@ class Command(TaskCommand):
             self.say_json(
                 {
                     "codes": codes,
-                    "missing": [
-                        {"code": each.code, "count": each.rows.number, "is_more": each.rows.is_more}
-                        for each in missing
-                    ],
+                    "missing": [{"code": each.code, **amount(each.rows)} for each in missing],
                     "unreadable": [each._asdict() for each in found],
                     "problems": problems,
                 }
@@ -124,7 +122,7 @@ def _codes(using: str) -> set[str]:
 
 def _rows(code: str, using: str) -> Amount:
     rows = Task._base_manager.using(using).filter(biz_code=code, status__in=WAITING)
-    return counted(rows.values("pk")[: MOST_COUNTED + 1].count(), MOST_COUNTED)
+    return counted_rows(rows, MOST_COUNTED)
 
 
 def _unreadable(using: str) -> Iterator[Unreadable]:

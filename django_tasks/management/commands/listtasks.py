@@ -17,7 +17,8 @@ from django_tasks.management.rows import (
     worker_names,
 )
 from django_tasks.models import Task
-from django_tasks.monitoring.words import in_a_row
+from django_tasks.monitoring.plain import amount
+from django_tasks.monitoring.words import Amount, counted_rows, in_a_row
 from django_tasks.sentences import sentence as _
 
 # As many are put in order of time; of more some are shown as the index has them.
@@ -48,15 +49,14 @@ class Command(TaskCommand):
             )
         which = filter_of(options, self.using).settled(self.using)
         rows = which.rows(using=self.using, now=self.now)
-        count = rows.values("pk")[: MOST_SORTED + 1].count()
-        found = _first(rows, limit, is_sorted=count <= MOST_SORTED)
+        count = counted_rows(rows, MOST_SORTED)
+        found = _first(rows, limit, is_sorted=not count.is_more)
         workers = worker_names(self.using)
         if self.is_json:
             self.say_json(
                 {
                     "filter": which.params(),
-                    "count": min(count, MOST_SORTED),
-                    "is_more": count > MOST_SORTED,
+                    **amount(count),
                     "tasks": [task_as_json(task, workers) for task in found],
                 }
             )
@@ -76,10 +76,10 @@ def _first(rows: QuerySet[Task], limit: int, *, is_sorted: bool) -> list[Task]:
     return sorted(few[:limit], key=lambda task: (task.when, task.pk))
 
 
-def _sum(words: str, count: int, shown: int) -> str:
+def _sum(words: str, found: Amount, shown: int) -> str:
+    count = found.number
     facts = {"words": words, "count": f"{count:,}", "shown": f"{shown:,}"}
-    if count > MOST_SORTED:
-        facts["count"] = f"{MOST_SORTED:,}"
+    if found.is_more:
         return (
             gettext("More than %(count)s tasks (%(words)s); %(shown)s of them are shown.") % facts
         )

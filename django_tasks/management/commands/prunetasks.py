@@ -7,10 +7,10 @@ from django.core.management.base import CommandParser
 from django.utils.translation import gettext, ngettext
 
 from django_tasks.management.base import TaskCommand, trouble, usage
-from django_tasks.management.progress import Progress
 from django_tasks.management.times import length
 from django_tasks.models import Task, TaskRun
-from django_tasks.monitoring.words import Amount, counted, stamp
+from django_tasks.monitoring.plain import amount
+from django_tasks.monitoring.words import Amount, counted_rows, stamp
 from django_tasks.sentences import sentence as _
 from django_tasks.store import failed, runs
 from django_tasks.timezones import aware, for_django
@@ -38,11 +38,7 @@ class Command(TaskCommand):
             action="store_true",
             help=gettext("count what would be deleted; delete nothing"),
         )
-        add(
-            "--progress",
-            action="store_true",
-            help=gettext("show a progress bar also in a file or a pipe"),
-        )
+        self.add_progress(parser)
 
     def answer(self, options: dict[str, Any]) -> None:
         if options["history"] is None and options["failed"] is None:
@@ -57,10 +53,7 @@ class Command(TaskCommand):
         else:
             found = {name: self._delete(name, before[name], options) for name in before}
         if self.is_json:
-            said = {
-                name: {"before": before[name], "count": count.number, "is_more": count.is_more}
-                for name, count in found.items()
-            }
+            said = {name: {"before": before[name], **amount(found[name])} for name in found}
             self.say_json({"dry_run": options["dry_run"], **said})
             return
         for name, count in found.items():
@@ -80,20 +73,17 @@ class Command(TaskCommand):
         moment = for_django(before)
         if name == "history":
             lines = TaskRun._base_manager.using(self.using).filter(ended__lt=moment)
-            return counted(lines.values("pk")[: MOST_COUNTED + 1].count(), MOST_COUNTED)
+            return counted_rows(lines, MOST_COUNTED)
         rows = Task._base_manager.using(self.using).filter(
             status=Status.FAILED, when__lt=moment, update_time__lt=moment, schedule=None
         )
-        return counted(rows.values("pk")[: MOST_COUNTED + 1].count(), MOST_COUNTED)
+        return counted_rows(rows, MOST_COUNTED)
 
     def _delete(self, name: str, before: datetime, options: dict[str, Any]) -> Amount:
         delete = runs.delete_old if name == "history" else failed.delete_old_failed
         total, misses = 0, 0
-        shown = Progress(
-            None, self.stderr.write, is_wanted=options["progress"], is_quiet=self.is_json
-        )
         try:
-            with shown:
+            with self.progress(None, options) as shown:
                 while misses < PATIENCE:
                     count = delete(before, using=self.using)
                     misses = 0 if count else misses + 1

@@ -19,7 +19,14 @@ from django_tasks.management.rows import (
 )
 from django_tasks.models import Task, TaskRun
 from django_tasks.monitoring.why import why
-from django_tasks.monitoring.words import class_name, distance_text, listed, span, stamp
+from django_tasks.monitoring.words import (
+    class_name,
+    distance_text,
+    listed,
+    progress_text,
+    span,
+    stamp,
+)
 from django_tasks.schedules.policies import clauses
 from django_tasks.sentences import sentence as _
 from django_tasks.timezones import aware
@@ -119,7 +126,7 @@ class Command(TaskCommand):
         yield gettext("options"), listed(clauses(task.options))
         yield gettext("worker"), worker_of(task, worker_names(self.using))
         yield gettext("claimed"), local(task.claim_time)
-        yield gettext("progress"), _progress(task.progress)
+        yield gettext("progress"), progress_text(task.progress)
         yield gettext("ended runs"), task.runs
         yield gettext("last run"), local(task.last_run)
         yield gettext("failed attempts"), task.attempts
@@ -157,13 +164,6 @@ class Command(TaskCommand):
                 for run in runs
             ],
         )
-
-
-def _progress(progress: Any) -> str:
-    if not isinstance(progress, dict):
-        return ""
-    done, total, text = (progress.get(name) for name in ("done", "total", "text"))
-    return " ".join(filter(None, [f"{done}" if total is None else f"{done} / {total}", text]))
 
 
 def _end_of(error: str, most: int, is_full: bool) -> str:

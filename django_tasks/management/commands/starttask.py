@@ -23,7 +23,7 @@ from django_tasks.handlers import finders, registry
 from django_tasks.handlers.slips import slips
 from django_tasks.host.stop_signals import held_back
 from django_tasks.logs.patient import patiently
-from django_tasks.management.base import OfLines, TranslatedCommand
+from django_tasks.management.base import OfLines, TranslatedCommand, usage
 from django_tasks.management.output import Unread
 from django_tasks.models import Task
 from django_tasks.monitoring.words import listed
@@ -67,7 +67,7 @@ class Command(TranslatedCommand):
     @patiently  # else a log handler that hangs would hide each stop
     def handle(self, *args: Any, **options: Any) -> None:
         if not hasattr(os, "fork"):
-            raise _usage(gettext("Workers run on systems of POSIX: this one is another."))
+            raise usage(gettext("Workers run on systems of POSIX: this one is another."))
         _refuse_clash()
         _refuse_place()
         # A stop that comes before signals are heeded, which is after the first line is said, waits
@@ -173,6 +173,10 @@ def _probing() -> Flags:
     yield _flag("--metrics-port", _address, "[HOST:]PORT", gettext("answer /metrics"))
 
 
+def _refusal(words: str, text: str, **facts: str) -> argparse.ArgumentTypeError:
+    return argparse.ArgumentTypeError(words % {"text": text, **facts})
+
+
 def _option(name: str) -> Callable[[str], Any]:
     def parse(text: str) -> Any:
         try:
@@ -181,18 +185,14 @@ def _option(name: str) -> Callable[[str], Any]:
         except (TypeError, ValueError) as error:
             words = said(error)
             reason = words if words.startswith("must") else gettext("must be a number")
-            raise argparse.ArgumentTypeError(
-                gettext("%(reason)s, not %(text)r") % {"reason": reason, "text": text}
-            ) from None
+            raise _refusal(gettext("%(reason)s, not %(text)r"), text, reason=reason) from None
 
     return parse
 
 
 def _count(text: str) -> int:
     if not (text.isascii() and text.isdigit() and len(text) < 19 and int(text)):
-        raise argparse.ArgumentTypeError(
-            gettext("must be a whole number from 1, not %(text)r") % {"text": text}
-        )
+        raise _refusal(gettext("must be a whole number from 1, not %(text)r"), text)
     return int(text)
 
 
@@ -200,18 +200,14 @@ def _address(text: str) -> Address:
     try:
         return Address.parse(text)
     except ValueError:
-        raise argparse.ArgumentTypeError(
-            gettext("must be PORT or HOST:PORT with a port from 1 to 65535, not %(text)r")
-            % {"text": text}
-        ) from None
+        words = gettext("must be PORT or HOST:PORT with a port from 1 to 65535, not %(text)r")
+        raise _refusal(words, text) from None
 
 
 def _names(text: str) -> tuple[str, ...]:
     names = tuple(name.strip() for name in text.split(","))
     if not all(names):
-        raise argparse.ArgumentTypeError(
-            gettext("must be names with commas between, not %(text)r") % {"text": text}
-        )
+        raise _refusal(gettext("must be names with commas between, not %(text)r"), text)
     return names
 
 
@@ -219,26 +215,26 @@ def _configs(options: dict[str, Any]) -> tuple[list[WorkerConfig], int]:
     try:
         wishes = conf.options()
     except conf.ConfigurationError as error:
-        raise CommandError(str(error), returncode=2) from None
+        raise usage(str(error)) from None
     aliases = options["database"] or (router.db_for_write(Task),)
     for alias in aliases:
         if alias not in connections:
-            raise _usage(
+            raise usage(
                 gettext("--database %(alias)s: there is only %(connections)s")
                 % {"alias": alias, "connections": listed(connections)}
             )
     processes = _processes(options, wishes.processes, aliases)
     children = processes > 1 or options["max_tasks_per_child"] or options["max_memory_per_child"]
     if options["reload"] and children:
-        raise _usage(gettext("--reload works with one process only"))
+        raise usage(gettext("--reload works with one process only"))
     if options["reload"] and any(options[name] is not None for name in PROBES):
-        raise _usage(gettext("--reload is for development: it answers no probes"))
+        raise usage(gettext("--reload is for development: it answers no probes"))
     wanted = ((name, options.get(name)) for name in WorkerConfig.__dataclass_fields__)
     given = {name: value for name, value in wanted if value is not None}
     try:
         return [worker_config(alias, **given) for alias in aliases], processes
     except TaskValueError as error:
-        raise _usage(str(error)) from None
+        raise usage(str(error)) from None
 
 
 def _processes(options: dict[str, Any], wish: int | None, aliases: tuple[str, ...]) -> int:
@@ -260,7 +256,7 @@ def _page(aliases: Sequence[str]) -> Page:
     try:
         from django_tasks.metrics import metrics_page
     except conf.ConfigurationError as error:
-        raise _usage(str(error)) from None
+        raise usage(str(error)) from None
 
     def page(accept: str) -> tuple[bytes, str]:
         try:
@@ -277,11 +273,7 @@ def _opened(wishes: Wishes) -> Probes:
         return Probes.opened(wishes)
     except CannotProbe as refused:
         reason = refused.error.strerror or str(refused.error)
-        raise _usage(_("%(flag)s: %(reason)s", flag=refused.flag, reason=reason)) from None
-
-
-def _usage(sentence: str) -> CommandError:
-    return CommandError(sentence, returncode=2)
+        raise usage(_("%(flag)s: %(reason)s", flag=refused.flag, reason=reason)) from None
 
 
 # What must be right before anything starts
@@ -321,14 +313,14 @@ def _refuse_missing_handlers(config: WorkerConfig) -> None:
         raise OfLines(*refusal)
     known = sorted(registry.get_task_handlers())
     if not known and not finders.are_there():
-        raise _usage(
+        raise usage(
             gettext(
                 "There is no handler: name some in settings.TASK_HANDLERS, or define "
                 "them in a task_handlers.py of an installed app."
             )
         )
     if missing := [code for code in config.codes if not _is_known(code, config.using)]:
-        raise _usage(
+        raise usage(
             gettext("--codes %(missing)s: there is only %(known)s")
             % {"missing": listed(missing), "known": listed(known)}
         )
