@@ -4,7 +4,7 @@ import logging
 from typing import Literal
 
 from django_tasks.logs.lines import say
-from django_tasks.logs.phrases import InShort, quantity
+from django_tasks.logs.phrases import quantity
 
 Reason = Literal["silent", "refused", "denied", "forbidden", "unknown", "no file", "empty"]
 
@@ -36,7 +36,7 @@ def database_down(
         "ends": f"; {quantity(kept, 'end is', 'ends are')} kept" if kept else "",
         "until": " until it is back" if reason in _PASSING else "",
     }
-    fields = {"reason": reason, "error": InShort(error), "kept": kept, "duration": seconds}
+    fields = {"reason": reason, "error": error, "kept": kept, "duration": seconds}
     say("database_down", logging.ERROR, text, words, database=using, **fields)
 
 
@@ -48,7 +48,7 @@ def statement_rejected(using: str, sentence: str, error: BaseException, seconds:
     text = "%(sentence)s; nothing more is claimed, and this worker ends%(again)s"
     again = f" if it is rejected again in {seconds:.0f} s" if seconds else ""
     words, fields = {"sentence": sentence, "again": again}, {"database": using, "delay": seconds}
-    say("statement_rejected", logging.ERROR, text, words, error=InShort(error), **fields)
+    say("statement_rejected", logging.ERROR, text, words, error=error, **fields)
 
 
 def database_back(using: str, seconds: float) -> None:
@@ -66,18 +66,17 @@ def ends_refused(using: str, count: int, error: BaseException) -> None:
     """The ends are kept, and tried again."""
     text = "%(ends)s on %(database)s cannot be written (%(error)s); what else is due goes on"
     words = {"ends": quantity(count, "end", "ends")}
-    fields = {"database": using, "count": count, "error": InShort(error)}
-    say("ends_refused", logging.ERROR, text, words, **fields)
+    say("ends_refused", logging.ERROR, text, words, database=using, count=count, error=error)
 
 
 def counts_not_written(using: str, error: BaseException) -> None:
     text = "The counts of the last minute on %(database)s could not be written (%(error)s)"
-    say("counts_refused", logging.WARNING, text, database=using, error=InShort(error))
+    say("counts_refused", logging.WARNING, text, database=using, error=error)
 
 
 def lines_not_written(using: str, error: BaseException) -> None:
     text = "Lines of the history on %(database)s could not be written (%(error)s)"
-    say("history_refused", logging.ERROR, text, database=using, error=InShort(error))
+    say("history_refused", logging.ERROR, text, database=using, error=error)
 
 
 def metrics_unreadable(using: str, error: BaseException) -> None:
@@ -86,7 +85,7 @@ def metrics_unreadable(using: str, error: BaseException) -> None:
         "The metrics of %(database)s cannot be read (%(error)s); django_tasks_up is 0 until they"
         " can"
     )
-    say("metrics_unreadable", logging.WARNING, text, database=using, error=InShort(error))
+    say("metrics_unreadable", logging.WARNING, text, database=using, error=error)
 
 
 def metrics_readable(using: str) -> None:

@@ -10,13 +10,10 @@ from time import time
 from types import CodeType, TracebackType
 from typing import Any
 
-from django_tasks.logs.phrases import InShort, harmless
+from django_tasks.logs.phrases import harmless, in_short
 from django_tasks.sentences import CONTROLS, Sentence, in_english, plain
 
 logger = logging.getLogger("django_tasks")
-
-# Put into words here and now: those that read the record may do so later.
-_WORDS = (InShort, Sentence)
 
 Post = Callable[[Callable[[], None]], None]
 Caught = tuple[type[BaseException], BaseException, TracebackType | None]
@@ -54,9 +51,9 @@ def say(
     """Log a line, as of the function that calls this. Every line of the package goes here.
 
     ``event`` is its name, for programs: it stays when the words change. So do ``fields``, the facts
-    of the line by name; they are texts, numbers, None, and collections of those. ``text`` names the
-    facts, and the ``words``, which are for it alone. ``exc_info`` is an exception, or True for the
-    one at hand.
+    of the line by name; they are texts, numbers, None, and collections of those, or an exception,
+    which is told in short. ``text`` names the facts, and the ``words``, which are for it alone.
+    ``exc_info`` is an exception, or True for the one at hand.
     """
     if not logger.isEnabledFor(level):
         return
@@ -89,9 +86,14 @@ def _showable(caught: Caught) -> Caught:
 
 
 def _in_words(facts: Mapping[str, Any]) -> dict[str, Any]:
-    return {
-        name: str(value) if isinstance(value, _WORDS) else value for name, value in facts.items()
-    }
+    """Facts that are put into words here and now: those that read the record may do so later."""
+    return {name: _told(value) for name, value in facts.items()}
+
+
+def _told(value: Any) -> Any:
+    if isinstance(value, BaseException):
+        return in_short(value)
+    return str(value) if isinstance(value, Sentence) else value
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,13 +3,11 @@
 import logging
 
 from django_tasks.logs.lines import say
-from django_tasks.logs.phrases import InShort
 
 
 def lock_not_renewed(name: str, error: BaseException, using: str) -> None:
     text = "Lock %(lock)r could not be renewed (%(error)s); trying again until its lease has passed"
-    fields = {"lock": name, "database": using, "error": InShort(error)}
-    say("lock_not_renewed", logging.WARNING, text, **fields)
+    say("lock_not_renewed", logging.WARNING, text, lock=name, database=using, error=error)
 
 
 def lock_lost(name: str, term: int, using: str) -> None:
@@ -19,8 +17,7 @@ def lock_lost(name: str, term: int, using: str) -> None:
 
 def lock_not_freed(name: str, error: BaseException, using: str) -> None:
     text = "Lock %(lock)r could not be freed (%(error)s); it is free when its lease has passed"
-    fields = {"lock": name, "database": using, "error": InShort(error)}
-    say("lock_not_freed", logging.WARNING, text, **fields)
+    say("lock_not_freed", logging.WARNING, text, lock=name, database=using, error=error)
 
 
 def became_active(biz_code: str, term: int, using: str) -> None:

@@ -39,20 +39,15 @@ def run_facts(task: RunningTask, seconds: float) -> str:
     )
 
 
-class InShort:
+def in_short(error: BaseException) -> str:
     """An error's reason, put into words by the thread that writes the line.
 
     A project's code may have a part in that: an exception's own text, and what is to be hidden.
     """
-
-    def __init__(self, error: BaseException) -> None:
-        self._error = error
-
-    def __str__(self) -> str:
-        kind, text = type(self._error).__name__, str(self._error)
-        text = text.strip().split("\n")[0].replace("\0", "\\0")
-        text = redaction.redacted_head(text, LONGEST_REASON)
-        return f"{kind}: {text}" if text else kind
+    kind, text = type(error).__name__, str(error)
+    text = text.strip().split("\n")[0].replace("\0", "\\0")
+    text = redaction.redacted_head(text, LONGEST_REASON)
+    return f"{kind}: {text}" if text else kind
 
 
 def harmless(value: Any) -> Any:

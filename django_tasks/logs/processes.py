@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from django_tasks.logs.lines import say, send_through
-from django_tasks.logs.phrases import InShort, keys_of, named
+from django_tasks.logs.phrases import keys_of, named
 
 
 def introduced(sentence: str, **fields: Any) -> None:
@@ -25,14 +25,12 @@ def strange_attribute(where: str, name: str, meant: str) -> None:
         "%(handler)s has %(attribute)r, which means nothing to django_tasks. Did you mean"
         " %(meant)r?"
     )
-    facts = {"handler": where, "attribute": name, "meant": meant}
-    say("strange_attribute", logging.WARNING, text, **facts)
+    say("strange_attribute", logging.WARNING, text, handler=where, attribute=name, meant=meant)
 
 
 def process_not_started(name: str, error: BaseException, delay: float) -> None:
     text = "Process %(process_name)s cannot be started (%(error)s); trying again in %(delay).1f s"
-    fields = {"process_name": name, "error": InShort(error), "delay": delay}
-    say("process_not_started", logging.ERROR, text, **fields)
+    say("process_not_started", logging.ERROR, text, process_name=name, error=error, delay=delay)
 
 
 def child_ended(number: int, pid: int, code: int | None, delay: float) -> None:
@@ -66,13 +64,13 @@ def probes_ended(pid: int, code: int | None, delay: float) -> None:
         "The process that answers probes (pid %(pid)d) ended with code %(exit_code)s; starting"
         " another%(later)s"
     )
-    words, fields = {"later": _later(delay)}, {"exit_code": code, "delay": delay}
-    say("probes_ended", logging.ERROR, text, words, pid=pid, **fields)
+    words = {"later": _later(delay)}
+    say("probes_ended", logging.ERROR, text, words, pid=pid, exit_code=code, delay=delay)
 
 
 def health_file_not_written(path: Path, error: BaseException) -> None:
     text = "The health file %(path)s cannot be written (%(error)s); trying again"
-    say("health_file_not_written", logging.ERROR, text, path=str(path), error=InShort(error))
+    say("health_file_not_written", logging.ERROR, text, path=str(path), error=error)
 
 
 def metrics_failed() -> None:
@@ -99,4 +97,4 @@ def fork_failed(error: BaseException) -> None:
     """Tell it in the child, and of a thread of ours that has forked: nothing takes its lines."""
     send_through(None)
     text = "A child process could not be set right after its fork"
-    say("fork_failed", logging.ERROR, text, exc_info=error, error=InShort(error))
+    say("fork_failed", logging.ERROR, text, exc_info=error, error=error)

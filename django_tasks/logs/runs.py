@@ -14,7 +14,7 @@ from django_tasks.handlers.running_task import RunningTask
 from django_tasks.host.clocks import ticks
 from django_tasks.logs.fields import fields_of, fields_of_run
 from django_tasks.logs.lines import logger, say
-from django_tasks.logs.phrases import InShort, local_time, run_facts
+from django_tasks.logs.phrases import local_time, run_facts
 from django_tasks.values.claimed import Claimed
 
 # How many successes are told in a minute: of each code, and of all codes of a process.
@@ -82,7 +82,7 @@ def _retried(
     words = {"again": local_time(when), "run": run_facts(task, seconds)}
     fields = {"again_at": when.isoformat(), **fields_of_run(task, seconds)}
     text = "%(task)s failed, again at %(again)s %(run)s: %(error)s"
-    say("task_retried", logging.WARNING, text, words, error=InShort(exception), **fields)
+    say("task_retried", logging.WARNING, text, words, error=exception, **fields)
 
 
 def _failed(
@@ -99,7 +99,7 @@ def _failed(
         say("task_failed", logging.ERROR, "%(task)s FAILED: %(error)s", **fields)
         return
     text, words = "%(task)s FAILED for good %(run)s", {"run": run_facts(task, seconds)}
-    fields = {"error": InShort(exception), **fields_of_run(task, seconds)}
+    fields = {"error": exception, **fields_of_run(task, seconds)}
     say("task_failed", logging.ERROR, text, words, exc_info=exception, **fields)
 
 
@@ -142,17 +142,17 @@ def not_settled(task: RunningTask, error: BaseException) -> None:
         "The database did not confirm the end of %(task)s (%(error)s); unless it went through, it"
         " runs again"
     )
-    say("end_not_confirmed", logging.WARNING, text, error=InShort(error), **fields_of(task))
+    say("end_not_confirmed", logging.WARNING, text, error=error, **fields_of(task))
 
 
 def end_not_written(task: Claimed, error: BaseException, using: str) -> None:
     text = "The end of %(task)s could not be written (%(error)s); it is FAILED"
-    say("end_not_written", logging.ERROR, text, error=InShort(error), **fields_of(task, using))
+    say("end_not_written", logging.ERROR, text, error=error, **fields_of(task, using))
 
 
 def died_after_its_end(task: RunningTask, death: BaseException) -> None:
     text = "%(task)s has ended and this is written; its own process died afterwards: %(error)s"
-    say("died_after_its_end", logging.WARNING, text, error=InShort(death), **fields_of(task))
+    say("died_after_its_end", logging.WARNING, text, error=death, **fields_of(task))
 
 
 def not_isolated(task: RunningTask, error: BaseException) -> None:
@@ -160,7 +160,7 @@ def not_isolated(task: RunningTask, error: BaseException) -> None:
         "%(task)s, whose worker died twice, is run beside others, for no process of its own can be"
         " had: %(error)s"
     )
-    say("not_isolated", logging.WARNING, text, error=InShort(error), **fields_of(task))
+    say("not_isolated", logging.WARNING, text, error=error, **fields_of(task))
 
 
 def commit_hook_failed(task: RunningTask) -> None:
@@ -180,8 +180,8 @@ def backoff_failed(task: RunningTask) -> None:
 
 def loop_interrupted(error: BaseException) -> None:
     text = "An asyncio task of an async handler has raised %(kind)s; other runs go on"
-    words, reason = {"kind": type(error).__name__}, InShort(error)
-    say("loop_interrupted", logging.ERROR, text, words, exc_info=error, error=reason)
+    words = {"kind": type(error).__name__}
+    say("loop_interrupted", logging.ERROR, text, words, exc_info=error, error=error)
 
 
 def took_too_long(task: RunningTask, seconds: float, limit: float, count: int = 1) -> None:
@@ -192,8 +192,7 @@ def took_too_long(task: RunningTask, seconds: float, limit: float, count: int = 
 
 def batch_failed(task: RunningTask, count: int, error: BaseException) -> None:
     text = "%(task)s%(others)s failed together (%(error)s); they are run again in halves"
-    fields = {"error": InShort(error), **_fields(task, count)}
-    say("batch_failed", logging.INFO, text, _others(count), **fields)
+    say("batch_failed", logging.INFO, text, _others(count), error=error, **_fields(task, count))
 
 
 def batch_not_settled(task: RunningTask, count: int, error: BaseException) -> None:
@@ -201,14 +200,13 @@ def batch_not_settled(task: RunningTask, count: int, error: BaseException) -> No
         "%(task)s%(others)s: the database did not take them, they took too long, or their starts"
         " are counted (%(error)s); each again by itself"
     )
-    fields = {"error": InShort(error), **_fields(task, count)}
+    fields = {"error": error, **_fields(task, count)}
     say("batch_not_confirmed", logging.WARNING, text, _others(count), **fields)
 
 
 def killing(task: RunningTask, error: BaseException, count: int = 1) -> None:
     text = "%(task)s%(others)s costs this process, which ends and is replaced: %(error)s"
-    fields = {"error": InShort(error), **_fields(task, count)}
-    say("task_killed", logging.ERROR, text, _others(count), **fields)
+    say("task_killed", logging.ERROR, text, _others(count), error=error, **_fields(task, count))
 
 
 def still_running(

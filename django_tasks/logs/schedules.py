@@ -6,7 +6,7 @@ from datetime import datetime
 from django_tasks.handlers.running_task import RunningTask
 from django_tasks.logs.fields import Coded, fields_of
 from django_tasks.logs.lines import say
-from django_tasks.logs.phrases import InShort, local_time
+from django_tasks.logs.phrases import local_time
 
 
 def schedule_kept(biz_code: str, schedule: str | None, using: str) -> None:
@@ -47,8 +47,7 @@ def host_forgotten(biz_code: str, biz_num: str, using: str) -> None:
 
 def schedule_over(biz_code: str, error: Exception, using: str) -> None:
     text = "The handler of %(biz_code)s does not run by itself: %(error)s"
-    fields = {"biz_code": biz_code, "database": using, "error": InShort(error)}
-    say("schedule_over", logging.WARNING, text, **fields)
+    say("schedule_over", logging.WARNING, text, biz_code=biz_code, database=using, error=error)
 
 
 def schedules_not_kept(using: str, error: BaseException) -> None:
@@ -56,7 +55,7 @@ def schedules_not_kept(using: str, error: BaseException) -> None:
         "The rows of handlers with a schedule on %(database)s could not be brought up to date"
         " (%(error)s); trying again"
     )
-    say("schedules_not_kept", logging.WARNING, text, database=using, error=InShort(error))
+    say("schedules_not_kept", logging.WARNING, text, database=using, error=error)
 
 
 def unknown_trigger(task: RunningTask) -> None:
@@ -66,7 +65,7 @@ def unknown_trigger(task: RunningTask) -> None:
 
 def schedule_not_here(task: RunningTask, error: Exception) -> None:
     text = "%(task)s waits for a worker that can read its schedule: %(error)s"
-    say("schedule_not_here", logging.WARNING, text, **fields_of(task), error=InShort(error))
+    say("schedule_not_here", logging.WARNING, text, **fields_of(task), error=error)
 
 
 def zone_changed(biz_code: str, biz_num: str, when: datetime, using: str) -> None:

@@ -6,7 +6,7 @@ import logging
 from collections.abc import Collection
 
 from django_tasks.logs.lines import say
-from django_tasks.logs.phrases import InShort, keys_of, named, quantity
+from django_tasks.logs.phrases import keys_of, named, quantity
 
 
 def poller_failed(using: str) -> None:
@@ -35,7 +35,7 @@ def lane_failed(
         " (%(error)s); trying again in %(delay).0f s"
     )
     lane = {"biz_code": biz_code, "queue": queue, "database": using}
-    say("claim_refused", logging.ERROR, text, error=InShort(error), delay=seconds, **lane)
+    say("claim_refused", logging.ERROR, text, error=error, delay=seconds, **lane)
 
 
 def claims_missing(using: str, tasks: Collection[str]) -> None:
@@ -59,7 +59,7 @@ def heartbeat_late(using: str, error: BaseException) -> None:
         "No heartbeat of this worker on %(database)s was possible for its whole lease (%(error)s);"
         " it starts nothing until one is"
     )
-    say("heartbeat_late", logging.ERROR, text, database=using, error=InShort(error))
+    say("heartbeat_late", logging.ERROR, text, database=using, error=error)
 
 
 def messages_dropped(using: str, count: int) -> None:
@@ -83,7 +83,7 @@ def companion_failed() -> None:
 
 def hints_lost(using: str, error: BaseException) -> None:
     text = "No hints from %(database)s (%(error)s); polling goes on"
-    say("hints_lost", logging.WARNING, text, database=using, error=InShort(error))
+    say("hints_lost", logging.WARNING, text, database=using, error=error)
 
 
 def hints_back(using: str) -> None:
@@ -92,4 +92,4 @@ def hints_back(using: str) -> None:
 
 def no_doorbell(host: str, error: BaseException) -> None:
     text = "No doorbell at %(host)s (%(error)s); polling goes on"
-    say("no_doorbell", logging.WARNING, text, host=host, error=InShort(error))
+    say("no_doorbell", logging.WARNING, text, host=host, error=error)

@@ -9,7 +9,7 @@ from typing import Any
 
 from django_tasks import signals
 from django_tasks.logs.lines import say
-from django_tasks.logs.phrases import InShort, keys_of, named, quantity
+from django_tasks.logs.phrases import keys_of, named, quantity
 
 
 def _worker_started(*, worker_id: int, name: str, using: str, **_: Any) -> None:
@@ -47,7 +47,7 @@ def not_rescued(using: str, worker_id: int, error: BaseException) -> None:
         "The tasks of worker %(worker_id)d on %(database)s, which is dead, cannot be freed"
         " (%(error)s); it is tried again now and then"
     )
-    say("rescue_failed", logging.ERROR, text, error=InShort(error), **_worker(worker_id, using))
+    say("rescue_failed", logging.ERROR, text, error=error, **_worker(worker_id, using))
 
 
 def worker_replaced(using: str, old: int, new: int) -> None:
@@ -136,7 +136,7 @@ def not_forgiven(using: str, error: BaseException) -> None:
         "The database %(database)s was not told that this stop is in order (%(error)s): what still"
         " runs will count as rescued once"
     )
-    say("stop_not_told", logging.WARNING, text, database=using, error=InShort(error))
+    say("stop_not_told", logging.WARNING, text, database=using, error=error)
 
 
 def receivers_unheard(using: str) -> None:
@@ -170,7 +170,7 @@ def unknown_code(using: str, biz_code: str, due: str) -> None:
 
 def not_imported(module: str, error: BaseException) -> None:
     text = "%(imported)s cannot be imported; tasks of its functions wait"
-    fields = {"imported": module, "error": InShort(error)}
+    fields = {"imported": module, "error": error}
     say("functions_not_imported", logging.ERROR, text, exc_info=error, **fields)
 
 
@@ -179,7 +179,7 @@ def search_failed(using: str, biz_code: str, error: BaseException) -> None:
         "The handler of code %(biz_code)r, which has due tasks on %(database)s, cannot be imported;"
         " its tasks wait"
     )
-    fields = {"biz_code": biz_code, "database": using, "error": InShort(error)}
+    fields = {"biz_code": biz_code, "database": using, "error": error}
     say("handler_not_imported", logging.ERROR, text, exc_info=error, **fields)
 
 
