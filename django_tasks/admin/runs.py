@@ -37,10 +37,10 @@ from django_tasks.admin.lists import (
 )
 from django_tasks.admin.pages import Page, PagedList, in_order, place_of, walked
 from django_tasks.admin.site import StrictPages
-from django_tasks.exceptions import TaskException, TaskValueError
+from django_tasks.exceptions import TaskException
 from django_tasks.models import TaskRun
 from django_tasks.monitoring.errors import error_line
-from django_tasks.monitoring.filters import TaskFilter
+from django_tasks.monitoring.filters import TaskFilter, none_of
 from django_tasks.monitoring.looks import without_index
 from django_tasks.monitoring.words import Amount
 from django_tasks.store import clock, search
@@ -158,12 +158,7 @@ def _query_of(request: HttpRequest) -> dict[str, str]:
     query = known(request.GET.dict(), _NAMES | {"exception": "exception"})
     query = {name: value for name, value in query.items() if value}
     if query.get("outcome", "done") not in RunOutcome.values:
-        choices = ", ".join(map(repr, RunOutcome.values))
-        raise TaskValueError(
-            "outcome",
-            query["outcome"],
-            gettext("must be one of %(choices)s") % {"choices": choices},
-        )
+        raise none_of("outcome", query["outcome"], RunOutcome.values)
     # These are checked as those of tasks are.
     TaskFilter.from_params(
         {

@@ -5,7 +5,7 @@ one has them by code, then by number. So conditions about failures mean FAILED r
 is named, due times are looked up lane by lane, and a number code by code.
 """
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, fields, replace
 from datetime import datetime, timedelta
 from itertools import product
@@ -106,9 +106,7 @@ class TaskFilter:
             raise TaskValueError("search_as", self.search_as, _("goes with search alone"))
         meanings = _WITHIN_A_CODE if self.code else _EVERYWHERE
         if self.search_as and self.search_as not in meanings:
-            choices = ", ".join(map(repr, meanings))
-            problem = _("must be one of %(choices)s", choices=choices)
-            raise TaskValueError("search_as", self.search_as, problem)
+            raise none_of("search_as", self.search_as, meanings)
 
     def __bool__(self) -> bool:
         """Tell if anything is set."""
@@ -358,20 +356,24 @@ def _ownerless(using: str, now: datetime) -> Q:
     return Q(status__in=OWNED) & ~Q(claimed_by__in=alive)
 
 
+def none_of(name: str, value: object, choices: Iterable[str]) -> TaskValueError:
+    """The refusal of a value that is none of those that there are."""
+    listed = ", ".join(map(repr, choices))
+    return TaskValueError(name, value, _("must be one of %(choices)s", choices=listed))
+
+
 def _status_of(name: str, value: Any) -> Status:
     try:
         if isinstance(value, str) and not value.isdecimal():
             return Status[value.upper()]
         return Status(int(value))
     except (KeyError, ValueError, TypeError):
-        names = ", ".join(repr(each.name.lower()) for each in Status)
-        raise TaskValueError(name, value, _("must be one of %(choices)s", choices=names)) from None
+        raise none_of(name, value, (each.name.lower() for each in Status)) from None
 
 
 def _due_of(name: str, value: Any) -> str:
     if value not in _DUE_WORDS:
-        choices = ", ".join(map(repr, _DUE_WORDS))
-        raise TaskValueError(name, value, _("must be one of %(choices)s", choices=choices))
+        raise none_of(name, value, _DUE_WORDS)
     return str(value)
 
 
