@@ -2,7 +2,6 @@
 
 import sys
 from collections.abc import Callable
-from types import TracebackType
 from typing import Any
 
 from django.utils.translation import gettext
@@ -45,12 +44,7 @@ class Progress:
     def __enter__(self) -> "Progress":
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *raised: object) -> None:
         if self._bar is not None:
             self._bar.close()
 

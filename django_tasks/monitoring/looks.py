@@ -14,7 +14,6 @@ from django.db.models.lookups import Exact, In
 from django_tasks.models import Task
 from django_tasks.monitoring.filters import TaskFilter
 from django_tasks.store.backlog import MOST_LOOKS, newest_each
-from django_tasks.store.lanes import every_lane
 from django_tasks.values.status import Status
 
 LOOKED = 5_000
@@ -52,12 +51,7 @@ def _last_first(sought: TaskFilter, using: str, now: datetime) -> QuerySet[Task]
 
 def _of_each_lane(status: Status, sought: TaskFilter, using: str) -> list[int]:
     """Tasks of a status: those of each lane that were due last."""
-    lanes = [
-        lane
-        for lane in every_lane(status, using=using)
-        if sought.code in ("", lane.biz_code) and sought.queue in (None, lane.queue)
-    ]
-    lanes = lanes[:MOST_LOOKS]
+    lanes = [lane for _status, lane in sought.lanes(using=using)][:MOST_LOOKS]
     return newest_each(lanes, status, LOOKED // max(1, len(lanes)), using=using)
 
 
