@@ -99,14 +99,29 @@ REQUEUE = Step(
 )
 
 
+def _steering(step: Step, permission: str) -> Any:
+    """An action that takes a step with each task."""
+
+    @_action(step.name, permission)
+    def steer(page: "TaskActions", request: HttpRequest, queryset: "QuerySet[Task]") -> None:
+        tasks = list(queryset)
+        changed = [t for t in tasks if step.take(t.biz_code, t.biz_num, using=alias())]
+        note(request, changed, CHANGE, lambda: step.name)
+        left = len(tasks) - len(changed)
+        page.tell(request, changed, [(step.done, len(changed)), (step.left, left)])
+
+    return steer
+
+
 class TaskActions(TaskColumns):
     """The actions of the list and of a task's own page, each with its permission."""
 
     actions = ("run_now", "cancel", "pause", "resume", "requeue")
 
-    @_action(RUN_NOW.name, "run")
-    def run_now(self, request: HttpRequest, queryset: "QuerySet[Task]") -> None:
-        self._steer(request, queryset, RUN_NOW)
+    run_now = _steering(RUN_NOW, "run")
+    pause = _steering(PAUSE, "pause")
+    resume = _steering(RESUME, "pause")
+    requeue = _steering(REQUEUE, "run")
 
     @_action(_("Cancel"), "cancel", on_form=False)
     def cancel(self, request: HttpRequest, queryset: "QuerySet[Task]") -> HttpResponse | None:
@@ -116,28 +131,16 @@ class TaskActions(TaskColumns):
         found = Counter(results.values())
         changed = [t for t, result in results.items() if result is not CancelResult.NOT_FOUND]
         note(request, changed, DELETION, lambda: gettext("Cancel"))
-        self._tell(request, changed, [(text, found[result]) for result, text in _CANCELS.items()])
+        self.tell(request, changed, [(text, found[result]) for result, text in _CANCELS.items()])
         return None
 
     def _ask_to_cancel(self, request: HttpRequest, tasks: list[Task]) -> HttpResponse | None:
         if not tasks:
-            self._tell(request, [], [])
+            self.tell(request, [], [])
             return None
         running = sum(1 for task in tasks if task.status in OWNED)
         context = {"tasks": tasks, "running": running, "back": request.get_full_path()}
         return self.page(request, "task/cancel.html", gettext("Cancel tasks"), **context)
-
-    @_action(PAUSE.name, "pause")
-    def pause(self, request: HttpRequest, queryset: "QuerySet[Task]") -> None:
-        self._steer(request, queryset, PAUSE)
-
-    @_action(RESUME.name, "pause")
-    def resume(self, request: HttpRequest, queryset: "QuerySet[Task]") -> None:
-        self._steer(request, queryset, RESUME)
-
-    @_action(REQUEUE.name, "run")
-    def requeue(self, request: HttpRequest, queryset: "QuerySet[Task]") -> None:
-        self._steer(request, queryset, REQUEUE)
 
     def has_run_permission(self, request: HttpRequest) -> bool:
         return may(request, "run")
@@ -169,14 +172,7 @@ class TaskActions(TaskColumns):
     def delete_queryset(self, request: HttpRequest, queryset: "QuerySet[Task]") -> None:
         self._tell_deleted(request, _cancel_each(queryset).values())
 
-    def _steer(self, request: HttpRequest, queryset: "QuerySet[Task]", step: Step) -> None:
-        tasks = list(queryset)
-        changed = [t for t in tasks if step.take(t.biz_code, t.biz_num, using=alias())]
-        note(request, changed, CHANGE, lambda: step.name)
-        left = len(tasks) - len(changed)
-        self._tell(request, changed, [(step.done, len(changed)), (step.left, left)])
-
-    def _tell(
+    def tell(
         self, request: HttpRequest, changed: list[Task], sentences: list[tuple[Any, int]]
     ) -> None:
         said = [str(text % {"count": count}) for text, count in sentences if count]
