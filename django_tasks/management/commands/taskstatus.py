@@ -81,10 +81,8 @@ class Command(TaskCommand):
         self._tell_pauses(found)
 
     def _tell_workers(self, found: Overview) -> None:
-        if not found.workers:
-            return
-        self._head(gettext("Workers"))
-        self.say_table(
+        self._section(
+            gettext("Workers"),
             [
                 gettext("name"),
                 gettext("state"),
@@ -104,15 +102,14 @@ class Command(TaskCommand):
                     listed(worker.queues) or gettext("all"),
                     worker.version,
                 ]
-                for worker in found.workers[:MOST_WORKERS]
+                for worker in found.workers
             ],
+            MOST_WORKERS,
         )
-        self._tell_more(len(found.workers) - MOST_WORKERS)
 
     def _tell_speed(self, found: Overview) -> None:
         if not any(speed.figures.runs for speed in found.speed):
             return
-        self._head(gettext("Speed"))
         heads = [
             pgettext("the figures of the last hour, day, week", "last"),
             gettext("runs"),
@@ -123,7 +120,8 @@ class Command(TaskCommand):
             gettext("took p50"),
             gettext("p99"),
         ]
-        self.say_table(
+        self._section(
+            gettext("Speed"),
             heads,
             [
                 [
@@ -139,10 +137,6 @@ class Command(TaskCommand):
         )
 
     def _tell_codes(self, found: Overview) -> None:
-        busy = [code for code in found.codes if code.is_waiting or code.running or code.failed]
-        if not busy:
-            return
-        self._head(gettext("Codes with tasks"))
         heads = [
             gettext("code"),
             gettext("due"),
@@ -153,7 +147,8 @@ class Command(TaskCommand):
             gettext("next"),
             gettext("workers"),
         ]
-        self.say_table(
+        self._section(
+            gettext("Codes with tasks"),
             heads,
             [
                 [
@@ -166,17 +161,15 @@ class Command(TaskCommand):
                     local(code.first),
                     code.workers,
                 ]
-                for code in busy[:MOST_CODES]
+                for code in found.codes
+                if code.is_waiting or code.running or code.failed
             ],
+            MOST_CODES,
         )
-        self._tell_more(len(busy) - MOST_CODES)
 
     def _tell_failed(self, found: Overview) -> None:
-        groups = found.failed.groups
-        if not groups:
-            return
-        self._head(gettext("Failed"))
-        self.say_table(
+        self._section(
+            gettext("Failed"),
             [
                 gettext("code"),
                 gettext("exception"),
@@ -192,16 +185,14 @@ class Command(TaskCommand):
                     stamp(group.first),
                     stamp(group.last),
                 ]
-                for group in groups[:MOST_GROUPS]
+                for group in found.failed.groups
             ],
+            MOST_GROUPS,
         )
-        self._tell_more(len(groups) - MOST_GROUPS)
 
     def _tell_pauses(self, found: Overview) -> None:
-        if not found.pauses:
-            return
-        self._head(gettext("Pauses"))
-        self.say_table(
+        self._section(
+            gettext("Pauses"),
             [gettext("code"), gettext("queue"), gettext("since"), gettext("by")],
             [
                 [
@@ -214,13 +205,17 @@ class Command(TaskCommand):
             ],
         )
 
-    def _head(self, title: str) -> None:
+    def _section(
+        self, title: str, heads: list[str], lines: list[list[Any]], most: int | None = None
+    ) -> None:
+        """Show a table under a title, of the first ``most`` lines; nothing where there are none."""
+        if not lines:
+            return
         self.say("")
         self.stdout.write(self.style.MIGRATE_HEADING(title))
-
-    def _tell_more(self, count: int) -> None:
-        if count > 0:
-            self.say(ngettext("%(count)d more", "%(count)d more", count) % {"count": count})
+        self.say_table(heads, lines[:most])
+        if most is not None and (left := len(lines[most:])):
+            self.say(ngettext("%(count)d more", "%(count)d more", left) % {"count": left})
 
 
 _MARKS = {"error": "✗", "warning": "!", "info": "·"}
