@@ -53,7 +53,7 @@ class PauseForm(AnyModelForm):
 MOST_DIGITS = 19
 
 
-class PauseAdmin(site.CardPages):
+class PauseAdmin(site.SeenWithTasks, site.CardPages):
     """Pauses of a whole. One is added and ended; there is nothing to edit.
 
     The right to pause tasks is the right to pause them all, and the right to see tasks that to see
@@ -70,12 +70,6 @@ class PauseAdmin(site.CardPages):
         resume = self.admin_site.admin_view(site.strict(self.resume))
         name = "django_tasks_pause_resume"
         return [path("<int:pause_id>/resume/", resume, name=name), *super().get_urls()]
-
-    def has_module_permission(self, request: HttpRequest) -> bool:
-        return self.has_view_permission(request)
-
-    def has_view_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        return may(request, "view")
 
     def has_add_permission(self, request: HttpRequest) -> bool:
         return may(request, "view") and may(request, "pause")

@@ -160,6 +160,16 @@ class StrictPages(FramedPages):
         return response
 
 
+class SeenWithTasks(ModelAdminOfAny):
+    """Pages that those see who may see tasks."""
+
+    def has_module_permission(self, request: HttpRequest) -> bool:
+        return may(request, "view")
+
+    def has_view_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        return may(request, "view")
+
+
 class CardPages(StrictPages, OnlyShown):
     """Lists of rows that are cards on a phone."""
 
@@ -167,8 +177,8 @@ class CardPages(StrictPages, OnlyShown):
         js = ("django_tasks/cards.js",)
 
 
-class OwnPages(StrictPages, NothingToEdit):
-    """Pages that are no lists of rows. Those who may see tasks may see them."""
+class OwnPages(SeenWithTasks, StrictPages, NothingToEdit):
+    """Pages that are no lists of rows."""
 
     def views(self) -> list[tuple[str, View, str]]:
         """Route, view and name of each page; the first one is what the site's index leads to."""
@@ -186,12 +196,6 @@ class OwnPages(StrictPages, NothingToEdit):
     def _tasks(self, **query: str) -> str:
         """The address of a list of tasks."""
         return self.address("django_tasks_task_changelist", **query)
-
-    def has_module_permission(self, request: HttpRequest) -> bool:
-        return may(request, "view")
-
-    def has_view_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        return may(request, "view")
 
 
 def address_of(site: str, name: str, *args: Any, **query: Any) -> str:

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from datetime import datetime, timedelta
 from enum import Enum
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from django.db.models import Q, QuerySet
 
@@ -74,8 +74,8 @@ def meant(tasks: TaskFilter, step: Step, *, using: str, now: datetime) -> QueryS
     if step is Step.REQUEUE and tasks.status is None:
         tasks = replace(tasks, status=Status.FAILED)
     found = tasks.rows(using=using, now=now)
-    statuses = _TOUCHED.get(step)
-    return found.filter(status__in=statuses) if statuses else found
+    touched = _VERBS[step].touched
+    return found.filter(status__in=touched) if touched else found
 
 
 def steps(
@@ -109,10 +109,11 @@ def steps(
 def _batches(
     tasks: TaskFilter, step: Step, to: datetime | None, using: str, size: int, after: int
 ) -> Generator[Batch, None, None]:
-    with _told(tasks, _SAID[step], using) as tell:
+    verb = _VERBS[step]
+    with _told(tasks, verb.said, using) as tell:
         for found, ids in _in_batches(tasks, step, using, size, after):
             changed = _change(found, ids, step, to, tasks.code or None, using=using)
-            tell(changed.number, _due(step, to))
+            tell(changed.number, LONG_AGO if verb.is_due else to)
             left = len(ids) - changed.number
             yield Batch(ids[-1], len(ids), changed.number, left, changed.going)
 
@@ -181,14 +182,9 @@ def _change(
             return _Changed(sum(done), done.going)
         if to is not None:
             return _Changed(control.reschedule(still, to, now, using=using))
-        return _Changed(_CHANGES[step](still, now, using=using))
+        return _Changed(_VERBS[step].change(still, now, using=using))
 
     return control.among(found, ids, change, using=using)
-
-
-def _due(step: Step, to: datetime | None) -> datetime | None:
-    """The time from which workers may have to look; None: they need not."""
-    return LONG_AGO if step in (Step.RUN_NOW, Step.RESUME, Step.REQUEUE) else to
 
 
 def shift(
@@ -215,7 +211,7 @@ def _shifted(
     tasks: TaskFilter, by: timedelta, using: str, size: int
 ) -> Generator[Batch, None, None]:
     last = 0
-    with _told(tasks, _SAID[Step.MOVE], using) as tell:
+    with _told(tasks, _VERBS[Step.MOVE].said, using) as tell:
         while batch := _shift_next(tasks, by, last, size, using=using):
             last = batch.last_id
             tell(batch.changed, LONG_AGO)
@@ -258,23 +254,22 @@ def _moved(when: datetime, by: timedelta) -> datetime:
         ) from None
 
 
-_TOUCHED: dict[Step, list[Status]] = {
-    Step.PAUSE: [Status.PENDING, Status.RUNNING],
-    Step.RESUME: [Status.PAUSED, Status.PAUSING],
-    Step.REQUEUE: [Status.FAILED],
-}
-_CHANGES: dict[Step, Callable[..., int]] = {
-    Step.RUN_NOW: control.run_now,
-    Step.PAUSE: control.pause,
-    Step.RESUME: control.resume,
-    Step.REQUEUE: control.requeue,
-}
-# The words of ``tasks_changed``, as those of ``cancel_tasks`` and the others.
-_SAID: dict[Step, str] = {
-    Step.RUN_NOW: "due now",
-    Step.CANCEL: "cancelled",
-    Step.PAUSE: "paused",
-    Step.RESUME: "resumed",
-    Step.REQUEUE: "requeued",
-    Step.MOVE: "rescheduled",
+class _Verb(NamedTuple):
+    """The facts of a step. ``said``: the word of ``tasks_changed``, as of ``cancel_tasks`` and the
+    others. ``is_due``: workers have to look at once. ``touched``: it changes these statuses alone.
+    """
+
+    said: str
+    change: Callable[..., Any]
+    is_due: bool = False
+    touched: tuple[Status, ...] = ()
+
+
+_VERBS = {
+    Step.RUN_NOW: _Verb("due now", control.run_now, True),
+    Step.CANCEL: _Verb("cancelled", control.cancel),
+    Step.PAUSE: _Verb("paused", control.pause, touched=(Status.PENDING, Status.RUNNING)),
+    Step.RESUME: _Verb("resumed", control.resume, True, (Status.PAUSED, Status.PAUSING)),
+    Step.REQUEUE: _Verb("requeued", control.requeue, True, (Status.FAILED,)),
+    Step.MOVE: _Verb("rescheduled", control.reschedule),
 }

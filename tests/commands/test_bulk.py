@@ -251,7 +251,8 @@ def test_a_stop_in_between_says_how_far_it_came(
         calls.append(1)
         return requeue(*args, **kwargs)
 
-    monkeypatch.setitem(many._CHANGES, many.Step.REQUEUE, stop)
+    verb = many._VERBS[many.Step.REQUEUE]._replace(change=stop)
+    monkeypatch.setitem(many._VERBS, many.Step.REQUEUE, verb)
     said = call("requeuetasks", "--all", "--yes")
     assert said.code == 1
     assert said.error == "Stopped before the end. 500 tasks were requeued (all tasks)."
