@@ -46,6 +46,12 @@ def local(value: datetime | None) -> str:
     return "" if value is None else stamp(aware("time", value))
 
 
+def due_words(task: Task, now: datetime) -> dict[str, str]:
+    """The time at which a task is due, and how far away that is."""
+    when = aware("when", task.when)
+    return {"when": stamp(when), "distance": distance_text(when, now)}
+
+
 def worker_names(using: str) -> dict[int, str]:
     return dict(WorkerRow._base_manager.using(using).values_list("pk", "name"))
 
@@ -54,13 +60,11 @@ def row_of(
     task: Task, now: datetime, workers: Mapping[int, str], *, has_status: bool = True
 ) -> list[Any]:
     """One line of a list, as HEADS says; the status is empty where all have the same."""
-    when = aware("when", task.when)
     return [
         task.biz_code,
         task.biz_num,
         Status(task.status).label if has_status else "",
-        stamp(when),
-        distance_text(when, now),
+        *due_words(task, now).values(),
         task.attempts or "",
         worker_of(task, workers),
         "" if task.queue == DEFAULT_QUEUE else task.queue,

@@ -11,12 +11,10 @@ from django_tasks.client.arguments import checked_moment
 from django_tasks.exceptions import TaskExists
 from django_tasks.handlers.finders import has_handler
 from django_tasks.management.base import TaskCommand, trouble, usage
-from django_tasks.management.rows import task_as_json, worker_names
+from django_tasks.management.rows import due_words, task_as_json, worker_names
 from django_tasks.management.times import TIMES, future, length
 from django_tasks.models import Task
-from django_tasks.monitoring.words import distance_text, stamp
 from django_tasks.sentences import sentence as _
-from django_tasks.timezones import aware
 from django_tasks.values.status import Status
 
 
@@ -93,13 +91,7 @@ class Command(TaskCommand):
         return task
 
     def _tell(self, task: Task) -> None:
-        when = aware("when", task.when)
-        facts = {
-            "key": str(task),
-            "status": Status(task.status).label,
-            "when": stamp(when),
-            "distance": distance_text(when, self.now),
-        }
+        facts = {"key": task, "status": Status(task.status).label, **due_words(task, self.now)}
         self.say(gettext("%(key)s: %(status)s, due at %(when)s (%(distance)s).") % facts)
 
 

@@ -12,9 +12,10 @@ from django_tasks import api
 from django_tasks.handlers import finders
 from django_tasks.handlers.registry import sticky_codes
 from django_tasks.management.base import TaskCommand, trouble
+from django_tasks.management.rows import due_words
 from django_tasks.models import Task
 from django_tasks.monitoring.why import why
-from django_tasks.monitoring.words import distance_text, span, stamp
+from django_tasks.monitoring.words import span
 from django_tasks.sentences import sentence as _
 from django_tasks.timezones import aware
 from django_tasks.values.status import RunOutcome, Status
@@ -117,9 +118,8 @@ class Command(TaskCommand):
         if ran.error is not None:
             self.say(_raised(ran.error))
         if task is not None and task.status == Status.PENDING:
-            when = aware("when", task.when)
-            facts = {"when": stamp(when), "distance": distance_text(when, self.now)}
-            self.say(gettext("It runs again at %(when)s (%(distance)s).") % facts)
+            text = gettext("It runs again at %(when)s (%(distance)s).")
+            self.say(text % due_words(task, self.now))
         elif task is not None:
             self.say(why(task, using=self.using).sentence)
 

@@ -10,6 +10,7 @@ from django_tasks import api
 from django_tasks.management import output
 from django_tasks.management.base import TaskCommand, trouble, usage
 from django_tasks.management.rows import (
+    due_words,
     local,
     run_as_json,
     task_as_json,
@@ -19,17 +20,9 @@ from django_tasks.management.rows import (
 )
 from django_tasks.models import Task, TaskRun
 from django_tasks.monitoring.why import why
-from django_tasks.monitoring.words import (
-    class_name,
-    distance_text,
-    listed,
-    progress_text,
-    span,
-    stamp,
-)
+from django_tasks.monitoring.words import class_name, listed, progress_text, span
 from django_tasks.schedules.policies import clauses
 from django_tasks.sentences import sentence as _
-from django_tasks.timezones import aware
 from django_tasks.values.status import Status
 
 LONGEST_PAYLOAD = 4000
@@ -109,16 +102,9 @@ class Command(TaskCommand):
             self.say(*output.block(_part_of(output.as_json(task.biz_ext), is_full)))
 
     def _facts(self, task: Task) -> Iterator[tuple[str, Any]]:
-        when = aware("when", task.when)
+        due = due_words(task, self.now)
         yield gettext("name"), task.name
-        yield (
-            gettext("when"),
-            gettext("%(time)s (%(distance)s)")
-            % {
-                "time": stamp(when),
-                "distance": distance_text(when, self.now),
-            },
-        )
+        yield gettext("when"), gettext("%(time)s (%(distance)s)") % {**due, "time": due["when"]}
         yield gettext("schedule"), task.schedule
         yield gettext("scheduled time"), local(task.scheduled_time)
         yield gettext("queue"), task.queue
