@@ -131,7 +131,7 @@ def test_the_error_of_a_defect_of_ours_holds_no_password(
     added()
     (claim,) = claimed(membership.worker_id)
     run = runner(membership)
-    monkeypatch.setattr(run.runner, "_run", plain)
+    monkeypatch.setattr(run.runner, "tried", plain)
     assert SAFE_URL in getattr(run(claim).outcome, "error", "")
 
 
