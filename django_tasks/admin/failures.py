@@ -1,7 +1,7 @@
 """Failures by code and exception: the first look of somebody who is called at night."""
 
-from collections.abc import Iterable
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
@@ -16,44 +16,14 @@ from django_tasks.admin.bulk import BulkPages
 from django_tasks.admin.display import ERROR_TAIL, moment_and_distance, number_of_tasks
 from django_tasks.admin.lists import alias
 from django_tasks.models import Task
+from django_tasks.monitoring.backlog import Group, failures
 from django_tasks.monitoring.errors import error_line
 from django_tasks.monitoring.filters import TaskFilter
 from django_tasks.monitoring.many import Step
 from django_tasks.store import clock
-from django_tasks.timezones import aware
 from django_tasks.values.status import Status
 
 MOST_GROUPS = 100
-# Rows that are looked at: of each the exception is in the table, and no index has it.
-MOST_SEEN = 2_000
-
-
-@dataclass
-class Group:
-    """The FAILED tasks of one code with one exception."""
-
-    biz_code: str
-    exception: str
-    first: datetime
-    last: datetime
-    last_id: int
-    count: int = 0
-    message: str = ""
-    shown: dict[str, Any] = field(default_factory=dict)
-
-    def add(self, moment: datetime, pk: int) -> None:
-        self.count += 1
-        self.first = min(self.first, moment)
-        if moment >= self.last:
-            self.last, self.last_id = moment, pk
-
-    @property
-    def name(self) -> str:
-        return self.exception.rpartition(".")[2]
-
-    @property
-    def tasks(self) -> TaskFilter:
-        return TaskFilter(status=Status.FAILED, code=self.biz_code, exception=self.exception)
 
 
 class FailurePages(BulkPages):
@@ -66,57 +36,57 @@ class FailurePages(BulkPages):
     def failures_view(self, request: HttpRequest) -> HttpResponse:
         if not self.has_view_permission(request):
             raise PermissionDenied
-        groups, seen = failed_groups(using=alias())
-        site, may_requeue = self.admin_site.name, self.may_take(request, Step.REQUEUE)
-        now = clock.now(alias())
-        for group in groups:
-            group.shown = {
-                "count": number_of_tasks(group.count, False),
-                "first": moment_and_distance(group.first, now),
-                "last": moment_and_distance(group.last, now),
-                "list": list_of(group.tasks, site),
-                # Without an exception the filter would mean all failures of the code.
-                "requeue": may_requeue
-                and group.exception
-                and bulk_of(group.tasks, Step.REQUEUE.value, site),
-            }
-        is_more = seen > MOST_SEEN
+        found = failures(using=alias())
+        groups = sorted(found.groups, key=lambda group: (-group.count.number, group.biz_code))
+        shown, left = groups[:MOST_GROUPS], len(groups) - MOST_GROUPS
+        messages, now = _messages(shown, using=alias()), clock.now(alias())
+        others = sorted(set(found.by_code) - {group.biz_code for group in groups})
         failed = TaskFilter(status=Status.FAILED)
         context = {
-            "groups": groups[:MOST_GROUPS],
-            "left_out": len(groups) - MOST_GROUPS if len(groups) > MOST_GROUPS else 0,
-            "is_more": is_more,
-            "count": number_of_tasks(min(seen, MOST_SEEN), is_more),
-            "all_failed": list_of(failed, site),
-            "requeue_all": may_requeue and bulk_of(failed, Step.REQUEUE.value, site),
+            "groups": [
+                self._facts(request, group, message, now)
+                for group, message in zip(shown, messages, strict=True)
+            ],
+            "left_out": max(0, left),
+            "others": [
+                (code, self._list(replace(failed, code=code))) for code in others[:MOST_GROUPS]
+            ],
+            "is_more": any(group.count.is_more for group in groups),
+            "count": number_of_tasks(*found.count),
+            "all_failed": self._list(failed),
+            "requeue_all": self._requeue(request, failed),
         }
         return self.page(request, "task/failures.html", _("Failures"), **context)
 
+    def _facts(
+        self, request: HttpRequest, group: Group, message: str, now: datetime
+    ) -> dict[str, Any]:
+        tasks = TaskFilter(status=Status.FAILED, code=group.biz_code, exception=group.exception)
+        return {
+            "group": group,
+            "message": message,
+            "count": number_of_tasks(*group.count),
+            "first": moment_and_distance(group.first, now),
+            "last": moment_and_distance(group.last, now),
+            "list": self._list(tasks),
+            # Without an exception the filter would mean all failures of the code.
+            "requeue": group.exception and self._requeue(request, tasks),
+        }
 
-def failed_groups(*, using: str) -> tuple[list[Group], int]:
-    """The groups of FAILED tasks, the largest first, and the number of rows that were looked at.
+    def _list(self, tasks: TaskFilter) -> str:
+        return list_of(tasks, self.admin_site.name)
 
-    No more than one beyond MOST_SEEN, by the claim index.
-    """
-    rows = Task._base_manager.using(using).filter(status=Status.FAILED).order_by()
-    facts = rows.values_list("biz_code", "exception", "update_time", "id")
-    groups: dict[tuple[str, str], Group] = {}
-    seen = 0
-    for code, exception, updated, pk in facts[: MOST_SEEN + 1]:
-        seen += 1
-        moment = aware("update_time", updated)
-        new = Group(code, exception, moment, moment, pk)
-        groups.setdefault((code, exception), new).add(moment, pk)
-    found = sorted(groups.values(), key=lambda group: (-group.count, group.biz_code))
-    _add_messages(found[:MOST_GROUPS], using)
-    return found, seen
+    def _requeue(self, request: HttpRequest, tasks: TaskFilter) -> str:
+        may_requeue = self.may_take(request, Step.REQUEUE)
+        return bulk_of(tasks, Step.REQUEUE.value, self.admin_site.name) if may_requeue else ""
 
 
-def _add_messages(groups: Iterable[Group], using: str) -> None:
-    by_id = {group.last_id: group for group in groups}
-    rows = Task._base_manager.using(using).filter(pk__in=by_id).order_by()
-    for pk, exception, tail in rows.annotate(tail=Right("last_error", ERROR_TAIL)).values_list(
-        "pk", "exception", "tail"
-    ):
-        line = error_line(exception, tail)
-        by_id[pk].message = line.removeprefix(by_id[pk].name).removeprefix(": ")
+def _messages(groups: Sequence[Group], *, using: str) -> list[str]:
+    """The message of the one that failed last, of each group."""
+    ids = [group.last_id for group in groups]
+    rows = Task._base_manager.using(using).filter(pk__in=ids).order_by()
+    facts = rows.annotate(tail=Right("last_error", ERROR_TAIL))
+    lines = {pk: error_line(*error) for pk, *error in facts.values_list("pk", "exception", "tail")}
+    return [
+        lines.get(group.last_id, "").removeprefix(group.name).removeprefix(": ") for group in groups
+    ]

@@ -67,13 +67,21 @@ class Coming(NamedTuple):
 
 @dataclass(frozen=True)
 class Group:
-    """Failed tasks of one code with one exception (its path, or ""), and when they failed."""
+    """Failed tasks of one code with one exception (its path, or ""), and when they failed.
+
+    ``last_id`` is the row of the one that failed last.
+    """
 
     biz_code: str
     exception: str
     count: Amount
     first: datetime
     last: datetime
+    last_id: int
+
+    @property
+    def name(self) -> str:
+        return self.exception.rpartition(".")[2]
 
 
 @dataclass(frozen=True)
@@ -160,7 +168,8 @@ def failures(*, using: str) -> Failures:
     most = max(10, MOST_FAILED // max(1, len(looked)))
     rows = backlog.failed_each(looked, most, using=using)
     by_code = _by_code(counts)
-    cut = {lane.biz_code for lane in looked if counts[lane].number > most}
+    # Also of a lane that was counted no further than this: such an amount is the greater one.
+    cut = {lane.biz_code for lane in looked if counts[lane] > Amount(most)}
     total = together(*by_code.values())
     return Failures(total, by_code, tuple(_groups(rows, cut)))
 
@@ -191,9 +200,9 @@ def _groups(rows: Iterable[backlog.Failed], cut: set[str]) -> list[Group]:
     found = []
     ordered = sorted(rows)
     for (code, exception), members in groupby(ordered, key=lambda row: row[:2]):
-        times = [row.at for row in members]
+        times = sorted((row.at, row.id) for row in members)
         count = Amount(len(times), code in cut)
-        found.append(Group(code, exception, count, min(times), max(times)))
+        found.append(Group(code, exception, count, times[0][0], *times[-1]))
     return sorted(found, key=lambda group: group.last, reverse=True)
 
 

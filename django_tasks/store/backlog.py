@@ -31,6 +31,7 @@ class Failed(NamedTuple):
     biz_code: str
     exception: str
     at: datetime
+    id: int
 
 
 def count_each(lanes: Sequence[Lane], status: Status, most: int, *, using: str) -> list[int]:
@@ -96,14 +97,14 @@ def failed_each(lanes: Sequence[Lane], most: int, *, using: str) -> list[Failed]
     """Failed tasks of each lane, those that were due last; of each at most ``most``."""
     dialect = dialect_of(using)
     look = _Look(
-        "exception, moment",
-        f"exception, {dialect.readable('update_time')} AS moment",
+        "exception, moment, id",
+        f"exception, {dialect.readable('update_time')} AS moment, id",
         "ORDER BY {when} DESC LIMIT %s",
         (most,),
     )
     return [
-        Failed(lanes[number].biz_code, exception, dialect.from_column(moment))
-        for number, exception, moment in _each(lanes, Status.FAILED, look, dialect)
+        Failed(lanes[number].biz_code, exception, dialect.from_column(moment), row_id)
+        for number, exception, moment, row_id in _each(lanes, Status.FAILED, look, dialect)
     ]
 
 

@@ -12,9 +12,9 @@ from django.contrib.auth.models import Permission, User
 from django.test import Client
 from django.urls import reverse
 
-from django_tasks.admin import bulk, columns, failures, lists
+from django_tasks.admin import bulk, columns, lists
 from django_tasks.models import Task
-from django_tasks.monitoring import filters
+from django_tasks.monitoring import backlog, filters
 from django_tasks.monitoring.filters import TaskFilter
 from django_tasks.monitoring.many import Step, steps
 from django_tasks.timezones import for_django
@@ -451,11 +451,12 @@ def test_failures_are_grouped_by_code_and_exception(boss: Client) -> None:
     a_row("6", exception="a.Timeout", last_error="a.Timeout: to be tried again")
     page = boss.get(reverse(FAILURES))
     groups = [
-        (group.biz_code, group.name, group.count, group.message) for group in page.context["groups"]
+        (each["group"].biz_code, each["group"].name, each["group"].count.number, each["message"])
+        for each in page.context["groups"]
     ]
     assert groups[0] == ("order", "Timeout", 3, "last")
     assert set(groups[1:]) == {("push", "Timeout", 1, "of push"), ("order", "Refused", 1, "no")}
-    group = page.context["groups"][0]
+    group = page.context["groups"][0]["group"]
     assert (group.first, group.last) == (later(-300), later(-100))
     shown = text(page)
     assert "5 tasks failed and wait" in shown
@@ -467,29 +468,45 @@ def test_a_group_leads_to_its_tasks_and_to_its_requeue(boss: Client, staff: Staf
     failed("2", "a.Refused", 300, "x")
     failed("3", "", 300, "x")
     page = boss.get(reverse(FAILURES))
-    (group,) = (group for group in page.context["groups"] if group.name == "Timeout")
-    found = boss.get(group.shown["list"]).context["cl"].result_list
+    (group,) = (each for each in page.context["groups"] if each["group"].name == "Timeout")
+    found = boss.get(group["list"]).context["cl"].result_list
     assert [task.biz_num for task in found] == ["1"]
-    messages, _sent = go_to_the_end(boss, boss.get(group.shown["requeue"]))
+    messages, _sent = go_to_the_end(boss, boss.get(group["requeue"]))
     assert messages == ["Requeue: 1 task changed."]
     assert [state(num)[0] for num in "123"] == [Status.PENDING, Status.FAILED, Status.FAILED]
-    (unknown,) = (group for group in page.context["groups"] if not group.exception)
-    assert not unknown.shown["requeue"]
+    (unknown,) = (each for each in page.context["groups"] if not each["group"].exception)
+    assert not unknown["requeue"]
     assert "step=requeue" not in staff("view_task").get(reverse(FAILURES)).content.decode()
 
 
-def test_failures_look_no_further_than_their_limit(
+def test_a_code_with_thousands_of_failures_hides_no_other_one(
     boss: Client, monkeypatch: pytest.MonkeyPatch, queries: Any
 ) -> None:
-    monkeypatch.setattr(failures, "MOST_SEEN", 5)
-    rows(range(9), status=Status.FAILED, exception="a.Timeout")
+    monkeypatch.setattr(backlog, "MOST_FAILED", 20)
+    monkeypatch.setattr(backlog, "MOST_COUNTED", 20)
+    rows(range(25), status=Status.FAILED, exception="a.Timeout", biz_code="aaa")
+    rows(range(3), status=Status.FAILED, exception="a.Refused", biz_code="zzz")
     with queries() as asked:
         page = boss.get(reverse(FAILURES))
-    assert "More than 5 tasks failed" in text(page)
-    assert page.context["groups"][0].count == 6
-    assert any("LIMIT 6" in query["sql"] for query in asked)
-    ours = [query for query in asked if "t_task" in query["sql"]]
-    assert len(ours) == 2
+    assert [(each["group"].biz_code, each["count"]) for each in page.context["groups"]] == [
+        ("aaa", "more than 10 tasks"),
+        ("zzz", "3 tasks"),
+    ]
+    assert "More than 13 tasks failed" in text(page)
+    assert any("LIMIT 10" in query["sql"] for query in asked)
+    assert len([query for query in asked if "t_task" in query["sql"]]) <= 6
+
+
+def test_codes_of_which_nothing_is_read_are_named(
+    boss: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(backlog, "MOST_LANES", 1)
+    a_row("1", status=Status.FAILED, biz_code="aaa")
+    a_row("2", status=Status.FAILED, biz_code="zzz")
+    page = boss.get(reverse(FAILURES))
+    assert "Failed too, and not looked at: zzz" in text(page)
+    ((code, address),) = page.context["others"]
+    assert [task.biz_code for task in boss.get(address).context["cl"].result_list] == [code]
 
 
 def test_where_nothing_has_failed_nothing_is_grouped(boss: Client) -> None:
