@@ -94,7 +94,7 @@ from django_tasks.models import Pause, Task, TaskRun
 from django_tasks.probes.health import Health, judge_here
 from django_tasks.store.aliases import write_alias
 from django_tasks.store.control import CancelResult
-from django_tasks.store.upsert import OnConflict
+from django_tasks.values.conflicts import OnConflict
 from django_tasks.values.options import TaskOptions
 from django_tasks.values.status import Status, WorkerWish
 from django_tasks.worker import embedded

@@ -39,9 +39,10 @@ from django_tasks.calls.hearing import is_heard
 from django_tasks.calls.options import options
 from django_tasks.calls.tasks import AnyTask, KeyedTask, after, for_backend, restored
 from django_tasks.calls.terms import options_of_call
-from django_tasks.exceptions import TaskValueError
+from django_tasks.exceptions import TaskTypeError, TaskValueError
 from django_tasks.host.clocks import EPOCH
 from django_tasks.values.calls import longest_key
+from django_tasks.values.conflicts import checked_conflict, debounce_terms
 from django_tasks.values.hosts import is_schedule_num
 from django_tasks.values.keys import QUEUE_LENGTH, check_key, check_new
 from django_tasks.values.options import MOST_ATTEMPTS, TaskOptions
@@ -54,8 +55,6 @@ __all__ = [
     "enqueue_many",
     "options",
 ]
-
-CONFLICTS = ("replace", "keep", "earliest", "raise", "debounce")
 
 
 class DatabaseBackend(RowBackend):
@@ -87,7 +86,7 @@ class DatabaseBackend(RowBackend):
                 _check_terms(task)
             if (handler := note(task, self.wishes)) is not None:
                 options_of_call(task, self.wishes, handler)
-        except TaskValueError as error:
+        except (TaskTypeError, TaskValueError) as error:
             raise InvalidTask(said(error)) from error
 
     def enqueue(self, task: AnyTask, args: Any, kwargs: Any) -> Any:
@@ -223,20 +222,10 @@ def _check_terms(task: KeyedTask) -> None:
             raise TaskValueError("key", task.key, _("belongs to the schedule of the function"))
     elif task.on_conflict != "replace":
         raise TaskValueError("on_conflict", task.on_conflict, _("goes with a key"))
-    if task.on_conflict not in CONFLICTS:
-        choices = ", ".join(map(repr, CONFLICTS))
-        raise TaskValueError(
-            "on_conflict", task.on_conflict, _("must be one of %(choices)s", choices=choices)
-        )
-    is_debounced = task.on_conflict == "debounce"
-    for name in ("wait", "at_most"):
-        if getattr(task, name) is not None and not is_debounced:
-            value = getattr(task, name)
-            raise TaskValueError(name, value, _("goes with on_conflict='debounce' only"))
-    if is_debounced and task.run_after is not None:
+    if debounce_terms(task.on_conflict, task.wait, task.at_most) is None:
+        checked_conflict(task.on_conflict)
+    elif task.run_after is not None:
         raise TaskValueError("run_after", task.run_after, _("must be left out: wait says when"))
-    if is_debounced and task.wait is None:
-        raise TaskValueError("wait", None, _("must say how long on_conflict='debounce' waits"))
     given = task.given()
     if "backoff" in given:  # there may be more than a row can hold
         checked_backoff("backoff", given.pop("backoff"))

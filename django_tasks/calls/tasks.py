@@ -18,8 +18,9 @@ from django_tasks.timezones import aware, for_django
 from django_tasks.values.keys import check_number
 
 if TYPE_CHECKING:
-    from django_tasks.client.arguments import Conflict, Number
+    from django_tasks.client.arguments import Number
     from django_tasks.store.control import CancelResult
+    from django_tasks.values.conflicts import Conflict
 
     AnyTask = Task[..., Any]
 else:

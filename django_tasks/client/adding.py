@@ -10,15 +10,11 @@ from asgiref.sync import sync_to_async
 from django_tasks import payloads, signals
 from django_tasks.backoff import Duration
 from django_tasks.client.arguments import (
-    Conflict,
-    ConflictOfMany,
     Number,
     check_names,
-    checked_conflict,
-    checked_conflict_of_many,
-    checked_patience,
     checked_task,
     note_unknown,
+    terms_of_task,
 )
 from django_tasks.client.facts import FACTS, OPTIONS
 from django_tasks.client.storing import Item, storage
@@ -29,10 +25,17 @@ from django_tasks.models import Task
 from django_tasks.sentences import sentence as _
 from django_tasks.store import clock
 from django_tasks.store.aliases import write_alias
-from django_tasks.store.debounce import Patience
-from django_tasks.store.upsert import NewTask, OnConflict
+from django_tasks.store.upsert import NewTask
 from django_tasks.timezones import aware
 from django_tasks.values.amounts import whole_number
+from django_tasks.values.conflicts import (
+    Conflict,
+    ConflictOfMany,
+    DebounceTerms,
+    OnConflict,
+    checked_conflict,
+    checked_conflict_of_many,
+)
 from django_tasks.values.options import NO_OPTIONS, TaskOptions
 from django_tasks.values.random_text import random_text
 
@@ -106,9 +109,9 @@ def add_task(
     alias = write_alias(using)
     code = _code_of(task)
     task = _completed(task, biz_num, facts) if code is None else _made(code, biz_num, facts)
-    patience = checked_patience(on_conflict, wait, at_most, task, paused)
-    if patience is not None:
-        return _debounced(task, patience, alias)
+    terms = terms_of_task(on_conflict, wait, at_most, task, paused)
+    if terms is not None:
+        return _debounced(task, terms, alias)
     runs_now = code is not None and "when" not in facts and facts.get("schedule") is None
     new = checked_task(task, alias, when=clock.now(alias) if runs_now else None)
     return _added(new, checked_conflict(on_conflict), alias, paused)
@@ -199,9 +202,9 @@ def _added(new: NewTask, conflict: OnConflict, using: str, paused: bool) -> Task
     return stored
 
 
-def _debounced(task: Task, patience: Patience, using: str) -> Task:
+def _debounced(task: Task, terms: DebounceTerms, using: str) -> Task:
     moment = clock.now(using)
-    new = checked_task(task, using, when=moment + patience.wait)
+    new = checked_task(task, using, when=moment + terms.wait)
     note_unknown(new.biz_code)
     handler = handler_for(new.biz_code)
 
@@ -212,7 +215,7 @@ def _debounced(task: Task, patience: Patience, using: str) -> Task:
             handler.merge(payloads.decoded(waiting), payloads.decoded(new.biz_ext))
         )
 
-    stored = storage().debounced(new, patience, merged, moment, using=using)
+    stored = storage().debounced(new, terms, merged, moment, using=using)
     signals.task_added.send_robust(Task, task=stored, using=using)
     storage().wake(aware("when", stored.when), using=using)
     return stored

@@ -25,10 +25,10 @@ from django_tasks.schedules.policies import Plan, as_plan
 from django_tasks.sentences import on_a_line
 from django_tasks.sentences import sentence as _
 from django_tasks.store import clock, search
-from django_tasks.store.debounce import Patience
-from django_tasks.store.upsert import NewTask, OnConflict
+from django_tasks.store.upsert import NewTask
 from django_tasks.timezones import aware
-from django_tasks.values.amounts import duration, flag
+from django_tasks.values.amounts import flag
+from django_tasks.values.conflicts import Conflict, DebounceTerms, debounce_terms
 from django_tasks.values.hosts import is_schedule_num
 from django_tasks.values.keys import (
     BIZ_CODE_LENGTH,
@@ -45,9 +45,6 @@ from django_tasks.values.keys import (
 from django_tasks.values.options import NO_OPTIONS, TaskOptions, options_to_text
 
 Match = Literal["exact", "prefix", "contains", "all"]
-DEBOUNCE = "debounce"
-ConflictOfMany = OnConflict | Literal["replace", "keep", "earliest", "raise"]
-Conflict = ConflictOfMany | Literal["debounce"]
 # ``biz_num`` as callers have it; what is no text is taken as its text.
 Number = str | int | UUID
 When = datetime | timedelta
@@ -236,60 +233,26 @@ def check_queue(queue: object) -> str:
     return check_key("queue", queue, QUEUE_LENGTH)
 
 
-def checked_conflict(value: Conflict) -> OnConflict:
-    """Read the ``on_conflict`` of ``add_task``, if it is not "debounce": see checked_patience."""
-    return _conflict(
-        value, _("must be one of %(choices)s, %(debounce)r", choices=_choices(), debounce=DEBOUNCE)
-    )
-
-
-def checked_conflict_of_many(value: ConflictOfMany) -> OnConflict:
-    """Read the ``on_conflict`` of ``add_tasks``."""
-    if value == DEBOUNCE:
-        raise TaskValueError("on_conflict", value, _("goes with add_task only, one task at a time"))
-    return _conflict(value, _("must be one of %(choices)s", choices=_choices()))
-
-
-def _conflict(value: Conflict, otherwise: str) -> OnConflict:
-    try:
-        return OnConflict(value)
-    except ValueError:
-        raise TaskValueError("on_conflict", value, otherwise) from None
-
-
-def _choices() -> str:
-    return ", ".join(repr(choice.value) for choice in OnConflict)
-
-
-def checked_patience(
+def terms_of_task(
     conflict: Conflict,
     wait: Duration | None,
     at_most: Duration | None,
     task: Any,
     paused: bool = False,
-) -> Patience | None:
-    """The waits of a debounced task; None if it is not debounced."""
+) -> DebounceTerms | None:
+    """The terms of a debounced task; None if it is not debounced."""
     flag("paused", paused)
-    if conflict != DEBOUNCE:
-        for name, value in (("wait", wait), ("at_most", at_most)):
-            if value is not None:
-                raise TaskValueError(name, value, _("goes with on_conflict='debounce' only"))
+    terms = debounce_terms(conflict, wait, at_most)
+    if terms is None:
         return None
     _check_kind(task)
     if paused:
         raise TaskValueError("paused", paused, _("does not go with on_conflict='debounce'"))
-    if wait is None:
-        raise TaskValueError("wait", wait, _("must say how long on_conflict='debounce' waits"))
     if task.when is not None:
         raise TaskValueError("when", task.when, _("must be left out: wait says when"))
     if task.schedule is not None:
         raise TaskValueError("schedule", task.schedule, _("cannot be debounced"))
-    patience = Patience(
-        duration("wait", wait), None if at_most is None else duration("at_most", at_most)
-    )
-    if patience.at_most is not None and patience.at_most < patience.wait:
-        raise TaskValueError("at_most", at_most, _("must not be shorter than wait"))
-    return patience
+    return terms
 
 
 # The texts of a row that people and programs choose.

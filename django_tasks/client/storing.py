@@ -11,9 +11,10 @@ from django_tasks.models import Task
 from django_tasks.sentences import sentence as _
 from django_tasks.store import clock, search
 from django_tasks.store.batches import batches
-from django_tasks.store.debounce import Patience, debounce
+from django_tasks.store.debounce import debounce
 from django_tasks.store.transactions import retried, write_transaction
-from django_tasks.store.upsert import NewTask, OnConflict, upsert, upsert_one
+from django_tasks.store.upsert import NewTask, upsert, upsert_one
+from django_tasks.values.conflicts import DebounceTerms, OnConflict
 from django_tasks.wakeup.wake import wake_workers
 
 # One task of ``add_tasks``: its place among them, and as it will be stored.
@@ -33,7 +34,7 @@ class Storage(Protocol):
         """Store one task; returns its row, and whether it was inserted or moved."""
 
     def debounced(
-        self, new: NewTask, patience: Patience, merged: Merge, now: datetime, *, using: str
+        self, new: NewTask, terms: DebounceTerms, merged: Merge, now: datetime, *, using: str
     ) -> Task:
         """Store a debounced task and return its row."""
 
@@ -60,9 +61,9 @@ class Database:
         return _stored(new, conflict, using=using, paused=paused)
 
     def debounced(
-        self, new: NewTask, patience: Patience, merged: Merge, now: datetime, *, using: str
+        self, new: NewTask, terms: DebounceTerms, merged: Merge, now: datetime, *, using: str
     ) -> Task:
-        return _store_debounced(new, patience, merged, now, using=using)
+        return _store_debounced(new, terms, merged, now, using=using)
 
     def many(
         self, items: Sequence[Item], conflict: OnConflict, batch_size: int, *, using: str

@@ -6,7 +6,7 @@ the write; if it has gone between the insert and the lock, the next insert succe
 """
 
 from collections.abc import Callable
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import NamedTuple
 
 from django_tasks.models import Task
@@ -14,15 +14,9 @@ from django_tasks.store import search
 from django_tasks.store.dialects import Dialect, dialect_of
 from django_tasks.store.ownership import expect_count
 from django_tasks.store.transactions import write_transaction
-from django_tasks.store.upsert import NewTask, OnConflict, upsert
+from django_tasks.store.upsert import NewTask, upsert
+from django_tasks.values.conflicts import DebounceTerms, OnConflict
 from django_tasks.values.status import OWNED, Status
-
-
-class Patience(NamedTuple):
-    """The wait after the last add, and the longest wait after the first one."""
-
-    wait: timedelta
-    at_most: timedelta | None
 
 
 class There(NamedTuple):
@@ -43,7 +37,7 @@ class There(NamedTuple):
 
 def debounce(
     new: NewTask,
-    patience: Patience,
+    terms: DebounceTerms,
     merged: Callable[[str | None], str | None],
     now: datetime,
     *,
@@ -54,8 +48,8 @@ def debounce(
     ``merged`` makes the new payload (JSON text) of the one that waits.
     """
     dialect = dialect_of(using)
-    new = new._replace(when=now + patience.wait)
-    latest = None if patience.at_most is None else now + patience.at_most
+    new = new._replace(when=now + terms.wait)
+    latest = None if terms.at_most is None else now + terms.at_most
     with write_transaction(using):
         while not upsert([new], OnConflict.KEEP, now, using=using):
             if there := _locked(dialect, new):

@@ -18,7 +18,8 @@ from django_tasks.store import search
 from django_tasks.store.dialects import Dialect, dialect_of, placeholders
 from django_tasks.store.ownership import expect_count
 from django_tasks.store.transactions import retried, write_transaction
-from django_tasks.store.upsert import NewTask, OnConflict, upsert
+from django_tasks.store.upsert import NewTask, upsert
+from django_tasks.values.conflicts import OnConflict
 from django_tasks.values.status import Status
 
 TABLE = Task._meta.db_table

@@ -8,7 +8,6 @@ the owner's finish no longer matches and what was added is not lost).
 from collections import defaultdict
 from collections.abc import Callable, Sequence
 from datetime import datetime
-from enum import Enum
 from functools import cache
 from typing import Any, NamedTuple
 
@@ -21,17 +20,9 @@ from django_tasks.store.statuses import OWNED_SQL
 from django_tasks.store.transactions import answered_transaction, write_transaction
 from django_tasks.timezones import for_django
 from django_tasks.values import payload
+from django_tasks.values.conflicts import OnConflict
 from django_tasks.values.options import options_of_text
 from django_tasks.values.status import Status
-
-
-class OnConflict(str, Enum):
-    """The choice of an add whose key exists. A CANCELLING task counts as absent."""
-
-    REPLACE = "replace"  # move it
-    KEEP = "keep"  # leave it as it is
-    EARLIEST = "earliest"  # move it only if the new time is earlier
-    RAISE = "raise"  # refuse
 
 
 class NewTask(NamedTuple):

@@ -11,11 +11,11 @@ from django_tasks.client.storing import Item, Key, Merge, already_exists
 from django_tasks.host.clocks import utc_now
 from django_tasks.models import Task
 from django_tasks.store import clock
-from django_tasks.store.debounce import Patience
-from django_tasks.store.upsert import NewTask, OnConflict
+from django_tasks.store.upsert import NewTask
 from django_tasks.testing.decorating import managed
 from django_tasks.testing.frozen import frozen_now
 from django_tasks.timezones import aware, for_django
+from django_tasks.values.conflicts import DebounceTerms, OnConflict
 from django_tasks.values.options import options_of_text
 from django_tasks.values.status import Status
 
@@ -62,10 +62,10 @@ class Captured:
         return self._put(new, there, paused=paused), True
 
     def debounced(
-        self, new: NewTask, patience: Patience, merged: Merge, now: datetime, *, using: str
+        self, new: NewTask, terms: DebounceTerms, merged: Merge, now: datetime, *, using: str
     ) -> Task:
         there = self._find(new)
-        latest = None if patience.at_most is None else now + patience.at_most
+        latest = None if terms.at_most is None else now + terms.at_most
         if there is not None:
             latest = self._latest.get(new[:2]) or latest
             new = new._replace(biz_ext=merged(payloads.encoded(there.biz_ext)))

@@ -14,12 +14,13 @@ from django_tasks.handlers.recurrence import allowance_of
 from django_tasks.store import control, rescue, search
 from django_tasks.store.claim import Claimer, claim
 from django_tasks.store.lanes import Lane
-from django_tasks.store.upsert import NewTask, OnConflict, upsert_one
+from django_tasks.store.upsert import NewTask, upsert_one
 from django_tasks.testing.clock import present
 from django_tasks.testing.runs import Ran
 from django_tasks.testing.statements import Point, Watch
 from django_tasks.testing.worker import PlaceWorker
 from django_tasks.values.claimed import Claimed
+from django_tasks.values.conflicts import OnConflict
 from django_tasks.worker.config import worker_config
 from django_tasks.worker.fresh_context import FreshContext
 

@@ -33,8 +33,9 @@ from django_tasks.schedules import as_schedule
 from django_tasks.store import control, search
 from django_tasks.store.control import CancelResult
 from django_tasks.store.search import Planned
-from django_tasks.store.upsert import NewTask, OnConflict, upsert_one
+from django_tasks.store.upsert import NewTask, upsert_one
 from django_tasks.timezones import aware, for_django
+from django_tasks.values.conflicts import OnConflict
 from django_tasks.values.hosts import number_of, queue_of
 from django_tasks.values.keys import SCHEDULE_NUM
 from django_tasks.values.options import TaskOptions, options_to_text

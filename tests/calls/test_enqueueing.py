@@ -232,6 +232,9 @@ def test_what_cannot_be_used_is_refused(facts: dict[str, Any]) -> None:
         {"on_conflict": "debounce"},
         {"wait": 5},
         {"on_conflict": "debounce", "wait": 5, "run_after": HOUR},
+        {"on_conflict": "debounce", "wait": -5},
+        {"on_conflict": "debounce", "wait": "soon"},
+        {"on_conflict": "debounce", "wait": 60, "at_most": 30},
     ],
 )
 def test_a_conflict_that_means_nothing_is_refused(facts: dict[str, Any]) -> None:

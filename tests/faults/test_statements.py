@@ -13,7 +13,6 @@ from django.contrib.auth.models import Group
 from django.db import Error, transaction
 
 from django_tasks import api
-from django_tasks.client.arguments import Conflict, ConflictOfMany
 from django_tasks.models import EndedPause, Gate, Pause, Task, TaskRun, WorkerRow
 from django_tasks.store import clock, workers
 from django_tasks.store.claim import Claimer, claim, claim_alone
@@ -21,6 +20,7 @@ from django_tasks.store.finish import Ended, finish, finish_inside
 from django_tasks.store.gates import add_gate, pass_gate
 from django_tasks.store.rescue import give_back_strays, rescue
 from django_tasks.store.transactions import write_transaction
+from django_tasks.values.conflicts import Conflict, ConflictOfMany
 from django_tasks.values.limits import as_limit
 from django_tasks.values.outcomes import Done, Fail, GiveBack, Outcome, Reschedule, Retry
 from django_tasks.values.status import Status

@@ -17,8 +17,9 @@ from django_tasks.store.claim import (
 )
 from django_tasks.store.lanes import Lane, Look, Place, has_suspects, look_along
 from django_tasks.store.pauses import Scope, set_pause
-from django_tasks.store.upsert import OnConflict, upsert_one
+from django_tasks.store.upsert import upsert_one
 from django_tasks.values import payload
+from django_tasks.values.conflicts import OnConflict
 from django_tasks.values.options import TaskOptions
 from django_tasks.values.status import OWNED, Status
 from tests.factories import (

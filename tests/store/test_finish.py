@@ -8,8 +8,9 @@ from django_tasks.models import Task, TaskRun
 from django_tasks.store.claim import Claimer, claim
 from django_tasks.store.claimed_rows import is_cancelled
 from django_tasks.store.finish import Ended, FinishResult, finish, finish_inside
-from django_tasks.store.upsert import OnConflict, upsert_one
+from django_tasks.store.upsert import upsert_one
 from django_tasks.timezones import for_django
+from django_tasks.values.conflicts import OnConflict
 from django_tasks.values.outcomes import (
     Again,
     Done,

@@ -10,8 +10,9 @@ from django_tasks.store.claimed_rows import await_claim, is_cancelled
 from django_tasks.store.connection import keep_connection, take_connection
 from django_tasks.store.dialects import Bounds, Dialect, choice, dialect_of
 from django_tasks.store.finish import Ended, finish_inside
-from django_tasks.store.upsert import OnConflict, upsert_one
+from django_tasks.store.upsert import upsert_one
 from django_tasks.store.workers import Registration, register
+from django_tasks.values.conflicts import OnConflict
 from django_tasks.values.outcomes import Done
 from django_tasks.values.status import Status
 from tests.factories import NOW, a_claim, a_new, table

@@ -23,13 +23,14 @@ from django_tasks.models import Task
 from django_tasks.store import control, search
 from django_tasks.store.claim import Claimer, claim, claim_alone, owned_ids
 from django_tasks.store.claimed_rows import is_cancelled
-from django_tasks.store.debounce import Patience, debounce
+from django_tasks.store.debounce import debounce
 from django_tasks.store.finish import Ended, FinishResult, finish
 from django_tasks.store.lanes import Lane
 from django_tasks.store.rescue import DIED_ALONE, give_back_strays, rescue
-from django_tasks.store.upsert import NewTask, OnConflict, upsert, upsert_one
+from django_tasks.store.upsert import NewTask, upsert, upsert_one
 from django_tasks.values import payload
 from django_tasks.values.claimed import Claimed
+from django_tasks.values.conflicts import DebounceTerms, OnConflict
 from django_tasks.values.outcomes import Again, Done, Fail, GiveBack, Reschedule, Retry, Unsettled
 from django_tasks.values.status import OWNED, Status
 from tests.factories import NOW, in_utc, lanes, table
@@ -164,10 +165,10 @@ class Protocol(RuleBasedStateMachine):
     def debounce(self, data):
         key, (wait, at_most), place = data.draw(st.tuples(keys, st.sampled_from(PATIENCE), places))
         value, _, new = self.new(key, 0, place)
-        patience = Patience(
+        terms = DebounceTerms(
             timedelta(seconds=wait), None if at_most is None else timedelta(seconds=at_most)
         )
-        stored = debounce(new, patience, lambda waiting: new.biz_ext, self.now, using=USING)
+        stored = debounce(new, terms, lambda waiting: new.biz_ext, self.now, using=USING)
         self.reference.debounce(key, self.second, wait, at_most, value, *place)
         self.was_added(key, value)
         assert stored.pk == self.reference.rows[key].id

@@ -42,8 +42,8 @@ from django_tasks.store.finish import Ended
 from django_tasks.store.lanes import Place
 from django_tasks.store.minutes import Counted, minute_of
 from django_tasks.store.pauses import Scope
-from django_tasks.store.upsert import OnConflict
 from django_tasks.store.workers import Peer, Registration, Signs
+from django_tasks.values.conflicts import DebounceTerms, OnConflict
 from django_tasks.values.figures import COLUMNS
 from django_tasks.values.hosts import number_of
 from django_tasks.values.keys import SCHEDULE_NUM
@@ -199,9 +199,9 @@ def adding(do: Caller, texts: Texts) -> None:
         both = [new(texts), new(texts, conflict.value)]
         do(upsert.upsert, both, conflict, NOW)
         do(upsert.upsert, both, conflict, NOW)
-    patience = debounce.Patience(timedelta(seconds=1), timedelta(seconds=2))
+    terms = DebounceTerms(timedelta(seconds=1), timedelta(seconds=2))
     for _ in range(2):
-        do(debounce.debounce, new(texts), patience, lambda waiting: waiting, NOW)
+        do(debounce.debounce, new(texts), terms, lambda waiting: waiting, NOW)
     do(workers.doors)
     do(clock.share_a_clock)
 

@@ -13,7 +13,8 @@ from django_tasks.store.claim import Claimer, claim, claim_alone, owned_ids
 from django_tasks.store.finish import Ended, finish
 from django_tasks.store.lanes import MANY_LANES, has_suspects, next_due
 from django_tasks.store.rescue import rescue
-from django_tasks.store.upsert import OnConflict, upsert, upsert_one
+from django_tasks.store.upsert import upsert, upsert_one
+from django_tasks.values.conflicts import OnConflict
 from django_tasks.values.outcomes import Done, Reschedule, Retry
 from django_tasks.values.status import Status
 from tests.factories import (

@@ -12,10 +12,11 @@ from django_tasks import api
 from django_tasks.models import Task
 from django_tasks.store import control, search
 from django_tasks.store.claim import Claimer, claim
-from django_tasks.store.debounce import Patience, debounce
+from django_tasks.store.debounce import debounce
 from django_tasks.store.dialects import dialect_of
 from django_tasks.store.finish import Ended, finish
-from django_tasks.store.upsert import OnConflict, upsert, upsert_one
+from django_tasks.store.upsert import upsert, upsert_one
+from django_tasks.values.conflicts import DebounceTerms, OnConflict
 from django_tasks.values.outcomes import Again, Outcome, Reschedule, Retry
 from tests.factories import CODE, UTC, a_claim, a_lane, a_new, a_row, in_utc, the_row
 from tests.vendor import POSTGRESQL, VENDOR, only_on
@@ -80,8 +81,8 @@ def add_earliest(due: datetime) -> None:
 
 
 def debounced(due: datetime) -> None:
-    patience = Patience(due - FIRST, None)
-    debounce(a_new(), patience, lambda waiting: waiting, FIRST, using="default")
+    terms = DebounceTerms(due - FIRST, None)
+    debounce(a_new(), terms, lambda waiting: waiting, FIRST, using="default")
 
 
 def reschedule(due: datetime) -> None:

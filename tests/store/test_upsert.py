@@ -4,7 +4,8 @@ import pytest
 from django.db import DatabaseError, connection, transaction
 
 from django_tasks.models import Task
-from django_tasks.store.upsert import OnConflict, upsert, upsert_one
+from django_tasks.store.upsert import upsert, upsert_one
+from django_tasks.values.conflicts import OnConflict
 from django_tasks.values.status import OWNED, UNOWNED, Status
 from tests.factories import CODE, NOW, WORKER, a_new, a_row, in_utc, later, table, the_row
 

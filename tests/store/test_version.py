@@ -12,7 +12,8 @@ from django_tasks.store.claim import Claimer, claim
 from django_tasks.store.claimed_rows import await_claim
 from django_tasks.store.finish import Ended, finish
 from django_tasks.store.rescue import give_back_strays, rescue
-from django_tasks.store.upsert import OnConflict, upsert, upsert_one
+from django_tasks.store.upsert import upsert, upsert_one
+from django_tasks.values.conflicts import OnConflict
 from django_tasks.values.outcomes import Again, Done, Fail, GiveBack, Outcome, Reschedule, Retry
 from django_tasks.values.status import Status
 from tests.factories import (

@@ -175,7 +175,8 @@ def test_the_sessions_time_zone_does_not_move_the_clock():
 
 @pytest.mark.parametrize("use_tz", [True, False])
 def test_stored_times_are_what_django_reads_and_what_the_store_reads(settings, use_tz):
-    from django_tasks.store.upsert import OnConflict, upsert_one
+    from django_tasks.store.upsert import upsert_one
+    from django_tasks.values.conflicts import OnConflict
     from tests.factories import a_new, lanes, the_row
 
     settings.USE_TZ = use_tz
