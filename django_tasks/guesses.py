@@ -10,8 +10,10 @@ NEAR = 0.8
 
 
 def closest(name: str, names: Collection[str]) -> str | None:
-    """The one of ``names`` (lower case) that ``name`` is nearly spelt as, or None."""
-    return next(iter(get_close_matches(name.lower(), sorted(names), 1, NEAR)), None)
+    """The one of ``names`` that ``name`` is nearly spelt as, in whatever case; or None."""
+    folded = {each.lower(): each for each in sorted(names)}
+    near = get_close_matches(name.lower(), folded, 1, NEAR)
+    return folded[near[0]] if near else None
 
 
 def did_you_mean(refusal: str, near: str | None) -> str:

@@ -350,9 +350,11 @@ def test_it_is_told_with_the_name_that_may_be_meant(
     handlers(Known)
     with caplog.at_level(logging.WARNING, "django_tasks"):
         add_task("cancel_unpayed", "1")
+        add_task("CANCEL_UNPAID", "1")
         add_task("something_else", "1")
-    near, far = caplog.messages
+    near, loud, far = caplog.messages
     assert near.endswith(". Did you mean 'cancel_unpaid'?")
+    assert loud.endswith(". Did you mean 'cancel_unpaid'?")
     assert far.endswith("(setting STRICT_CODES)")
 
 

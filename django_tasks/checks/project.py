@@ -1,7 +1,6 @@
 """Checks of the installation, the handlers and the settings."""
 
 from collections.abc import Iterable, Iterator
-from difflib import get_close_matches
 from typing import Any
 
 from django.conf import settings
@@ -11,6 +10,7 @@ from django.urls import URLPattern, get_resolver
 from django_tasks import conf, installation
 from django_tasks.checks.databases import sqlite_files
 from django_tasks.checks.messages import error, refusals, warning
+from django_tasks.guesses import closest
 from django_tasks.handlers import registry
 from django_tasks.handlers.finders import known_handlers
 from django_tasks.handlers.slips import slips
@@ -132,12 +132,9 @@ def _unknown_names() -> Iterator[CheckMessage]:
 
 
 def _did_you_mean(name: str) -> str:
-    near = get_close_matches(name.upper(), conf.names(), n=1)
-    return (
-        _("Did you mean %(near)r?", near=near[0])
-        if near
-        else _("There are: %(names)s.", names=", ".join(conf.names()))
-    )
+    if near := closest(name, conf.names()):
+        return _("Did you mean %(near)r?", near=near)
+    return _("There are: %(names)s.", names=", ".join(conf.names()))
 
 
 def check_names(**kwargs: Any) -> list[CheckMessage]:

@@ -2,7 +2,6 @@
 
 from dataclasses import replace
 from datetime import datetime, timedelta
-from difflib import get_close_matches
 from functools import lru_cache
 from typing import Any, Literal, NamedTuple
 from uuid import UUID
@@ -13,7 +12,7 @@ from django_tasks import logs, payloads
 from django_tasks.backoff import Duration
 from django_tasks.conf import options as settings
 from django_tasks.exceptions import TaskTypeError, TaskValueError
-from django_tasks.guesses import did_you_mean
+from django_tasks.guesses import closest, did_you_mean
 from django_tasks.handlers.base import near_name
 from django_tasks.handlers.finders import known_handler
 from django_tasks.handlers.recurrence import first_time
@@ -174,7 +173,7 @@ def _warn_once(code: str) -> None:
 
 def _near_code(code: str) -> str | None:
     """The code of a handler that somebody who wrote ``code`` may have meant, or None."""
-    return next(iter(get_close_matches(code, get_task_handlers(), n=1)), None)
+    return closest(code, get_task_handlers())
 
 
 # Names of other schedulers, and ours.
