@@ -4,9 +4,9 @@ import functools
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from random import uniform
-from typing import Any, ParamSpec, TypeVar
+from typing import Any, NoReturn, ParamSpec, TypeVar
 
-from django.db import DatabaseError, connections, transaction
+from django.db import DatabaseError, OperationalError, connections, transaction
 
 from django_tasks.host.clocks import pause
 from django_tasks.store.dialects import dialect_of, judge_of
@@ -17,17 +17,57 @@ P = ParamSpec("P")
 R = TypeVar("R")
 
 
+class BlockEnded(OperationalError):
+    """An ``atomic()`` block that was none of this transaction's has ended in it: roll it back."""
+
+
 @contextmanager
 def write_transaction(using: str) -> Iterator[None]:
     """``transaction.atomic``, which on SQLite takes the write lock at once.
 
     A deferred transaction that reads and then writes fails there ("database is locked", 181 of 360
     times measured) however long its time-out is. Inside a caller's transaction it is a savepoint.
+    Raises BlockEnded in place of a commit that would leave out what was written.
     """
     connection: Any = connections[using]
     connection.ensure_connection()  # which reads the mode from the settings
-    with _beginning(connection), transaction.atomic(using=using):
+    with _beginning(connection), transaction.atomic(using=using), _Whole(connection):
         yield
+
+
+class _Whole:
+    """The inside of a transaction, which ends with all of it or with an error.
+
+    A generator that hangs in an ``atomic()`` ends it where it is collected: in whatever thread, at
+    any moment. Django then takes the innermost block of that thread for it, rolls it back, and what
+    comes next commits by itself. So there is one more, without a savepoint: it goes in place of the
+    transaction, no statement is taken after that, and here it is missed.
+    """
+
+    def __init__(self, connection: Any) -> None:
+        self._connection = connection
+
+    def __enter__(self) -> None:
+        connection = self._connection
+        self._blocks, self._depth = [*connection.atomic_blocks], len(connection.savepoint_ids)
+        if not connection.in_atomic_block:
+            self._refuse(None)
+        connection.savepoint_ids.append(None)
+
+    def __exit__(self, kind: Any, error: BaseException | None, traceback: Any) -> None:
+        connection = self._connection
+        is_there = len(connection.savepoint_ids) > self._depth
+        del connection.savepoint_ids[self._depth :]
+        # One that was closed by an interrupt has forgotten all blocks, and rolls back.
+        if not is_there and not connection.closed_in_transaction:
+            connection.atomic_blocks[:] = self._blocks
+            connection.needs_rollback = True
+            if error is None or isinstance(error, transaction.TransactionManagementError):
+                self._refuse(error)
+
+    def _refuse(self, error: BaseException | None) -> NoReturn:
+        text = "A generator that hung in an atomic() block was collected in this transaction."
+        raise BlockEnded(text) from error
 
 
 def _beginning(connection: Any) -> AbstractContextManager[None]:

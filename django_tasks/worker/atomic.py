@@ -13,7 +13,7 @@ from django_tasks.store.answers import answered
 from django_tasks.store.claimed_rows import await_claim
 from django_tasks.store.connection import close_blocks, open_blocks
 from django_tasks.store.errors import is_refusal
-from django_tasks.store.transactions import write_transaction
+from django_tasks.store.transactions import BlockEnded, write_transaction
 from django_tasks.worker.run import Run
 
 T = TypeVar("T")
@@ -68,7 +68,7 @@ def atomically(
         # A pool of connections, or a socket, may let through what is no error of the database.
         if not steps and (refused or isinstance(error, OSError)):
             raise NotBegun from error
-        if result and refused:
+        if isinstance(error, BlockEnded) or (result and refused):
             raise Unanswered from error
         raise
     return result[0]

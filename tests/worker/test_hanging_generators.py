@@ -12,11 +12,13 @@ from typing import Any
 
 import pytest
 from asgiref.sync import sync_to_async
+from django import db
 from django.db import transaction
 
 from django_tasks.client.adding import add_task
 from django_tasks.models import Task
 from django_tasks.store import connection
+from django_tasks.store.transactions import BlockEnded, write_transaction
 from django_tasks.values.status import Status
 from tests.factories import a_task
 from tests.waiting import DEADLINE, eventually
@@ -115,6 +117,79 @@ def test_the_effects_of_a_later_atomic_run_are_all_or_nothing(
         added(biz_code="later")
         over("later")
     assert effects() == ([] if fails else ["after", "before"])
+
+
+def hung_elsewhere() -> Iterator[int]:
+    """A generator that has hung in another thread. ``close`` is what a garbage collector calls, in
+    any thread, if it comes to it before that one.
+    """
+    hanging = numbers()
+
+    def begin() -> None:
+        next(hanging)
+        connection.abandon_connections()
+
+    other = Thread(target=begin)
+    other.start()
+    other.join()
+    return hanging
+
+
+def plainly(hanging: Any) -> None:
+    hanging.close()
+
+
+def in_a_block(hanging: Any) -> None:
+    with transaction.atomic():
+        effect("inside")
+        hanging.close()
+
+
+@pytest.mark.parametrize("end", [plainly, in_a_block])
+@pytest.mark.parametrize("rest", [True, False], ids=["and goes on", "and ends"])
+def test_one_that_ends_in_an_atomic_run_costs_it_nothing_but_time(
+    register: Register, end: Callable[[Any], None], rest: bool
+) -> None:
+    calls: list[int] = []
+    hanging = hung_elsewhere()
+
+    def handle(task: Any) -> None:
+        calls.append(task.attempt)
+        if len(calls) == 1:
+            effect("before")
+            end(hanging)
+        if rest or len(calls) > 1:
+            effect("after")
+
+    register(handle, biz_code="later", atomic=True, max_attempts=1)
+    with starting(threads=1, poll_interval=0.05) as start:
+        start()
+        added(biz_code="later")
+        over("later")
+    assert (calls, effects()) == ([1, 1], ["after"])
+    assert not Task.objects.exclude(biz_code="effect").exists()
+
+
+@pytest.mark.parametrize("end", [plainly, in_a_block])
+def test_one_that_ends_in_a_transaction_of_ours_is_an_error_and_nothing_is_written(
+    end: Callable[[Any], None],
+) -> None:
+    def write(name: str) -> None:
+        with write_transaction("default"):
+            effect(name)
+            end(hanging)
+
+    hanging = hung_elsewhere()
+    with pytest.raises(BlockEnded):
+        write("alone")
+    hanging = hung_elsewhere()
+    with transaction.atomic():
+        effect("outside")
+        with pytest.raises(BlockEnded):
+            write("within")
+        effect("at the end")
+    assert effects() == ["at the end", "outside"]
+    assert db.connection.get_autocommit()
 
 
 @LEAVING
