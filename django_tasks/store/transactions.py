@@ -56,10 +56,9 @@ class _Whole:
 
     def __exit__(self, kind: Any, error: BaseException | None, traceback: Any) -> None:
         connection = self._connection
-        is_there = len(connection.savepoint_ids) > self._depth
-        del connection.savepoint_ids[self._depth :]
-        # One that was closed by an interrupt has forgotten all blocks, and rolls back.
-        if not is_there and not connection.closed_in_transaction:
+        if len(connection.savepoint_ids) > self._depth:
+            del connection.savepoint_ids[self._depth]  # and none that the run has left open
+        elif not connection.closed_in_transaction:  # else an interrupt has had all forgotten
             connection.atomic_blocks[:] = self._blocks
             connection.needs_rollback = True
             if error is None or isinstance(error, transaction.TransactionManagementError):
