@@ -72,7 +72,7 @@ class PlaceMembership(Membership):
         )
         return self.worker_id
 
-    def is_valid(self) -> bool:
+    def is_valid(self, now: float | None = None) -> bool:
         return True
 
 

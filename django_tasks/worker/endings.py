@@ -55,7 +55,7 @@ class Endings:
     def succeeded(self, end: RunEnd, duration: float) -> None:
         """Tell of a run whose handler has returned after ``duration`` seconds."""
         run, outcome = end
-        if self.is_given_up(run.claimed):
+        if self._given_up and self.is_given_up(run.claimed):
             return
         match outcome:
             case Done():

@@ -81,6 +81,7 @@ class Runner:
         self._may_run = may_run
         self._using = using
         self._standing = standing
+        self._name = standing.name
         self._loop = loop
         self._calls = calls or Calls(standing, loop, timeouts)
         self._endings = Endings(standing, loop)
@@ -112,18 +113,22 @@ class Runner:
 
     def _run_claim(self, claimed: Claimed) -> Ended:
         handler = handler_for(claimed.biz_code)
-        if handler is None or not self._is_due(claimed) or not self.may_start(claimed):
+        if handler is None or not self._is_due(claimed):
+            return Ended(claimed, GiveBack())
+        started = self._standing.clock.tick()
+        if not self.may_start(claimed, started.monotonic):
             return Ended(claimed, GiveBack())
         if is_suspect(claimed):
             if ended := self.run_apart(claimed, handler):
                 return ended
-            if not self.may_start(claimed):  # to find out that there is no process takes a while
+            started = self._standing.clock.tick()  # to find out that there is no process takes long
+            if not self.may_start(claimed, started.monotonic):
                 return Ended(claimed, GiveBack())
-        return self.run(claimed, handler)
+        return self.run(claimed, handler, started)
 
-    def run(self, claimed: Claimed, handler: TaskHandler) -> Ended:
-        """Run a claim here."""
-        run = self._begun(claimed, handler, self._standing.clock.tick())
+    def run(self, claimed: Claimed, handler: TaskHandler, started: Tick | None = None) -> Ended:
+        """Run a claim here. ``started``: the moment at which it was found to be ours; None: now."""
+        run = self._begun(claimed, handler, started or self._standing.clock.tick())
         if COMPANIONS:
             return accompanied([run.task], partial(self._to_its_end, run))
         return self._to_its_end(run)
@@ -197,8 +202,7 @@ class Runner:
             self._endings.tell_of_given_up(end, error, duration)
 
     def _begun(self, claimed: Claimed, handler: TaskHandler, started: Tick) -> Run:
-        name = self._standing.name
-        task = RunningTask(claimed, self._using, started, claimed_rows, name)
+        task = RunningTask(claimed, self._using, started, claimed_rows, self._name)
         return Run(claimed, handler, task, started, self._using)
 
     def defect(self, run: Run, error: BaseException) -> RunEnd:
@@ -229,7 +233,7 @@ class Runner:
         self._due = moment
         return True
 
-    def may_start(self, claimed: Claimed) -> bool:
+    def may_start(self, claimed: Claimed, now: float | None = None) -> bool:
         """Tell if the claim is this worker's: not of a life before, nor past its lease, nor of a
         sticky handler for which another one is active.
 
@@ -237,7 +241,8 @@ class Runner:
         before its new lease begins. So if the new lease made the first answer true, the id of the
         old claim no longer matches.
         """
-        is_ours = self._standing.is_valid() and claimed.worker_id == self._standing.worker_id
+        standing = self._standing
+        is_ours = standing.is_valid(now) and claimed.worker_id == standing.worker_id
         return is_ours and self._may_run(claimed)
 
     # A process of its own

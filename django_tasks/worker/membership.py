@@ -170,13 +170,14 @@ class Membership:
         """Seconds until somebody who has missed heartbeats may be taken for dead."""
         return self._judge_at - self.clock.monotonic()
 
-    def is_valid(self) -> bool:
-        """Tell if nobody can have taken this worker for dead yet.
+    def is_valid(self, now: float | None = None) -> bool:
+        """Tell if nobody can have taken this worker for dead yet. ``now``, if its clock was read.
 
         Once it is not, no task is started any more and claims are given up, *before* others take
         them: their patience cannot run out before ours.
         """
-        return self.clock.monotonic() < self._beaten + self._config.lease
+        moment = self.clock.monotonic() if now is None else now
+        return moment < self._beaten + self._config.lease
 
     def may_rescue(self) -> bool:
         """Tell if others may be judged: only after a whole lease of heartbeats without a gap.

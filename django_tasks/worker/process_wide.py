@@ -24,9 +24,9 @@ class ProcessWide:
     def __init__(self) -> None:
         self._known, self._lock, self._looked = _found(), Lock(), ticks()
 
-    def look(self, claimed: Claimed) -> None:
-        """After a run: warn of what is not as at the last look."""
-        if (now := ticks()) - self._looked < LOOK_SECONDS:
+    def look(self, claimed: Claimed, now: float) -> None:
+        """After a run that has ended at ``now``: warn of what is not as at the last look."""
+        if now - self._looked < LOOK_SECONDS:
             return
         self._looked = now  # race: two threads look at once, which harms nobody
         if _found() != self._known:

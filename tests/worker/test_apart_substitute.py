@@ -130,7 +130,7 @@ def test_an_end_of_its_own_waits_for_what_is_told_unless_it_is_written(
     ended = Ended(CLAIM, outcome)
     monkeypatch.setattr(execution.Runner, "run", lambda runner, claim, handler: ended)
     monkeypatch.setattr(Timeouts, "await_told", lambda timeouts: waited.append([*ending.said]))
-    standing: Any = SimpleNamespace(clock=None)
+    standing: Any = SimpleNamespace(clock=None, name="worker")
     text = substitute._run(standing, handler(nothing), "default", ending.say, claim_to_text(CLAIM))
     assert end_of_text(text).outcome == outcome
     assert waited == [said]

@@ -87,7 +87,7 @@ def test_a_poller_that_hangs_is_told_only_while_heartbeats_go_through(
     becomes(worker, Condition.WORKING)
     monkeypatch.setattr(worker._poller, "seconds_in_cycle", lambda: 1.6)
     assert worker.condition() is Condition.HANGING
-    monkeypatch.setattr(worker._membership, "is_valid", lambda: False)
+    monkeypatch.setattr(worker._membership, "is_valid", lambda *now: False)
     assert worker.condition() is Condition.WITHOUT_DATABASE
 
 

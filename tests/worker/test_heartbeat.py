@@ -68,7 +68,7 @@ class Place:
     def seconds_to_judge(self) -> float:
         return self.wait
 
-    def is_valid(self) -> bool:
+    def is_valid(self, now: float | None = None) -> bool:
         return self.valid
 
 

@@ -117,7 +117,7 @@ def test_what_another_thread_has_told_of_is_not_told_again(
     here, there = ("/here", "C"), ("/there", "C")
     answers = iter([here, there, here])
     monkeypatch.setattr(process_wide, "_found", lambda: next(answers))
-    ProcessWide().look(a_claim_of())
+    ProcessWide().look(a_claim_of(), process_wide.ticks())
     assert not told(caplog)
 
 
@@ -129,8 +129,8 @@ def test_of_many_runs_few_are_looked_at(monkeypatch: pytest.MonkeyPatch) -> None
     monkeypatch.setattr(process_wide, "_found", lambda: looks.append(None))
     process = ProcessWide()
     for _ in range(100):
-        process.look(a_claim_of())
+        process.look(a_claim_of(), later())
     assert len(looks) == 1  # that of the beginning
     later.ahead += 0.3
-    process.look(a_claim_of())
+    process.look(a_claim_of(), later())
     assert len(looks) == 2
