@@ -8,6 +8,7 @@ stay locked. So what they share with the thread of the limits are a dict and a q
 are atomic.
 """
 
+import logging
 import sys
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -18,7 +19,7 @@ from typing import Any
 
 from django_tasks.exceptions import TaskTimeout
 from django_tasks.handlers.base import kill_limit
-from django_tasks.host import interrupts, log_locks
+from django_tasks.host import interrupts
 from django_tasks.host.clocks import ticks
 from django_tasks.host.interrupts import Interrupt
 from django_tasks.store.connection import abandon_connections, error_classes, whole_statements
@@ -120,7 +121,7 @@ class Timeouts:
         self._limits.pop(limit, None)
         run = runs[0]
         if interrupt.has_fired:
-            log_locks.release_owned()
+            _release_log_locks()
             abandon_connections(keeping=run.using if run.handler.atomic else None)
             if error is None and run.handler.atomic:
                 error = TaskTimeout()
@@ -269,6 +270,28 @@ def _behind(error: BaseException | None) -> BaseException | None:
     while seen is not None and not isinstance(seen, TaskTimeout):
         seen = seen.__cause__ or seen.__context__
     return seen or error
+
+
+def _release_log_locks() -> None:
+    """Release the locks of ``logging`` that this thread, which is not within it, has left locked.
+
+    Up to Python 3.12 ``Handler.acquire()`` is a function of Python: an interrupt that comes while
+    it waits for the lock is raised when the thread has it, and before the ``try`` that would
+    release it. Each other thread would wait for it at its next line of the log. From Python 3.13 on
+    there is a ``with`` statement on the lock itself, into which nothing comes: nothing is found.
+    """
+    _release(getattr(logging, "_lock", None))
+    for reference in list(getattr(logging, "_handlerList", ())):
+        handler = reference()
+        if handler is not None:
+            _release(handler.lock)
+
+
+def _release(lock: Any) -> None:
+    """Release a lock as often as this thread has taken it. Locks of a kind without owners stay."""
+    is_owned = getattr(lock, "_is_owned", None)
+    while is_owned is not None and is_owned():
+        lock.release()
 
 
 def _place_of_thread(ident: int) -> str:

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from django.db import connections
 
-from django_tasks.handing.identity import DIGEST_LENGTH, call_of
+from django_tasks.handing.handler import DIGEST_LENGTH, call_of
 from tests.factories import NOW
 from tests.handing.parts import a_run
 

@@ -117,7 +117,7 @@ def test_what_another_thread_has_told_of_is_not_told_again(
     here, there = ("/here", "C"), ("/there", "C")
     answers = iter([here, there, here])
     monkeypatch.setattr(process_wide, "_found", lambda: next(answers))
-    ProcessWide().look(a_claim_of(), process_wide.ticks())
+    ProcessWide().look(a_claim_of(), Ticks()())
     assert not told(caplog)
 
 
