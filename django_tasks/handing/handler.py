@@ -25,7 +25,8 @@ class Call(NamedTuple):
     """The facts by which a run is known: what a retry and a rescue leave as it was, and an add, a
     move or the next run changes.
 
-    ``place`` tells databases apart, of which each numbers its rows from 1.
+    ``place`` tells databases apart, of which each numbers its rows from 1. ``before``: of a run
+    that was wanted before its time, the number of good ones before it.
     """
 
     place: str
@@ -33,12 +34,13 @@ class Call(NamedTuple):
     row_id: int
     due: datetime
     payload: str | None
+    before: tuple[str, ...] = ()
 
     def __str__(self) -> str:
         begin = self.key.encode(errors="replace")[:KEY_BYTES].decode(errors="ignore")
         due = self.due.astimezone(timezone.utc)
-        facts = "\0".join([self.place, self.key, self.payload or ""])
-        digest = sha256(facts.encode(errors="replace")).hexdigest()[:DIGEST_LENGTH]
+        facts = [self.place, self.key, self.payload or "", *self.before]
+        digest = sha256("\0".join(facts).encode(errors="replace")).hexdigest()[:DIGEST_LENGTH]
         return f"{begin}:{self.row_id}:{due:%Y%m%dT%H%M%S.%f}Z:{digest}"
 
 
@@ -52,8 +54,9 @@ def call_of(task: RunningTask) -> Call:
         place=f"{task.using} {connections[task.using].settings_dict['NAME']}",
         key=f"{task.biz_code}:{task.biz_num}",
         row_id=task.id,
-        due=aware("scheduled_time", task.scheduled_time),
+        due=task.planned or aware("scheduled_time", task.scheduled_time),
         payload=payloads.encoded(task.biz_ext),
+        before=(str(task.runs - task.attempts),) if task.planned else (),
     )
 
 

@@ -22,8 +22,8 @@ TRIGGER = "trigger "
 
 # The most by which a change of a zone's rules is taken to move a time: that of a date line is more.
 LONGEST_CHANGE = timedelta(hours=3)
-# Times in those hours at most: a schedule with more of them hardly notices.
-FEW_TIMES = 12
+# Times in those hours, before and after: a schedule with more of them hardly notices.
+FEW_TIMES = 24
 TICK = timedelta(microseconds=1)
 
 
@@ -223,20 +223,23 @@ def by_todays_rules(row: Waiting, schedule: Schedule) -> datetime | None:
     is_planned = row.scheduled_time is None or meant < when <= meant + schedule.jitter
     if not is_planned or row.attempts or row.rescues or not _goes_by_a_zone(schedule):
         return None
-    following = schedule.next_after(meant, meant - TICK)
-    if following == meant or _asks_trigger(schedule):
+    if schedule.next_after(meant, meant - TICK) == meant or _asks_trigger(schedule):
         return None
-    near = [] if following is None else [following]
-    fire = schedule.next_after(meant, meant - LONGEST_CHANGE)
-    for _number in range(FEW_TIMES):  # of many, one more or less is no matter
-        if fire is None or fire >= meant:
-            break
+    # Of one that counts days, its day may be the one before or after by the rules of today.
+    for day_of in (meant, meant - LONGEST_CHANGE, meant + LONGEST_CHANGE):
+        if near := _times_near(meant, schedule, day_of):
+            return min(near, key=lambda time: (abs(time - meant), time))
+    return None
+
+
+def _times_near(meant: datetime, schedule: Schedule, previous: datetime) -> list[datetime]:
+    """The few times that are no further away than rules change; none if there are many."""
+    near: list[datetime] = []
+    fire = schedule.next_after(previous, meant - LONGEST_CHANGE)
+    while fire is not None and fire <= meant + LONGEST_CHANGE and len(near) <= FEW_TIMES:
         near.append(fire)
-        fire = schedule.next_after(meant, fire)
-    else:
-        return None
-    nearest = min(near, key=lambda time: (abs(time - meant), time), default=meant)
-    return nearest if timedelta(0) != abs(nearest - meant) <= LONGEST_CHANGE else None
+        fire = schedule.next_after(previous, fire)
+    return near if len(near) <= FEW_TIMES else []
 
 
 def for_latest(claimed: Claimed, recurrence: Recurrence, now: datetime) -> Claimed:

@@ -171,6 +171,11 @@ class RunningTask:
         return self._claimed.runs
 
     @property
+    def planned(self) -> datetime | None:
+        """The next time of its schedule, if this run was wanted before it."""
+        return self._claimed.planned
+
+    @property
     def scheduled_time(self) -> datetime:
         """The time that this run is meant for: ``when`` without jitter, retries and pauses."""
         return for_django(self._claimed.intended_time)

@@ -105,14 +105,8 @@ def _few(found: list[Problem]) -> list[Problem]:
     shown, left = found[:MOST_OF_A_KIND], len(found) - MOST_OF_A_KIND
     text = ngettext("%(count)d more of this kind.", "%(count)d more of this kind.", left)
     first = found[0]
-    more = Problem(
-        first.kind, first.level, text % {"count": left}, _see_all(), _WHOLE.get(first.kind, CODES)
-    )
-    return [*shown, more]
-
-
-def _see_all() -> str:
-    return gettext("See all")
+    place, see_all = _WHOLE.get(first.kind, CODES), gettext("See all")
+    return [*shown, Problem(first.kind, first.level, text % {"count": left}, see_all, place)]
 
 
 def _no_worker(facts: Facts) -> Iterator[Problem]:

@@ -51,6 +51,14 @@ def test_another_run_has_another_id(facts: dict[str, Any]) -> None:
     assert call_id(**facts) != call_id()
 
 
+def test_a_run_that_was_wanted_before_its_time_has_one_for_all_its_tries() -> None:
+    early = {"schedule": "every 1m", "planned": LATER}
+    mine = call_id(**early)
+    assert call_id(**early, when=LATER - timedelta(seconds=9), attempts=2, runs=2) == mine
+    assert call_id(**early, runs=1) != mine  # another one before that time
+    assert call_id(schedule="every 1m", when=LATER, runs=1) != mine  # and the one at that time
+
+
 def test_equal_rows_of_two_databases_have_two_ids(monkeypatch: pytest.MonkeyPatch) -> None:
     mine = call_id()
     monkeypatch.setitem(connections["default"].settings_dict, "NAME", "another")

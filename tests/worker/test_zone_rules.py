@@ -9,14 +9,15 @@ from pathlib import Path
 
 import pytest
 
+from django_tasks.handlers.recurrence import by_todays_rules
 from django_tasks.models import Task
-from django_tasks.schedules import arguments
+from django_tasks.schedules import arguments, parse
 from django_tasks.timezones import aware
 from django_tasks.values.keys import SCHEDULE_NUM
 from django_tasks.values.outcomes import Again, Reschedule
 from django_tasks.values.status import Status
 from django_tasks.worker import schedule_rows
-from tests.factories import table
+from tests.factories import a_claim_of, table
 from tests.worker.conftest import Register
 from tests.worker.parts import added, config, row, stored
 from tests.worker.test_schedules import Runs, nothing
@@ -116,6 +117,22 @@ def test_each_schedule_that_goes_by_a_clock_does_so(
     planned(due, text)
     rules(+1)
     assert Runs(register, nothing).run() == Again(due + HOUR, scheduled_time=due + HOUR)
+
+
+@pytest.mark.parametrize("hour", range(24))
+@pytest.mark.parametrize("days", ["2 weeks", "10 days", "1 month"])
+def test_at_no_time_of_the_day_is_one_left_out(hour: int, days: str, rules: Rules) -> None:
+    """Near midnight its day is another one, too."""
+    zone = zoneinfo.ZoneInfo(BERLIN)
+    meant = datetime.now(zone).replace(hour=hour, minute=30, second=0, microsecond=0)
+    meant = meant.astimezone(timezone.utc)
+    text = f"every {days} at {meant.astimezone(zone):%H:%M} {BERLIN}"
+    if days == "1 month":
+        text = f"every 1 month on day {meant.astimezone(zone).day} at {hour}:30 {BERLIN}"
+    waiting = a_claim_of(1, meant)._replace(when=meant, schedule=text)
+    assert by_todays_rules(waiting, parse(text)) is None
+    rules(+1)
+    assert by_todays_rules(waiting, parse(text)) == meant + HOUR
 
 
 def test_a_time_that_somebody_has_chosen_stays(register: Register, rules: Rules) -> None:
