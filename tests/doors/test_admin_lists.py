@@ -242,7 +242,7 @@ def test_the_lists_and_failures_show_the_first_line_of_a_message_of_several(boss
     ):
         assert "UndefinedTable: no table" in text(boss.get(address)), address
     page = boss.get(reverse("admin:django_tasks_failures"))
-    assert [group.message for group in page.context["groups"]] == ["no table"]
+    assert [each["message"] for each in page.context["groups"]] == ["no table"]
 
 
 def test_the_help_of_the_search_has_its_limit() -> None:

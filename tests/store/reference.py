@@ -121,10 +121,10 @@ class Reference:
         assert row.claim_second is not None
         return row.when <= row.claim_second
 
-    def _move(self, row: Row, when: float) -> None:
+    def _move(self, row: Row, when: float, scheduled: float | None = None) -> None:
         if not row.owned:
             row.forget_failures()
-        row.wait_until(when)
+        row.wait_until(when, scheduled if row.schedule else None)
         row.version += 1
         row.status = REVIVED.get(row.status, row.status)
 
@@ -163,13 +163,14 @@ class Reference:
     def reschedule(self, key, when: float) -> bool:
         row = self.rows.get(key)
         if row is not None:
-            self._move(row, when)
+            self._move(row, when, scheduled=when)  # chosen, and not by its schedule
         return row is not None
 
     def run_now(self, key, now: float) -> bool:
         row = self.rows.get(key)
         if row is not None:
-            self._move(row, now)
+            waits = row.status in (PENDING, PAUSED)
+            self._move(row, now, scheduled=row.intended if waits else now)
             row.status = UNPAUSED.get(row.status, row.status)
         return row is not None
 
