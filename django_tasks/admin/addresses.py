@@ -32,8 +32,8 @@ def tasks_of(query: Mapping[str, str]) -> TaskFilter:
 
 def known(query: Mapping[str, str], names: Mapping[str, str]) -> dict[str, str]:
     """The values of a query by our own names of its filters. Raises TaskValueError for others."""
-    if strange := next((name for name in query if name not in names and name not in _OTHERS), ""):
-        raise TaskValueError(_("filter"), strange, _("is not known"))
+    for name in query.keys() - names.keys() - _OTHERS:  # an empty one as well
+        raise TaskValueError(_("filter"), name, _("is not known"))
     return {names[name]: value for name, value in query.items() if name in names}
 
 

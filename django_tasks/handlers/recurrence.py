@@ -197,7 +197,7 @@ def chosen(claimed: Claimed, recurrence: Recurrence, when: datetime, now: dateti
     return Reschedule(when, scheduled_time=planned if is_before else when)
 
 
-class Waiting(Protocol):
+class RowTimes(Protocol):
     """A claim, or a row that waits; times are aware UTC."""
 
     @property
@@ -213,7 +213,7 @@ class Waiting(Protocol):
     def rescues(self) -> int: ...
 
 
-def by_todays_rules(row: Waiting, schedule: Schedule) -> datetime | None:
+def by_todays_rules(row: RowTimes, schedule: Schedule) -> datetime | None:
     """The time that a row is meant for, by the rules that zones have today, if that is another one.
 
     A row keeps an instant. With another tzdata its local time is another one, an hour away as a

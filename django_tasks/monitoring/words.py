@@ -129,7 +129,7 @@ def scope_words(pause: Pause) -> str:
 
 
 def progress_text(progress: Any) -> str:
-    """What a handler has said of its run, as the column has it."""
+    """The progress that a handler has told of its run, as the column has it."""
     if not isinstance(progress, dict):
         return ""
     done, total, text = (progress.get(name) for name in ("done", "total", "text"))

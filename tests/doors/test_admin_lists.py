@@ -13,6 +13,7 @@ from django_tasks.admin import filters, lists, pages, runs
 from django_tasks.admin.addresses import query_of, tasks_of
 from django_tasks.admin.columns import CLAIM_ORDER, TaskColumns
 from django_tasks.admin.pages import Key, Place, page_of, place_of
+from django_tasks.exceptions import TaskValueError
 from django_tasks.handlers.base import task_handler
 from django_tasks.models import Gate
 from django_tasks.monitoring.filters import MOST_SEARCHED, TaskFilter
@@ -547,3 +548,9 @@ def test_a_runs_page_has_its_message_first_and_its_detail(boss: Client) -> None:
     assert page.index("Boom: bang") < page.index("Traceback …")
     assert "a.b.Boom" in page
     assert "return_value" in page
+
+
+def test_a_filter_without_a_name_is_refused() -> None:
+    """Its list would show, and its actions meet, all tasks."""
+    with pytest.raises(TaskValueError, match="filter"):
+        tasks_of({"": "x"})
