@@ -329,6 +329,21 @@ def test_its_retry_is_for_that_time_too(register: Register) -> None:
     assert runs.times == [on_the_hour(), on_the_hour()]
 
 
+def test_a_time_that_comes_between_claim_and_start_is_run_for(
+    register: Register, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A worker that is behind would put it off each time, and never run it."""
+    runs = Runs(register, nothing)
+    added(when=ago(10), schedule="every 1s")
+    (claim,) = claimed(runs.membership.worker_id)
+    waited = claim._replace(claim_time=claim.claim_time - timedelta(seconds=5))
+    ended = runner(runs.membership)(waited)
+    assert isinstance(ended.outcome, Reschedule)
+    (time,) = runs.times
+    assert waited.claim_time < time <= now()
+    assert "rules of its time zone" not in caplog.text
+
+
 def test_without_coalesce_each_of_them_runs(register: Register) -> None:
     runs = Runs(register, nothing, coalesce=False)
     added(when=on_the_hour(3), schedule=hourly())
