@@ -10,7 +10,7 @@ error of a broken connection then, as in any outage. MySQL's driver bounds each 
 import socket
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from threading import Condition, Thread
+from threading import Condition, RLock, Thread
 from typing import Any
 
 from django_tasks.host import forks
@@ -145,14 +145,28 @@ def bound_answers(connection: Any, seconds: float) -> None:
     """
     if connection.vendor == "postgresql":
         wait = Wait(connection, seconds)
-        setattr(connection, KEPT, wait)
+        _keep(wait, connection)
         connection.execute_wrappers.append(wait.execute)
 
 
 def bound_steps(connection: Any, seconds: float) -> None:
     """Bound what the package asks on a connection of the project's, and not what its code does."""
     if connection.vendor == "postgresql" and not hasattr(connection, KEPT):
-        setattr(connection, KEPT, Wait(connection, seconds, is_ours=False))
+        _keep(Wait(connection, seconds, is_ours=False), connection)
+
+
+def _keep(wait: Wait, connection: Any) -> None:
+    """Watch a connection, whose thread is never to wait for itself, either: in the middle of a
+    statement it may collect a generator that hangs in an ``atomic()``, and rolls back.
+    """
+
+    def get_new_connection(parameters: Any) -> Any:
+        made = connect(parameters)
+        made.lock = RLock()
+        return made
+
+    setattr(connection, KEPT, wait)
+    connect, connection.get_new_connection = connection.get_new_connection, get_new_connection
 
 
 def unbound(connection: Any) -> None:

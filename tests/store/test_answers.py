@@ -1,25 +1,31 @@
 """A server that is there and says nothing: each wait of a session of ours has its end."""
 
+import gc
 import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from threading import Thread
+from typing import Any
 
+import psycopg
 import pytest
 from django.db import OperationalError, connections, transaction
 
 from django_tasks.store.answers import NAME, answered, bound_steps, unbound
 from django_tasks.store.connection import (
     KeptConnections,
+    abandon_connections,
     close_connections,
     keep_connection,
     let_go,
+    own_connections,
     separate_connection,
     take_connection,
 )
 from django_tasks.store.dialects import Bounds
 from tests.proxy import Proxy
 from tests.vendor import POSTGRESQL, only_on
-from tests.waiting import eventually
+from tests.waiting import DEADLINE, eventually
 
 pytestmark = [
     pytest.mark.django_db(transaction=True),
@@ -55,6 +61,59 @@ def silent(proxy: Proxy) -> Iterator[Callable[[Callable[[], None]], None]]:
 
     with ThreadPoolExecutor(1) as threads:
         yield lambda act: threads.submit(silent, act).result()
+
+
+def numbers() -> Iterator[int]:
+    with transaction.atomic():
+        ask()
+        yield 1
+
+
+class Garbage:
+    """A parameter at whose turn the garbage is collected: in the middle of a statement."""
+
+
+class Collecting(psycopg.adapt.Dumper):
+    def dump(self, obj: Any) -> bytes:
+        gc.collect()
+        return b"1"
+
+
+@pytest.mark.parametrize("is_ours", [True, False], ids=["of a worker", "of a run"])
+def test_a_thread_that_collects_a_hanging_generator_in_a_statement_does_not_wait_for_itself(
+    is_ours: bool,
+) -> None:
+    """The driver's lock was one that a thread cannot take twice."""
+
+    def hang() -> None:
+        circle: list[Any] = [numbers()]
+        circle.append(circle)
+        next(circle[0])
+        abandon_connections()
+
+    def collect() -> None:
+        take_connection("default", BOUNDS) if is_ours else own_connections()
+        try:
+            ask()
+            connections["default"].connection.adapters.register_dumper(Garbage, Collecting)
+            with connections["default"].cursor() as cursor:
+                cursor.execute("SELECT %s", (garbage,))
+                answers.extend(cursor.fetchall())
+        finally:
+            close_connections()
+
+    garbage: Any = Garbage()
+    answers: list[Any] = []
+    gc.disable()
+    try:
+        with ThreadPoolExecutor(1) as threads:
+            threads.submit(hang).result()
+        thread = Thread(target=collect, daemon=True)
+        thread.start()
+        thread.join(DEADLINE)
+    finally:
+        gc.enable()
+    assert answers == [("1",)]
 
 
 @pytest.mark.parametrize("act", [ask, ask_in_a_transaction])
