@@ -12,10 +12,9 @@ from django_tasks.host.clocks import ticks
 from django_tasks.timezones import for_django
 from django_tasks.values import payload
 from django_tasks.values.amounts import whole_number
-from django_tasks.values.claimed import Claimed
+from django_tasks.values.claimed import MOST_PROGRESS, PROGRESS_LENGTH, Claimed, Progress
 from django_tasks.values.keys import check_text
 from django_tasks.values.options import TaskOptions, options_of_text
-from django_tasks.values.progress import MOST, TEXT_LENGTH, Progress
 
 _UNREAD: Any = object()
 # Seconds between two writes of the progress: a loop may tell of each of its thousand steps.
@@ -271,9 +270,9 @@ class RunningTask:
 
 def _checked_progress(done: object, total: object, text: object) -> Progress:
     if text != "":
-        check_text("text", text, TEXT_LENGTH)
+        check_text("text", text, PROGRESS_LENGTH)
     return Progress(
-        whole_number("done", done, 0, MOST),
-        None if total is None else whole_number("total", total, 0, MOST),
+        whole_number("done", done, 0, MOST_PROGRESS),
+        None if total is None else whole_number("total", total, 0, MOST_PROGRESS),
         str(text),
     )

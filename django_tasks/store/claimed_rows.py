@@ -15,8 +15,7 @@ from django_tasks.store.dialects import Dialect, dialect_of, placeholders
 from django_tasks.store.ownership import Fence
 from django_tasks.store.statuses import FINISHABLE_SQL, OWNED_SQL, STATUS_OF_FOUND
 from django_tasks.store.transactions import retried
-from django_tasks.values.claimed import Claimed
-from django_tasks.values.progress import Progress
+from django_tasks.values.claimed import Claimed, Progress
 from django_tasks.values.status import Status
 
 # How long to wait for a row that somebody is just writing, in seconds.

@@ -24,10 +24,9 @@ from django_tasks.worker.calls import Answer, Calls
 from django_tasks.worker.config import WorkerConfig
 from django_tasks.worker.coroutines import EventLoop, Raised, limited
 from django_tasks.worker.execution import Runner
-from django_tasks.worker.membership import Membership
+from django_tasks.worker.membership import Membership, served_by
 from django_tasks.worker.places import place_of
 from django_tasks.worker.run import Run, RunEnd
-from django_tasks.worker.served import served_by
 from django_tasks.worker.timeouts import Timeouts
 
 # Makes a context.

@@ -15,10 +15,9 @@ from django_tasks.store.aliases import write_alias
 from django_tasks.testing.clock import moment_of, present
 from django_tasks.testing.codes import Code, code_of
 from django_tasks.values.amounts import whole_number
-from django_tasks.values.claimed import Claimed
+from django_tasks.values.claimed import Claimed, Progress
 from django_tasks.values.keys import check_number, check_priority
 from django_tasks.values.options import NO_OPTIONS, TaskOptions, options_to_text
-from django_tasks.values.progress import Progress
 
 _TIMES = ("when", "create_time", "claim_time", "scheduled_time")
 _COUNTS = ("id", "version", "attempts", "rescues", "runs", "claimed_by")

@@ -6,6 +6,9 @@ from typing import NamedTuple
 from django_tasks.sentences import on_a_line
 from django_tasks.values.status import Status
 
+MOST_PROGRESS = 2**53
+PROGRESS_LENGTH = 200
+
 
 class Claimed(NamedTuple):
     """A task that worker ``worker_id`` owns, as it was at the claim; times are aware UTC.
@@ -51,3 +54,11 @@ class Claimed(NamedTuple):
 
     def __str__(self) -> str:
         return on_a_line(f"{self.biz_code}/{self.biz_num}")
+
+
+class Progress(NamedTuple):
+    """The number of steps of a run that are done, of all if that is known, and a word about it."""
+
+    done: int
+    total: int | None
+    text: str

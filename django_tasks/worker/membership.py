@@ -7,6 +7,7 @@ from types import MappingProxyType
 from typing import NamedTuple
 
 from django_tasks.clock import Clock, ClockReading
+from django_tasks.handlers.registry import get_task_handlers, revision
 from django_tasks.host.clocks import ticks, utc_now
 from django_tasks.host.memory import resident_memory
 from django_tasks.store import workers
@@ -14,7 +15,6 @@ from django_tasks.store.clock import read_clock, share_a_clock
 from django_tasks.store.workers import Registration, Signs
 from django_tasks.wakeup.doorbell import FEWEST_WOKEN
 from django_tasks.worker.config import WorkerConfig
-from django_tasks.worker.served import NOTHING, Served, served_by
 
 # Seconds to the second heartbeat. The next ones come at an age of four times as much each, until
 # that is a third of the lease.
@@ -26,6 +26,29 @@ CLOCK_DRIFT = 0.002
 # look at their next heartbeat.
 FEW = 3
 LATEST = datetime.max.replace(tzinfo=timezone.utc)
+
+
+class Served(NamedTuple):
+    """The codes that a worker has handlers for and may claim, and the revision that has them."""
+
+    revision: int
+    codes: tuple[str, ...]
+
+
+NOTHING = Served(-1, ())
+
+
+def served_by(config: WorkerConfig, known: Served = NOTHING) -> Served:
+    """The codes of a worker as they are now; ``known`` itself if no handler has come since.
+
+    For the thread of the heartbeats: it takes no lock and calls nobody.
+    """
+    now = revision()  # before the handlers: one that comes meanwhile is found the next time
+    if now == known.revision:
+        return known
+    codes = config.codes
+    handlers = get_task_handlers()
+    return Served(now, tuple(sorted(code for code in handlers if not codes or code in codes)))
 
 
 class RollCall(NamedTuple):

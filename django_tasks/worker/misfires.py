@@ -87,10 +87,9 @@ def _with(run: Run, claimed: Claimed) -> Run:
 def not_yet(run: Run) -> Again | None:
     """The end of a run whose time has not come, by the rules that its zone has today."""
     claimed = run.claimed
-    # The last time that has passed may have come since the claim: it is not before its time.
-    if run.recurrence is None or claimed.planned or claimed.intended_time <= run.started.utc:
-        return None
-    if not _is_before_its_time(claimed):
+    # Since the claim, too: the last time that has passed is not before its time.
+    has_come = claimed.intended_time <= max(claimed.claim_time, run.started.utc)
+    if run.recurrence is None or claimed.planned or has_come:
         return None
     later = run_for(claimed.intended_time, run.recurrence.schedule)
     logs.zone_changed(claimed.biz_code, claimed.biz_num, later.when, run.using)

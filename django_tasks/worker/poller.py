@@ -15,6 +15,7 @@ from django_tasks.store.connection import keep_connection
 from django_tasks.store.finish import Ended, finish
 from django_tasks.values.claimed import Claimed
 from django_tasks.values.outcomes import GiveBack
+from django_tasks.values.status import WorkerWish
 from django_tasks.worker.active import Active
 from django_tasks.worker.claiming import Claiming
 from django_tasks.worker.config import WorkerConfig
@@ -31,7 +32,6 @@ from django_tasks.worker.pruner import Pruner
 from django_tasks.worker.recurring import Recurring
 from django_tasks.worker.rejected import Rejected
 from django_tasks.worker.rescuer import Rescuer, give_back_strays
-from django_tasks.worker.wishes import Wishes
 
 # Strays and orphans are looked for at every sixth heartbeat, and sooner where there is a reason.
 TIDY_EVERY = 6
@@ -42,6 +42,37 @@ TALLY_SECONDS = 60.0
 LOCKED_SECONDS = 0.05
 # How many rows one statement gives back in place of a poller that hangs.
 MOST_RELIEVED = 500
+
+
+class Wishes:
+    """The wish of a person to this worker, by ``ask_worker``: to be quiet, to stop, to work.
+
+    The heartbeat reads it with the table of workers, and the poller's thread heeds what the last
+    one has read. Races: a wish is taken back before it was read (nothing has happened) or after (a
+    stop stands, for the process may be gone already; a quiet worker works again); others have taken
+    this worker for dead (the row has gone, and the worker joins again with the wish that it knows
+    of); it is stopping for another reason (a wish to stop is noted: nobody is to take its place).
+    """
+
+    def __init__(self, using: str, membership: Membership) -> None:
+        self._using = using
+        self._membership = membership
+        self.is_to_rest = False
+        self.is_to_stop = False
+
+    def heed(self) -> None:
+        """Take up what the last heartbeat has read, and say once what is new."""
+        wish = self._membership.view.wish
+        is_to_rest = wish == WorkerWish.QUIET
+        if is_to_rest == self.is_to_rest and wish != WorkerWish.STOP:
+            return
+        if wish == WorkerWish.STOP and not self.is_to_stop:
+            logs.asked_to_stop(self._using, self._membership.worker_id)
+            self.is_to_stop = True
+        elif is_to_rest != self.is_to_rest and not self.is_to_stop:
+            say = logs.asked_to_rest if is_to_rest else logs.asked_to_work
+            say(self._using, self._membership.worker_id)
+        self.is_to_rest = is_to_rest
 
 
 class Poller:

@@ -43,6 +43,7 @@ from django_tasks.store.lanes import Place
 from django_tasks.store.minutes import Counted, minute_of
 from django_tasks.store.pauses import Scope
 from django_tasks.store.workers import Peer, Registration, Signs
+from django_tasks.values.claimed import Progress
 from django_tasks.values.conflicts import DebounceTerms, OnConflict
 from django_tasks.values.figures import COLUMNS
 from django_tasks.values.hosts import number_of
@@ -59,7 +60,6 @@ from django_tasks.values.outcomes import (
     Retry,
     Unsettled,
 )
-from django_tasks.values.progress import Progress
 from django_tasks.values.status import Status
 from django_tasks.worker.marks import LaneMarks
 from tests.factories import (
