@@ -26,7 +26,7 @@ from django_tasks.worker.config import WorkerConfig
 
 
 @dataclass(frozen=True, slots=True)
-class Wishes:
+class ProbeFlags:
     """The wishes of the flags. ``page`` makes the metrics, in the HTTP process only."""
 
     health_file: Path | None = None
@@ -53,11 +53,11 @@ class CannotProbe(Exception):
 class Probes(AbstractContextManager["Probes"]):
     """The wishes, with the ports that are bound for them. Made before anything starts."""
 
-    wishes: Wishes = field(default_factory=Wishes)
+    wishes: ProbeFlags = field(default_factory=ProbeFlags)
     _listeners: dict[Address, list[socket.socket]] = field(default_factory=dict)
 
     @classmethod
-    def opened(cls, wishes: Wishes) -> "Probes":
+    def opened(cls, wishes: ProbeFlags) -> "Probes":
         """Bind the ports and try the file. Raises CannotProbe."""
         probes = cls(wishes)
         flag = f"--health-file {wishes.health_file}"

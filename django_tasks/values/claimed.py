@@ -1,4 +1,4 @@
-"""A row that a claim has taken. Frozen: it crosses threads."""
+"""A row that a claim has taken, and how far its run is. Frozen: they cross threads."""
 
 from datetime import datetime
 from typing import NamedTuple
@@ -6,8 +6,8 @@ from typing import NamedTuple
 from django_tasks.sentences import on_a_line
 from django_tasks.values.status import Status
 
-MOST_PROGRESS = 2**53
-PROGRESS_LENGTH = 200
+MOST_PROGRESS = 2**53  # steps
+PROGRESS_LENGTH = 200  # characters
 
 
 class Claimed(NamedTuple):

@@ -34,7 +34,7 @@ from django_tasks.sentences import sentence as _
 from django_tasks.store import tables
 from django_tasks.store.connection import let_go, take_connection
 from django_tasks.store.rejections import rejection_of
-from django_tasks.supervisor.probing import CannotProbe, Probes, Wishes
+from django_tasks.supervisor.probing import CannotProbe, ProbeFlags, Probes
 from django_tasks.supervisor.processes import fitting_processes, run_process, run_processes
 from django_tasks.supervisor.recycling import Recycling
 from django_tasks.worker.config import WorkerConfig, worker_config
@@ -245,11 +245,11 @@ def _processes(options: dict[str, Any], wish: int | None, aliases: tuple[str, ..
     return 1 if is_one else fitting_processes(aliases)
 
 
-def _probes(options: dict[str, Any], configs: list[WorkerConfig]) -> Wishes:
+def _probes(options: dict[str, Any], configs: list[WorkerConfig]) -> ProbeFlags:
     page = None
     if options["metrics_port"] is not None:
         page = _page([config.using for config in configs])
-    return Wishes(**{name: options[name] for name in PROBES}, page=page)
+    return ProbeFlags(**{name: options[name] for name in PROBES}, page=page)
 
 
 def _page(aliases: Sequence[str]) -> Page:
@@ -268,7 +268,7 @@ def _page(aliases: Sequence[str]) -> Page:
     return page
 
 
-def _opened(wishes: Wishes) -> Probes:
+def _opened(wishes: ProbeFlags) -> Probes:
     try:
         return Probes.opened(wishes)
     except CannotProbe as refused:
