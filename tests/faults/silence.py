@@ -15,6 +15,8 @@ from tests.faults.verdicts import Accusation
 # Heartbeats within which a worker finds a row that it holds for nothing, and one more: between two
 # looks of ours, and of its own, some time passes.
 HEARTBEATS = 6 + 1
+# How long after its last act a process ends at the latest: the worker's own, by a test of this.
+LAST_ACT_SECONDS = 10.0
 
 Span = tuple[float, float]
 
@@ -51,12 +53,16 @@ def _times(beats: list[float], end: float | None) -> list[float]:
 def _end(pid: int, history: History) -> float | None:
     """The time at which a process was told to end, or did by itself; None: never.
 
-    By itself: for the sake of a run without end, for example.
+    By itself: for the sake of a run without end, for example. Its heartbeats end with its last act,
+    and a log handler that hangs may keep it for as long as the retry of that run is put off.
     """
     ends = [fault.at for fault in history.faults if fault.is_end and pid in fault.pids]
     ends += [history.exits[pid]] if pid in history.exits else []
     if pid in history.condemned:
-        ends.append(history.lasts[pid])
+        last = history.lasts[pid]
+        acts = [at for claim, at in history.last_acts.items() if history.pids[claim[2]] == pid]
+        act = max(acts, default=last)
+        ends.append(act if last - act <= LAST_ACT_SECONDS else last)
     return min(ends, default=history.stopped)
 
 

@@ -5,6 +5,8 @@ from typing import Any
 
 import pytest
 
+from django_tasks.worker import worker
+from tests.faults import silence
 from tests.faults.checker import check
 from tests.faults.history import End, Fault, History, Run
 from tests.faults.records import from_records
@@ -56,6 +58,20 @@ def test_a_worker_that_a_run_without_end_has_cost_is_silent_from_its_end_on():
     own = {WORKER: beats((0, 20))}
     assert accused(beats=own, condemned={PID: 18.0}, lasts={PID: 20.5}) == []
     assert accused(beats=own, condemned={PID: 18.0}, lasts={PID: 25.0}) == ["silent"]
+
+
+@pytest.mark.parametrize(
+    ("act", "last", "expected"),
+    [(20.5, 26.5, []), (23.0, 26.5, ["silent"]), (19.5, 29.8, ["silent"])],
+    ids=["its log hangs", "no act in time", "for too long"],
+)
+def test_or_from_its_last_act_on(act: float, last: float, expected: list[str]):
+    facts: dict[str, Any] = {"condemned": {PID: 18.0}, "last_acts": {(1, 1, WORKER): act}}
+    assert accused(beats={WORKER: beats((0, 20))}, lasts={PID: last}, **facts) == expected
+
+
+def test_that_is_the_time_after_which_the_worker_has_ended():
+    assert silence.LAST_ACT_SECONDS == worker.LAST_ACT_SECONDS
 
 
 def test_who_goes_on_under_a_new_number_was_silent_all_the_same():
