@@ -15,6 +15,7 @@ from django_tasks.host import interrupts
 from django_tasks.host.clocks import pause, ticks
 from django_tasks.store.answers import answered, bound_answers, bound_steps, unbound
 from django_tasks.store.dialects import Bounds, dialect_of
+from django_tasks.store.dialects.mysql import OLDEST_SECONDS
 
 # The name under which a connection keeps the bounds of its sessions.
 KEPT = "_django_tasks_bounds"
@@ -82,7 +83,7 @@ def take_connection(using: str, bounds: Bounds) -> None:
     connection.settings_dict = _own_settings(connection.vendor, connection.settings_dict, bounds)
     setattr(connection, KEPT, bounds)
     connection.connect = partial(_connect, connection)
-    bound_answers(connection, _answer_seconds(bounds))
+    bound_answers(connection, bounds.answer)
     connections[using] = _ours[id(connection)] = connection
 
 
@@ -433,9 +434,6 @@ def _connect(connection: Any) -> None:
     try:
         with answered(connection):
             type(connection).connect(connection)
-        if connection.settings_dict["CONN_MAX_AGE"] == 0:
-            # Meant for requests: the thread would connect for each cycle.
-            connection.close_at = None
         dialect = dialect_of(connection.alias)
         dialect.bound(getattr(connection, KEPT))
         dialect.catch_up()  # with what was written through another node
@@ -448,21 +446,21 @@ def _own_settings(vendor: str, settings: dict[str, Any], bounds: Bounds) -> dict
     """Settings of a connection of our own. The first statements of a session are bounded by them
     on SQLite; for the network, what the project has set itself stands.
     """
+    age = settings["CONN_MAX_AGE"] or None  # 0 is meant for requests: a cycle is none
+    if vendor == "mysql":
+        age = min(age or OLDEST_SECONDS, OLDEST_SECONDS)
     if vendor == "sqlite":
-        return {**settings, "OPTIONS": {**settings["OPTIONS"], "timeout": bounds.lock_wait}}
-    options = {key: value for key, value in settings["OPTIONS"].items() if key != "pool"}
-    return {**settings, "OPTIONS": {**_network_bounds(vendor, bounds), **options}}
-
-
-def _answer_seconds(bounds: Bounds) -> int:
-    """The longest wait for a server's answer: it has cut the statement off long before."""
-    return max(2, int(2 * bounds.statement))
+        options = {**settings["OPTIONS"], "timeout": bounds.lock_wait}
+    else:
+        options = {**_network_bounds(vendor, bounds), **settings["OPTIONS"]}
+        options.pop("pool", None)
+    return {**settings, "CONN_MAX_AGE": age, "OPTIONS": options}
 
 
 def _network_bounds(vendor: str, bounds: Bounds) -> dict[str, Any]:
     """Bounds for a server that is gone without a word: no answer comes, and no error either."""
     connect = max(2, int(bounds.lock_wait))
-    answer = _answer_seconds(bounds)
+    answer = bounds.answer
     if vendor == "postgresql":
         return {
             "connect_timeout": connect,

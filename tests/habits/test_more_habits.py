@@ -6,9 +6,10 @@ from threading import Event
 from typing import Any
 
 import pytest
-from django.db import OperationalError, connections
+from django.db import Error, OperationalError, connections, transaction
 from django.db.backends.signals import connection_created
 
+from django_tasks.models import Pause
 from django_tasks.store.connection import (
     close_connections,
     drop_connection,
@@ -16,10 +17,12 @@ from django_tasks.store.connection import (
     take_connection,
 )
 from django_tasks.store.dialects import Bounds
+from django_tasks.store.dialects.mysql import OLDEST_SECONDS
+from django_tasks.store.errors import Kind, kind_of
 from django_tasks.wakeup import postgres
 from tests.conftest import Elsewhere
 from tests.habits.conftest import another_way
-from tests.vendor import POSTGRESQL, VENDOR, only_on
+from tests.vendor import MARIADB, POSTGRESQL, VENDOR, only_on
 from tests.waiting import DEADLINE, never
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -59,9 +62,9 @@ def shown() -> tuple[Any, ...]:
         return row
 
 
-def of_a_thread_of_ours(*steps: Callable[[], Any]) -> list[Any]:
+def of_a_thread_of_ours(*steps: Callable[[], Any], bounds: Bounds = OURS) -> list[Any]:
     """The answers of ``steps``, called in a thread with a connection of its own."""
-    take_connection("default", OURS)
+    take_connection("default", bounds)
     try:
         return [step() for step in steps]
     finally:
@@ -150,7 +153,7 @@ def test_a_time_out_in_the_settings_is_not_that_of_a_worker(
 IDLE, SHOW_IDLE = {
     "mysql": (
         {"init_command": "SET SESSION wait_timeout = 1"},
-        "SELECT @@SESSION.wait_timeout >= 100000",
+        f"SELECT @@SESSION.wait_timeout = {2 * OLDEST_SECONDS}",
     ),
     "postgresql": (
         {"options": "-c idle_session_timeout=300"},
@@ -178,6 +181,33 @@ def test_a_session_of_a_worker_may_be_idle(elsewhere: Elsewhere) -> None:
             return bool(cursor.fetchone()[0])
 
     assert elsewhere(of_a_thread_of_ours, keep, may_be_idle).result(DEADLINE)[-1]
+
+
+@only_on(MARIADB, POSTGRESQL, because="MySQL has one bound for all that is idle")
+def test_a_client_that_is_gone_in_a_transaction_holds_its_locks_no_longer_than_it_may(
+    elsewhere: Elsewhere,
+) -> None:
+    """A proxy or a firewall may keep its connection open for hours."""
+    Pause.objects.create(queue="held")
+    locked, over = Event(), Event()
+
+    def is_gone_for_a_while() -> Kind:
+        with pytest.raises(Error) as caught, transaction.atomic():  # noqa: PT012
+            Pause.objects.update(biz_code="never committed")
+            locked.set()
+            assert over.wait(DEADLINE)
+            Pause.objects.update(biz_code="never sent")
+        return kind_of(caught.value, using="default")
+
+    bounds = Bounds(lock_wait=1.0, statement=0.5)
+    gone = elsewhere(of_a_thread_of_ours, is_gone_for_a_while, bounds=bounds)
+    try:
+        assert locked.wait(DEADLINE)
+        assert Pause.objects.update(biz_code="somebody else's") == 1
+    finally:
+        over.set()
+    assert gone.result(DEADLINE) == [Kind.WORLD]
+    assert Pause.objects.get().biz_code == "somebody else's"
 
 
 @only_on(POSTGRESQL, because="only PostgreSQL sends hints")

@@ -188,7 +188,8 @@ def test_connections_that_fall_silent_are_replaced_within_a_lease_or_two(
             add("run", number)
             eventually(lambda: len(journal.keys("end")) > number, "it has run")  # noqa: B023
         assert "Database default does not answer" in worker.log()
-        assert worker.stop() == 0
+        proxy.reset_silent()  # MySQL lets a session that is gone hold its locks for four minutes
+        assert worker.stop() == 0, worker.log()
 
 
 @pytest.fixture

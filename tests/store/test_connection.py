@@ -8,9 +8,11 @@ from django.db import connection
 from django_tasks.host.clocks import ticks
 from django_tasks.store.connection import BUSY_SECONDS, _own_settings, tidy
 from django_tasks.store.dialects import Bounds
+from django_tasks.store.dialects.mysql import OLDEST_SECONDS
 from django_tasks.store.dialects.sqlite import SQLite
 
 BOUNDS = Bounds(lock_wait=5.5, statement=15.0)
+BARE: dict[str, Any] = {"CONN_MAX_AGE": 0, "OPTIONS": {}}
 
 POSTGRESQL = {
     "connect_timeout": 5,
@@ -27,14 +29,34 @@ MYSQL = {"connect_timeout": 5, "read_timeout": 30, "write_timeout": 30}
     [("postgresql", POSTGRESQL), ("mysql", MYSQL), ("sqlite", {"timeout": 5.5}), ("oracle", {})],
 )
 def test_a_connection_of_ours_is_bounded(vendor: str, expected: dict[str, Any]) -> None:
-    project = {"NAME": "x", "OPTIONS": {"charset": "utf8"}}
+    project = {"NAME": "x", "CONN_MAX_AGE": 60, "OPTIONS": {"charset": "utf8"}}
     settings = _own_settings(vendor, project, BOUNDS)
-    assert settings == {"NAME": "x", "OPTIONS": {**expected, "charset": "utf8"}}
-    assert project == {"NAME": "x", "OPTIONS": {"charset": "utf8"}}
+    assert settings == {**project, "OPTIONS": {**expected, "charset": "utf8"}}
+    assert project["OPTIONS"] == {"charset": "utf8"}
+
+
+@pytest.mark.parametrize(
+    ("vendor", "age", "ours"),
+    [
+        ("postgresql", 0, None),
+        ("sqlite", 0, None),
+        ("postgresql", None, None),
+        ("postgresql", 600, 600),
+        ("mysql", 0, OLDEST_SECONDS),
+        ("mysql", None, OLDEST_SECONDS),
+        ("mysql", 600, OLDEST_SECONDS),
+        ("mysql", 60, 60),
+    ],
+)
+def test_a_connection_of_ours_lasts_and_is_closed_before_mysql_would(
+    vendor: str, age: int | None, ours: int | None
+) -> None:
+    settings = _own_settings(vendor, {"CONN_MAX_AGE": age, "OPTIONS": {}}, BOUNDS)
+    assert settings["CONN_MAX_AGE"] == ours
 
 
 def test_a_bound_is_never_none_at_all() -> None:
-    settings = _own_settings("postgresql", {"OPTIONS": {}}, Bounds(0.1, 0.1))
+    settings = _own_settings("postgresql", BARE, Bounds(0.1, 0.1))
     assert settings["OPTIONS"] == {
         "connect_timeout": 2,
         "tcp_user_timeout": 2000,
@@ -45,7 +67,7 @@ def test_a_bound_is_never_none_at_all() -> None:
 
 
 def test_what_the_project_bounds_itself_stands_and_a_pool_goes() -> None:
-    project = {"OPTIONS": {"pool": True, "connect_timeout": 60}}
+    project = {**BARE, "OPTIONS": {"pool": True, "connect_timeout": 60}}
     settings = _own_settings("postgresql", project, BOUNDS)
     assert settings["OPTIONS"] == {**POSTGRESQL, "connect_timeout": 60}
 

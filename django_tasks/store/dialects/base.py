@@ -26,6 +26,13 @@ class Bounds(NamedTuple):
     lock_wait: float
     statement: float
 
+    @property
+    def answer(self) -> int:
+        """The longest wait for an answer: the server has cut the statement off long before. So
+        long its session may be idle within a transaction, which holds locks, if it is gone.
+        """
+        return max(2, int(2 * self.statement))
+
 
 class Dialect:
     """The manners of one database, bound to one connection."""

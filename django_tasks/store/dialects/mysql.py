@@ -6,11 +6,12 @@ from typing import Any, cast
 
 from django_tasks.store.dialects.base import Bounds, Dialect, Params, placeholders, tuples
 
-# A session of ours sleeps for as long as there is nothing to do, and the server is not to end it.
-# MySQL's GREATEST of an unsigned variable and a number is a DECIMAL, which its SET refuses.
+# A session of ours is closed, by us, at this age in seconds. No server ends it before, while there
+# is nothing to do; one whose client is gone without a word holds its locks no longer than that.
+OLDEST_SECONDS = 120
 _WAITS = (
     "SET SESSION innodb_lock_wait_timeout = %s, SESSION lock_wait_timeout = %s,"
-    " SESSION wait_timeout = CAST(GREATEST(@@SESSION.wait_timeout, 100000) AS UNSIGNED)"
+    f" SESSION wait_timeout = {2 * OLDEST_SECONDS}"
 )
 
 # Deadlock (also Galera's failed certification) and lock waits; what NOWAIT is told by MySQL, where
@@ -142,6 +143,10 @@ class MariaDB(MySQL):
     returns_inserts = True
     statement_bound = "SESSION max_statement_time = %s"
     order_in_lane = Dialect.order_in_lane
+
+    def bound(self, bounds: Bounds) -> None:
+        super().bound(bounds)
+        self.execute("SET SESSION idle_transaction_timeout = %s", [bounds.answer])
 
     @cached_property
     def is_galera(self) -> bool:  # type: ignore[override]

@@ -85,9 +85,10 @@ class PostgreSQL(Dialect):
 
     def is_of_world(self, cause: BaseException) -> bool:
         # Classes: 08 connection, 28 authorization, 3D database, 53 resources, 57 operator,
-        # 58 system, XX internal; and a transaction that is read-only.
+        # 58 system, XX internal; and a transaction that is read-only, or was idle for too long.
         state = getattr(cause, "sqlstate", None) or ""
-        return state == "25006" or state[:2] in ("08", "28", "3D", "53", "57", "58", "XX")
+        is_ended = state in ("25006", "25P03")
+        return is_ended or state[:2] in ("08", "28", "3D", "53", "57", "58", "XX")
 
     def is_of_statement(self, cause: BaseException) -> bool:
         # The class of syntax and names. In a function, as a trigger of the user's, it may be about
@@ -137,8 +138,9 @@ class PostgreSQL(Dialect):
     def _set_bounds(self, bounds: Bounds, *, is_local: bool) -> None:
         lock_wait, statement = (str(int(seconds * 1000)) for seconds in bounds)
         super().fetch(
-            "SELECT set_config('lock_timeout', %s, %s), set_config('statement_timeout', %s, %s)",
-            [lock_wait, is_local, statement, is_local],
+            "SELECT set_config('lock_timeout', %s, %s), set_config('statement_timeout', %s, %s),"
+            " set_config('idle_in_transaction_session_timeout', %s, %s)",
+            [lock_wait, is_local, statement, is_local, f"{bounds.answer}s", is_local],
         )
 
 
