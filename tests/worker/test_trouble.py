@@ -5,8 +5,8 @@ from datetime import datetime, timezone
 import pytest
 
 from django_tasks.store.lanes import Lane
-from django_tasks.worker import trouble as module
-from django_tasks.worker.trouble import FIRST_PAUSE, LONGEST_PAUSE, Portions, Troubled
+from django_tasks.worker import lane_claims as module
+from django_tasks.worker.lane_claims import FIRST_PAUSE, LONGEST_PAUSE, Portions, Troubled
 from tests.worker.parts import USING, StillTicks
 
 THEN = datetime(2030, 1, 1, tzinfo=timezone.utc)
