@@ -27,11 +27,12 @@ from django_tasks.admin.display import in_brackets, number_of_tasks, told, zone_
 from django_tasks.admin.lists import alias, may
 from django_tasks.admin.log import in_project_words
 from django_tasks.admin.site import FramedPages
+from django_tasks.client.changes import Step
 from django_tasks.exceptions import TaskException
 from django_tasks.host.clocks import ticks
 from django_tasks.models import Task
 from django_tasks.monitoring.filters import TaskFilter
-from django_tasks.monitoring.many import Step, meant, steps
+from django_tasks.monitoring.many import meant, steps
 from django_tasks.monitoring.words import Amount, counted, in_a_row
 from django_tasks.store import clock
 from django_tasks.timezones import aware

@@ -15,11 +15,11 @@ from django_tasks.admin.addresses import bulk_of, list_of
 from django_tasks.admin.bulk import BulkPages
 from django_tasks.admin.display import ERROR_TAIL, moment_and_distance, number_of_tasks
 from django_tasks.admin.lists import alias
+from django_tasks.client.changes import Step
 from django_tasks.models import Task
 from django_tasks.monitoring.backlog import Group, failures
 from django_tasks.monitoring.errors import error_line
 from django_tasks.monitoring.filters import TaskFilter
-from django_tasks.monitoring.many import Step
 from django_tasks.store import clock
 from django_tasks.values.status import Status
 

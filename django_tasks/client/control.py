@@ -21,6 +21,7 @@ from django_tasks.client.arguments import (
     checked_schedule,
 )
 from django_tasks.client.cancelling import lines_at
+from django_tasks.client.changes import VERBS, Step
 from django_tasks.client.facts import FACTS, OPTIONS
 from django_tasks.exceptions import TaskTypeError, TaskValueError
 from django_tasks.handlers.base import TaskHandler
@@ -171,10 +172,7 @@ def reschedule_task(
 
 def run_task_now(biz_code: str, biz_num: Number, *, using: str | None = None) -> bool:
     """Make the task of a key due now, paused and FAILED ones too; False if there is none."""
-    alias, key = write_alias(using), checked_key(biz_code, biz_num)
-    moment = clock.now(alias)
-    done = control.run_now(key.matching, moment, using=alias)
-    return _changed(done, "due now", key, alias, moment)
+    return _take(Step.RUN_NOW, biz_code, biz_num, using)
 
 
 def pause_task(biz_code: str, biz_num: Number, *, using: str | None = None) -> bool:
@@ -182,9 +180,7 @@ def pause_task(biz_code: str, biz_num: Number, *, using: str | None = None) -> b
 
     False if that changed nothing: there is none, or it is paused, FAILED or being cancelled.
     """
-    alias, key = write_alias(using), checked_key(biz_code, biz_num)
-    done = control.pause(key.matching, clock.now(alias), using=alias)
-    return _changed(done, "paused", key, alias)
+    return _take(Step.PAUSE, biz_code, biz_num, using)
 
 
 def resume_task(biz_code: str, biz_num: Number, *, using: str | None = None) -> bool:
@@ -192,17 +188,12 @@ def resume_task(biz_code: str, biz_num: Number, *, using: str | None = None) -> 
 
     One whose time has passed is due now, and keeps its ``scheduled_time``.
     """
-    alias, key = write_alias(using), checked_key(biz_code, biz_num)
-    done = control.resume(key.matching, clock.now(alias), using=alias)
-    return _changed(done, "resumed", key, alias, LONG_AGO)
+    return _take(Step.RESUME, biz_code, biz_num, using)
 
 
 def requeue_task(biz_code: str, biz_num: Number, *, using: str | None = None) -> bool:
     """Give a FAILED task a fresh start, due now; False if there is no FAILED task of that key."""
-    alias, key = write_alias(using), checked_key(biz_code, biz_num)
-    moment = clock.now(alias)
-    done = control.requeue(key.matching, moment, using=alias)
-    return _changed(done, "requeued", key, alias, moment)
+    return _take(Step.REQUEUE, biz_code, biz_num, using)
 
 
 acancel_task = sync_to_async(cancel_task)
@@ -213,6 +204,14 @@ arun_task_now = sync_to_async(run_task_now)
 apause_task = sync_to_async(pause_task)
 aresume_task = sync_to_async(resume_task)
 arequeue_task = sync_to_async(requeue_task)
+
+
+def _take(step: Step, biz_code: str, biz_num: Number, using: str | None) -> bool:
+    alias, key = write_alias(using), checked_key(biz_code, biz_num)
+    now, verb = clock.now(alias), VERBS[step]
+    done = verb.change(key.matching, now, using=alias)
+    since = LONG_AGO if step is Step.RESUME else now  # that one keeps its time, which may have come
+    return _changed(done, verb.said, key, alias, since if verb.is_due else None)
 
 
 def _changed(count: int, change: str, key: Key, using: str, when: datetime | None = None) -> bool:

@@ -1,13 +1,13 @@
 """Find tasks, and steer all that are found in bounded batches. See ``django_tasks.api``."""
 
 from collections.abc import Callable, Iterable
+from contextlib import closing
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, TypedDict
 
 from asgiref.sync import sync_to_async
 from django.db.models import Q, QuerySet
 
-from django_tasks import signals
 from django_tasks.client.adding import DEFAULT_BATCH, MOST_IN_BATCH
 from django_tasks.client.arguments import (
     Number,
@@ -17,18 +17,16 @@ from django_tasks.client.arguments import (
     check_queue,
     checked_moment,
 )
-from django_tasks.client.cancelling import lines_at
+from django_tasks.client.changes import VERBS, Meant, Step, change_all, touched_by
 from django_tasks.exceptions import TaskTypeError, TaskValueError
 from django_tasks.models import Task
 from django_tasks.sentences import sentence as _
-from django_tasks.store import clock, control
 from django_tasks.store.aliases import read_alias, write_alias
 from django_tasks.store.dialects import dialect_of
 from django_tasks.timezones import aware, for_django
 from django_tasks.values.amounts import whole_number
 from django_tasks.values.keys import check_number
 from django_tasks.values.status import Status
-from django_tasks.wakeup.wake import LONG_AGO, wake_workers
 
 if TYPE_CHECKING:
     from typing import Unpack
@@ -87,14 +85,7 @@ def cancel_tasks(
     one transaction, and ``progress`` is called after it with the number so far. If a later batch
     fails, the earlier ones stand. Inside a caller's transaction all of it is part of that.
     """
-    many = _Many("cancelled", which, batch_size, progress, using)
-    code = which.get("biz_code")
-
-    def cancel(some: Q) -> int:
-        now = many.now()
-        return sum(control.cancel(some, now, using=many.using, line_of=lines_at(now, code)))
-
-    return many.each(cancel)
+    return _each(Step.CANCEL, which, batch_size, progress, using)
 
 
 def requeue_tasks(
@@ -110,8 +101,7 @@ def requeue_tasks(
     """
     if which.get("status") is None:
         which["status"] = Status.FAILED
-    many = _Many("requeued", which, batch_size, progress, using)
-    return many.each(lambda some: control.requeue(some, many.now(), using=many.using), due=LONG_AGO)
+    return _each(Step.REQUEUE, which, batch_size, progress, using)
 
 
 def move_tasks(
@@ -127,11 +117,7 @@ def move_tasks(
     Each as ``reschedule_task`` does; ``to`` is a datetime, naive in the current time zone, or a
     timedelta from now. In batches as ``cancel_tasks``.
     """
-    many = _Many("rescheduled", which, batch_size, progress, using)
-    moment = checked_moment("to", to, many.using)
-    return many.each(
-        lambda some: control.reschedule(some, moment, many.now(), using=many.using), due=moment
-    )
+    return _each(Step.MOVE, which, batch_size, progress, using, to)
 
 
 def pause(
@@ -146,8 +132,7 @@ def pause(
     Each as ``pause_task`` does. One that is added later is not paused: ``pause_tasks`` stops a
     whole code or queue. In batches as ``cancel_tasks``.
     """
-    many = _Many("paused", which, batch_size, progress, using)
-    return many.each(lambda some: control.pause(some, many.now(), using=many.using))
+    return _each(Step.PAUSE, which, batch_size, progress, using)
 
 
 def resume(
@@ -161,8 +146,7 @@ def resume(
 
     In batches as ``cancel_tasks``.
     """
-    many = _Many("resumed", which, batch_size, progress, using)
-    return many.each(lambda some: control.resume(some, many.now(), using=many.using), due=LONG_AGO)
+    return _each(Step.RESUME, which, batch_size, progress, using)
 
 
 acancel_tasks = sync_to_async(cancel_tasks)
@@ -172,64 +156,29 @@ apause = sync_to_async(pause)
 aresume = sync_to_async(resume)
 
 
-# The functions of these changes, where they have another name.
-_CALLED = {"cancelled": "cancel_tasks", "requeued": "requeue_tasks", "rescheduled": "move_tasks"}
-_CALLED |= {"paused": "pause", "resumed": "resume"}
-
-
-class _Many:
-    """One change of all tasks that match, a batch at a time."""
-
-    def __init__(
-        self,
-        change: str,
-        which: Filter,
-        batch_size: int,
-        progress: Progress | None,
-        using: str | None,
-    ) -> None:
-        self.using = write_alias(using)
-        check_names(_CALLED.get(change, change), dict(which), frozenset(Filter.__annotations__))
-        self._which: dict[str, Any] = {k: v for k, v in which.items() if v is not None}
-        if not self._which:
-            raise TaskValueError("biz_code", None, _("or another filter must be given"))
-        self._matching = _matching(which, self.using)
-        self._change = change
-        self._size = whole_number("batch_size", batch_size, 1, MOST_IN_BATCH)
-        self._progress = progress
-
-    def now(self) -> datetime:
-        return clock.now(self.using)
-
-    def each(self, change: Callable[[Q], int], due: datetime | None = None) -> int:
-        """Change what is found; ``due`` is when workers may have to look.
-
-        In the order of ids, so that no task is met twice.
-        """
-        count, last = 0, 0
-        rows = Task._base_manager.using(self.using).filter(self._matching)
-        try:
-            while ids := list(self._after(last, rows)):
-                last = ids[-1]
-                changed = control.among(rows, ids, change, using=self.using)
-                count += changed
-                if changed and due is not None:
-                    wake_workers(due, self.using, changed)
-                if self._progress is not None:
-                    self._progress(count)
-        finally:
-            self._tell(count)
-        return count
-
-    def _tell(self, count: int) -> None:
-        if count:
-            signals.tasks_changed.send_robust(
-                Task, change=self._change, which=self._which, count=count, using=self.using
-            )
-
-    def _after(self, last: int, rows: "QuerySet[Task]") -> "QuerySet[Task, int]":
-        found = rows.filter(id__gt=last).order_by("id")
-        return found.values_list("id", flat=True)[: self._size]
+def _each(
+    step: Step,
+    which: Filter,
+    batch_size: int,
+    progress: Progress | None,
+    using: str | None,
+    to: When | None = None,
+) -> int:
+    using = write_alias(using)
+    check_names(VERBS[step].called, dict(which), frozenset(Filter.__annotations__))
+    said = {name: value for name, value in which.items() if value is not None}
+    if not said:
+        raise TaskValueError("biz_code", None, _("or another filter must be given"))
+    found = touched_by(step, Task._base_manager.using(using).filter(_matching(which, using)))
+    size = whole_number("batch_size", batch_size, 1, MOST_IN_BATCH)
+    moment = checked_moment("to", to, using) if step is Step.MOVE else None
+    tasks, count = Meant(found.all, said, which.get("biz_code")), 0
+    with closing(change_all(tasks, step, moment, using=using, size=size)) as batches:
+        for batch in batches:
+            count += batch.changed
+            if progress is not None:
+                progress(count)
+    return count
 
 
 def _matching(which: Filter, using: str) -> Q:

@@ -8,11 +8,12 @@ from django.core.management.base import CommandParser
 from django.utils.translation import gettext, ngettext
 
 from django_tasks.client.arguments import check_code, check_queue
+from django_tasks.client.changes import Batch, Step
 from django_tasks.management.base import TaskCommand, trouble, usage
 from django_tasks.management.choosing import add_filters, filter_of
 from django_tasks.models import Pause
 from django_tasks.monitoring.filters import TaskFilter
-from django_tasks.monitoring.many import Batch, Step, meant, steps
+from django_tasks.monitoring.many import meant, steps
 from django_tasks.monitoring.plain import amount
 from django_tasks.monitoring.words import Amount, counted, scope_words
 from django_tasks.sentences import plain

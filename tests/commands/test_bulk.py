@@ -9,9 +9,10 @@ from typing import Any
 import pytest
 
 from django_tasks.api import paused
+from django_tasks.client import changes
 from django_tasks.management import bulk, progress
 from django_tasks.models import Task
-from django_tasks.monitoring import filters, many
+from django_tasks.monitoring import filters
 from django_tasks.store import control
 from django_tasks.values.status import Status
 from tests.commands.conftest import Call
@@ -224,13 +225,13 @@ def test_a_task_that_does_not_match_any_more_is_left_and_told_of(
 ) -> None:
     rows(range(3), status=Status.FAILED)
     first = Task.objects.order_by("id").values_list("pk", flat=True)[0]
-    change = many._change
+    change = changes._change
 
     def meddle(*args: Any, **kwargs: Any) -> Any:
         table(pk=first).update(status=Status.PAUSED)
         return change(*args, **kwargs)
 
-    monkeypatch.setattr(many, "_change", meddle)
+    monkeypatch.setattr(changes, "_change", meddle)
     said = call("requeuetasks", "--code", "order")
     assert said.splitlines() == [
         "2 tasks were requeued (code order).",
@@ -251,8 +252,8 @@ def test_a_stop_in_between_says_how_far_it_came(
         calls.append(1)
         return requeue(*args, **kwargs)
 
-    verb = many._VERBS[many.Step.REQUEUE]._replace(change=stop)
-    monkeypatch.setitem(many._VERBS, many.Step.REQUEUE, verb)
+    verb = changes.VERBS[changes.Step.REQUEUE]._replace(change=stop)
+    monkeypatch.setitem(changes.VERBS, changes.Step.REQUEUE, verb)
     said = call("requeuetasks", "--all", "--yes")
     assert said.code == 1
     assert said.error == "Stopped before the end. 500 tasks were requeued (all tasks)."
@@ -261,7 +262,7 @@ def test_a_stop_in_between_says_how_far_it_came(
 @pytest.fixture
 def batches(monkeypatch: pytest.MonkeyPatch) -> None:
     """Each batch is looked for by itself, as of very many tasks."""
-    monkeypatch.setattr(many, "FEW", 1)
+    monkeypatch.setattr(changes, "FEW", 1)
 
 
 @pytest.mark.usefixtures("batches")

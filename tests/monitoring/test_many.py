@@ -6,11 +6,13 @@ from typing import Any
 import pytest
 
 from django_tasks import signals
+from django_tasks.client import changes
+from django_tasks.client.changes import Batch, Step
 from django_tasks.exceptions import TaskTypeError, TaskValueError
 from django_tasks.models import Task
-from django_tasks.monitoring import filters, many
+from django_tasks.monitoring import filters
 from django_tasks.monitoring.filters import TaskFilter
-from django_tasks.monitoring.many import Batch, Step, shift, steps
+from django_tasks.monitoring.many import shift, steps
 from django_tasks.values.status import Status
 from tests.factories import NOW, a_row, in_utc, later, rows, table, the_row
 from tests.worker.parts import heard
@@ -24,7 +26,7 @@ PENDING, RUNNING, FAILED, PAUSED, CANCELLING, PAUSING = Status
 def size(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     """The two ways in which ids are found."""
     if request.param == "many":
-        monkeypatch.setattr(many, "FEW", 2)
+        monkeypatch.setattr(changes, "FEW", 2)
 
 
 def statuses() -> dict[str, Status]:
@@ -102,13 +104,13 @@ def test_a_task_that_changes_between_look_and_write_is_left(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     rows(range(3), status=FAILED)
-    real = many._change
+    real = changes._change
 
     def overtaken(*args: Any, **kwargs: Any) -> Any:
         table(biz_num="1").update(status=PENDING)
         return real(*args, **kwargs)
 
-    monkeypatch.setattr(many, "_change", overtaken)
+    monkeypatch.setattr(changes, "_change", overtaken)
     (batch,) = steps(TaskFilter(status=FAILED), Step.CANCEL)
     assert isinstance(batch, Batch)
     assert (batch.seen, batch.changed, batch.left) == (3, 2, 1)

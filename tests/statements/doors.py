@@ -14,9 +14,10 @@ from benchmarks.pages.addresses import PAGES, rows_to_look_at
 from django_tasks import api
 from django_tasks.admin import bulk, lists
 from django_tasks.admin import runs as run_pages
+from django_tasks.client import changes as many_changes
+from django_tasks.client.changes import Step
 from django_tasks.models import Pause, Task, WorkerRow
-from django_tasks.monitoring import backlog, filters, looks, many
-from django_tasks.monitoring.many import Step
+from django_tasks.monitoring import backlog, filters, looks
 from django_tasks.values.status import Status
 from tests.doors.test_admin import ADD, DELETE, LIST, NEW, PAUSE_ADD, RUNS, act, save, sent
 from tests.doors.test_admin_bulk import TO, ask, go_to_the_end
@@ -85,7 +86,7 @@ def pages(boss: Client, patch: Patch) -> None:
     patch.setattr(ModelAdmin, "list_per_page", 2)
     for module, name in (
         *((lists, "LIST_LIMIT"), (run_pages, "STRETCH"), (looks, "LOOKED")),
-        *((filters, "MOST_SEARCHED"), (many, "FEW")),
+        *((filters, "MOST_SEARCHED"), (many_changes, "FEW")),
     ):
         patch.setattr(module, name, 2)
     ids = rows_to_look_at()

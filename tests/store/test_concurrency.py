@@ -15,6 +15,7 @@ from django.db import DatabaseError, connection, transaction
 
 from django_tasks import api
 from django_tasks.api import add_task, add_tasks, cancel_task
+from django_tasks.client.changes import Step
 from django_tasks.handlers.base import TaskHandler
 from django_tasks.models import Task
 from django_tasks.monitoring import many
@@ -578,7 +579,7 @@ by_scan = only_on(POSTGRESQL, because="the others lock in the order of an index"
         lambda: api.pause(biz_code=CODE),
         lambda: api.resume(biz_code=CODE),
         lambda: api.requeue_tasks(),
-        lambda: list(many.steps(TaskFilter(code=CODE), many.Step.CANCEL)),
+        lambda: list(many.steps(TaskFilter(code=CODE), Step.CANCEL)),
         lambda: list(many.shift(TaskFilter(code=CODE), timedelta(hours=1))),
     ],
     ids=["cancel", "delete", "move", "pause", "resume", "requeue", "steps", "shift"],

@@ -7,10 +7,11 @@ from typing import Any
 from django.core.management.base import CommandParser
 from django.utils.translation import gettext, ngettext_lazy
 
+from django_tasks.client.changes import Batch, Step
 from django_tasks.management.bulk import BulkCommand
 from django_tasks.management.times import TIMES, future, length
 from django_tasks.monitoring.filters import TaskFilter
-from django_tasks.monitoring.many import Batch, Step, shift, steps
+from django_tasks.monitoring.many import shift, steps
 from django_tasks.sentences import sentence as _
 
 

@@ -2,8 +2,8 @@
 
 from django.utils.translation import ngettext_lazy
 
+from django_tasks.client.changes import Step
 from django_tasks.management.bulk import BulkCommand
-from django_tasks.monitoring.many import Step
 from django_tasks.sentences import sentence as _
 
 

@@ -3,8 +3,8 @@
 from django.utils.translation import ngettext_lazy
 
 from django_tasks import api
+from django_tasks.client.changes import Step
 from django_tasks.management.bulk import PauseCommand
-from django_tasks.monitoring.many import Step
 from django_tasks.sentences import sentence as _
 
 
