@@ -3,6 +3,7 @@
 from collections.abc import Collection
 from difflib import get_close_matches
 
+from django_tasks.sentences import Sentence
 from django_tasks.sentences import sentence as _
 
 # Below it, a hint is more often wrong than right: "weekday" is near "week".
@@ -16,7 +17,7 @@ def closest(name: str, names: Collection[str]) -> str | None:
     return folded[near[0]] if near else None
 
 
-def did_you_mean(refusal: str, near: str | None) -> str:
+def did_you_mean(refusal: Sentence, near: str | None) -> Sentence:
     """A refusal of a name that means nothing, with the one that is near."""
     if near is None:
         return refusal

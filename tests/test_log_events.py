@@ -19,6 +19,7 @@ from django_tasks.clock import ClockReading, Tick
 from django_tasks.handlers.passive_task import PassiveTask
 from django_tasks.handlers.running_task import RunningTask
 from django_tasks.logs import runs, worker
+from django_tasks.sentences import sentence
 from django_tasks.store import claimed_rows
 from tests.factories import NOW, a_claim_of
 
@@ -85,6 +86,7 @@ SAY: dict[str, Callable[[], None]] = {
     "metrics_unreadable": lambda: logs.metrics_unreadable("default", ERROR),
     "messages_dropped": lambda: logs.messages_dropped("default", 3),
     "no_doorbell": lambda: logs.no_doorbell("10.0.0.1", ERROR),
+    "names_doubted": lambda: logs.names_doubted([sentence("No handler has it.")], "jbo"),
     "no_handler_here": lambda: logs.no_handler_here("jbo", "job"),
     "no_longer_active": lambda: logs.no_longer_active("job", 3, "default"),
     "not_isolated": lambda: logs.not_isolated(RUN, ERROR),

@@ -9,7 +9,7 @@ from django_tasks.api import WorkerWish
 from django_tasks.exceptions import TaskTypeError, TaskValueError, UnknownDatabase
 from django_tasks.models import Gate, WorkerRow
 from django_tasks.wakeup import local
-from tests.factories import CODE, a_worker
+from tests.factories import CODE, a_row, a_worker
 
 pytestmark = pytest.mark.django_db
 
@@ -157,3 +157,21 @@ def test_the_twins_do_what_their_originals_do():
 
     async_to_sync(day)()
     assert WorkerRow.objects.get().wish == "quiet"
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda name: api.pause_tasks(biz_code=name),
+        lambda name: api.set_limits(name, max_running=1),
+    ],
+)
+def test_a_code_that_nothing_has_is_paused_and_limited_and_told_in_the_log(change, caplog):
+    a_row("1")
+    assert change("orders")
+    assert caplog.messages == [
+        f"No handler and no task has the code 'orders'; did you mean {CODE!r}?"
+    ]
+    caplog.clear()
+    assert change(CODE)
+    assert caplog.messages == []

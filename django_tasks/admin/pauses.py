@@ -20,10 +20,11 @@ from django_tasks.admin.display import time_above_distance
 from django_tasks.admin.lists import AnyModelForm, alias, may
 from django_tasks.admin.log import note
 from django_tasks.client.arguments import check_code, check_queue
+from django_tasks.client.doubts import doubts
 from django_tasks.exceptions import TaskValueError
 from django_tasks.models import Pause
 from django_tasks.monitoring import backlog
-from django_tasks.monitoring.words import as_sentence, scope_name, scope_words
+from django_tasks.monitoring.words import as_sentence, in_a_row, scope_name, scope_words
 from django_tasks.store import clock
 
 
@@ -139,7 +140,9 @@ class PauseAdmin(site.SeenWithTasks, site.CardPages):
 
     def response_add(self, request: HttpRequest, obj: Pause, *args: Any) -> HttpResponse:
         text = gettext("Paused: %(scope)s.") % {"scope": scope_name(obj)}
-        return self.go(request, self._list(), text, messages.SUCCESS)
+        unsure = doubts(obj.biz_code, obj.queue, using=alias())
+        level = messages.WARNING if unsure else messages.SUCCESS
+        return self.go(request, self._list(), in_a_row([text, *map(str, unsure)]), level)
 
     def _list(self) -> str:
         return self.address("django_tasks_pause_changelist")

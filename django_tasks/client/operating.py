@@ -5,7 +5,9 @@ See ``django_tasks.api``.
 
 from asgiref.sync import sync_to_async
 
+from django_tasks import logs
 from django_tasks.client.arguments import check_code
+from django_tasks.client.doubts import doubts
 from django_tasks.exceptions import TaskTypeError, TaskValueError
 from django_tasks.sentences import sentence as _
 from django_tasks.store import gates, workers
@@ -55,6 +57,7 @@ def set_limits(
     alias, code = write_alias(using), check_code(biz_code)
     changed = gates.set_limits(code, _checked_limits(max_running, rate_limit), using=alias)
     if changed:
+        logs.names_doubted(doubts(code, None, using=alias), code)
         # Many may be due that a limit has kept waiting, and nobody has counted them. What is
         # narrower now is heard of sooner, too.
         wake_workers(LONG_AGO, alias, MOST_WOKEN)

@@ -2,8 +2,9 @@
 
 from asgiref.sync import sync_to_async
 
-from django_tasks import signals
+from django_tasks import logs, signals
 from django_tasks.client.arguments import check_code, check_queue
+from django_tasks.client.doubts import doubts
 from django_tasks.models import Pause
 from django_tasks.store import clock, pauses
 from django_tasks.store.aliases import read_alias, write_alias
@@ -24,12 +25,14 @@ def pause_tasks(
     ``resume_tasks`` for every worker of the database, whenever it starts. Tasks that a worker has
     claimed go on, as do adds and cancels; the rows stay PENDING. Atomic, and part of the caller's
     transaction on ``using`` (default: what the router says for writes): it takes effect with the
-    commit. Raises TaskValueError or TaskTypeError for a bad name, UnknownDatabase for a bad alias.
+    commit. A name that no handler and no task has is told in the log. Raises TaskValueError or
+    TaskTypeError for a bad name, UnknownDatabase for a bad alias.
     """
     alias = write_alias(using)
     scope, author = _scope(queue, biz_code), check_name(by, "by")
     changed = pauses.set_pause(scope, clock.now(alias), author, using=alias)
     if changed:
+        logs.names_doubted(doubts(biz_code, queue, using=alias), biz_code, queue)
         signals.tasks_paused.send_robust(Pause, biz_code=biz_code, queue=queue, using=alias)
     return changed
 

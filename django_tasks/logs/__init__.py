@@ -97,6 +97,7 @@ from django_tasks.logs.worker import abandoned as abandoned
 from django_tasks.logs.worker import asked_to_rest as asked_to_rest
 from django_tasks.logs.worker import asked_to_stop as asked_to_stop
 from django_tasks.logs.worker import asked_to_work as asked_to_work
+from django_tasks.logs.worker import names_doubted as names_doubted
 from django_tasks.logs.worker import no_handler_here as no_handler_here
 from django_tasks.logs.worker import not_forgiven as not_forgiven
 from django_tasks.logs.worker import not_imported as not_imported

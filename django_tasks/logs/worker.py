@@ -4,12 +4,13 @@ And about codes for which no handler is known, where one is added and where one 
 """
 
 import logging
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from typing import Any
 
 from django_tasks import signals
 from django_tasks.logs.lines import say
 from django_tasks.logs.phrases import keys_of, named, quantity
+from django_tasks.sentences import Sentence
 
 
 def _worker_started(*, worker_id: int, name: str, using: str, **_: Any) -> None:
@@ -155,6 +156,14 @@ def no_handler_here(biz_code: str, near: str | None) -> None:
     )
     words = {"question": f". Did you mean {near!r}?" if near else ""}
     say("no_handler_here", logging.WARNING, text, words, biz_code=biz_code, near=near)
+
+
+def names_doubted(doubts: Sequence[Sentence], biz_code: str, queue: str = "") -> None:
+    """Tell of names that were given for a pause or a limit."""
+    if doubts:
+        words = {"doubts": " ".join(doubt.english for doubt in doubts)}
+        facts = {"biz_code": biz_code, "queue": queue}
+        say("names_doubted", logging.WARNING, "%(doubts)s", words, **facts)
 
 
 def unknown_code(using: str, biz_code: str, due: str) -> None:

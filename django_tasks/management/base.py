@@ -1,7 +1,8 @@
 """The manners that the commands for people share: arguments, answers, exit codes."""
 
 import getpass
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+import sys
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from datetime import datetime
 from typing import Any
@@ -9,16 +10,73 @@ from typing import Any
 from django.core.management.base import BaseCommand, CommandError, CommandParser, OutputWrapper
 from django.db import Error
 from django.utils.translation import gettext, override
+from django.utils.translation import gettext_lazy as _
 
+from django_tasks.client.doubts import doubts
 from django_tasks.coming.places import database
 from django_tasks.exceptions import TaskException
 from django_tasks.management import output
-from django_tasks.management.progress import Progress
 from django_tasks.sentences import plain
 from django_tasks.store import clock, tables
 
 # Exit codes: something is wrong with the tasks, or with the way in which the command was called.
 TROUBLE, USAGE = 1, 2
+# A line of progress comes each time that so many tasks are done, where there is no bar.
+EVERY = 5000
+NO_TQDM = _(
+    "There is no progress bar without tqdm (pip install "
+    "'django-delayed-tasks[progress]'): a line comes now and then."
+)
+
+
+def tqdm_class() -> Any | None:
+    try:
+        from tqdm import tqdm
+    except ImportError:
+        return None
+    return tqdm
+
+
+class Progress:
+    """``advance`` by what has been done; used as a context. ``say`` writes one line."""
+
+    def __init__(
+        self, total: int | None, say: Callable[[str], None], *, is_wanted: bool, is_quiet: bool
+    ) -> None:
+        """``is_wanted``: somebody has asked for a bar. ``is_quiet``: nothing is to be said."""
+        self._total = total
+        self._say = say
+        self._done = 0
+        self._is_quiet = is_quiet
+        self._bar: Any = None
+        if not is_quiet and (is_wanted or _is_terminal()):
+            tqdm = tqdm_class()
+            if tqdm is not None:
+                self._bar = tqdm(total=total, unit=gettext(" tasks"), file=sys.stderr, leave=False)
+            elif is_wanted:
+                say(str(NO_TQDM))
+
+    def __enter__(self) -> "Progress":
+        return self
+
+    def __exit__(self, *raised: object) -> None:
+        if self._bar is not None:
+            self._bar.close()
+
+    def advance(self, count: int) -> None:
+        before, self._done = self._done, self._done + count
+        if self._bar is not None:
+            self._bar.update(count)
+        elif not self._is_quiet and self._done // EVERY > before // EVERY:
+            if self._total is None:
+                text, total = gettext("%(done)s tasks"), 0
+            else:
+                text, total = gettext("%(done)s of %(total)s tasks"), self._total
+            self._say(text % {"done": f"{self._done:,}", "total": f"{total:,}"})
+
+
+def _is_terminal() -> bool:
+    return sys.stderr is not None and sys.stderr.isatty()
 
 
 class OfLines(CommandError):
@@ -105,6 +163,11 @@ class TaskCommand(TranslatedCommand):
     def add_progress(self, parser: CommandParser) -> None:
         text = gettext("show a progress bar also in a file or a pipe")
         parser.add_argument("--progress", action="store_true", help=text)
+
+    def warn_of_names(self, code: str, queue: str | None) -> None:
+        """Tell of a code or queue that may be misspelt, where nothing was found of it."""
+        for doubt in doubts(code, queue, using=self.using):
+            self.warn(str(doubt))
 
     def handle(self, *args: Any, **options: Any) -> None:
         self.is_json = options["format"] == output.JSON

@@ -49,6 +49,8 @@ class BulkCommand(TaskCommand):
         """Take the step with the tasks of ``which``; of an empty one, with all."""
         which = which.settled(self.using)  # what is counted is what is changed
         count = counted(sum(self._count(each) for each in self.parts(which)), MOST_COUNTED)
+        if not count.number:
+            self.warn_of_names(which.code, which.queue)
         if options["dry_run"]:
             self._tell_would(which, count)
             return
@@ -177,6 +179,8 @@ class PauseCommand(BulkCommand):
     def _take_whole(self, which: TaskFilter, *, is_dry: bool) -> None:
         code = which.code and check_code(which.code)
         queue = which.queue and check_queue(which.queue)
+        if is_dry:
+            self.warn_of_names(which.code, which.queue)
         changed = False if is_dry else self.whole(code or "", queue or "")
         if self.is_json:
             said: dict[str, Any] = {"biz_code": code or "", "queue": queue or ""}

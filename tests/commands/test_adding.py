@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from django_tasks.api import TaskHandler
+from django_tasks.client import arguments
 from django_tasks.models import Task
 from django_tasks.values.status import Status
 from tests.commands.conftest import Call
@@ -69,10 +70,13 @@ def test_one_that_is_there_is_left_alone_unless_it_is_said(call: Call) -> None:
     assert the_row("42").biz_ext == 2
 
 
-def test_a_code_that_nobody_here_knows(call: Call) -> None:
+def test_a_code_that_nobody_here_knows_is_told_once_by_the_log(
+    call: Call, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    told: list[str] = []
+    monkeypatch.setattr(arguments, "_warn_once", told.append)
     said = call("addtask", "unknown", "1")
-    assert said.code == 0
-    assert "No handler of unknown is known here" in said.notes
+    assert (said.code, said.notes, told) == (0, "", ["unknown"])
 
 
 def test_of_a_key_that_comes_twice_the_last_stands(call: Call) -> None:

@@ -10,7 +10,7 @@ import pytest
 
 from django_tasks.api import paused
 from django_tasks.client import changes
-from django_tasks.management import bulk, progress
+from django_tasks.management import base, bulk
 from django_tasks.models import Task
 from django_tasks.monitoring import filters
 from django_tasks.store import control
@@ -50,6 +50,29 @@ def test_nothing_is_done_without_a_filter(command: str, call: Call, crowd: None)
     assert "--all" in said.error
     assert len(said.error.splitlines()) == 1
     assert statuses() == before
+
+
+MISSPELT = [
+    ("--code", "ordre", "No handler and no task has the code 'ordre'; did you mean 'order'?"),
+    ("--code", "zzz", "No handler and no task has the code 'zzz'."),
+    ("--queue", "defaults", "No handler and no task is in the queue 'defaults'; did you mean"),
+]
+
+
+@pytest.mark.parametrize(("flag", "name", "doubt"), MISSPELT)
+@pytest.mark.parametrize("command", [*COMMANDS, "listtasks"])
+def test_where_nothing_is_found_a_name_that_nothing_has_is_told(
+    command: str, flag: str, name: str, doubt: str, call: Call, crowd: None
+) -> None:
+    dry = [] if command == "listtasks" else ["--dry-run"]
+    said = call(*words(command), flag, name, *dry)
+    assert (said.code, said.notes[: len(doubt)]) == (0, doubt)
+
+
+@pytest.mark.parametrize("command", [*COMMANDS, "listtasks"])
+def test_a_name_that_something_has_is_not_doubted(command: str, call: Call, crowd: None) -> None:
+    dry = [] if command == "listtasks" else ["--dry-run"]
+    assert call(*words(command), "--code", "mail", "--queue", "default", *dry).notes == ""
 
 
 @pytest.mark.parametrize("command", COMMANDS)
@@ -304,12 +327,12 @@ def test_a_code_that_grows_after_it_was_counted_is_searched_as_before(
 def test_without_tqdm_lines_come_and_one_says_why_if_asked(
     call: Call, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(progress, "tqdm_class", lambda: None)
-    monkeypatch.setattr(progress, "EVERY", 2)
+    monkeypatch.setattr(base, "tqdm_class", lambda: None)
+    monkeypatch.setattr(base, "EVERY", 2)
     rows(range(3))
     said = call("canceltasks", "--code", "order", "--progress")
     assert [line for line in said.notes.splitlines() if line] == [
-        progress.NO_TQDM,
+        base.NO_TQDM,
         "3 of 3 tasks",
     ]
     assert "tqdm" not in call("canceltasks", "--code", "order").notes
@@ -329,7 +352,7 @@ def test_with_tqdm_there_is_a_bar(call: Call, monkeypatch: pytest.MonkeyPatch) -
         def close(self) -> None:
             self.closed = True
 
-    monkeypatch.setattr(progress, "tqdm_class", lambda: Bar)
+    monkeypatch.setattr(base, "tqdm_class", lambda: Bar)
     rows(range(3))
     call("canceltasks", "--code", "order")
     assert not made
@@ -340,7 +363,7 @@ def test_with_tqdm_there_is_a_bar(call: Call, monkeypatch: pytest.MonkeyPatch) -
 
 
 def test_json_is_nothing_but_json(call: Call, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(progress, "EVERY", 1)
+    monkeypatch.setattr(base, "EVERY", 1)
     rows(range(3))
     said = call("canceltasks", "--code", "order", "--format", "json", "--progress")
     assert said.json == {"filter": {"code": "order"}, "changed": 3, "left": 0, "running": 0}

@@ -1145,6 +1145,18 @@ def test_selected_pauses_are_ended_through_the_api(boss: Client) -> None:
     assert said(boss.get(reverse(PAUSES))) == ["Resumed: queue a; queue b."]
 
 
+def test_a_pause_of_a_name_that_nothing_has_is_made_and_doubted(boss: Client) -> None:
+    a_row("1", queue="letters")
+    boss.post(reverse(PAUSE_ADD), {"biz_code": "", "queue": "lettesr"})
+    boss.post(reverse(PAUSE_ADD), {"biz_code": "", "queue": "letters"})
+    assert scopes() == [("letters", ""), ("lettesr", "")]
+    assert said(boss.get(reverse(PAUSES))) == [
+        "Paused: queue lettesr."
+        " No handler and no task is in the queue 'lettesr'; did you mean 'letters'?",
+        "Paused: queue letters.",
+    ]
+
+
 def test_a_pause_that_is_there_already_and_a_bad_name_are_refused_on_the_form(
     boss: Client,
 ) -> None:

@@ -9,7 +9,6 @@ from django.utils.translation import gettext
 from django_tasks import api
 from django_tasks.client.arguments import checked_moment
 from django_tasks.exceptions import TaskExists
-from django_tasks.handlers.finders import has_handler
 from django_tasks.management.base import TaskCommand, trouble, usage
 from django_tasks.management.rows import due_words, task_as_json, worker_names
 from django_tasks.management.times import TIMES, future, length
@@ -49,13 +48,6 @@ class Command(TaskCommand):
 
     def answer(self, options: dict[str, Any]) -> None:
         code, number = options["code"], options["number"]
-        if not has_handler(code):
-            self.warn(
-                gettext(
-                    "No handler of %(code)s is known here: the task waits until a worker has one."
-                )
-                % {"code": code}
-            )
         conflict = api.OnConflict(options["on_conflict"])
         try:
             task = api.add_task(

@@ -50,6 +50,8 @@ class Command(TaskCommand):
         which = filter_of(options, self.using).settled(self.using)
         rows = which.rows(using=self.using, now=self.now)
         count = counted_rows(rows, MOST_SORTED)
+        if not count.number:
+            self.warn_of_names(which.code, which.queue)
         found = _first(rows, limit, is_sorted=not count.is_more)
         workers = worker_names(self.using)
         if self.is_json:
