@@ -7,7 +7,7 @@ from django.utils import timezone as django_timezone
 
 from django_tasks.exceptions import TaskTypeError, TaskValueError
 from django_tasks.sentences import sentence as _
-from django_tasks.values.moments import EARLIEST, LATEST, OUT_OF_RANGE
+from django_tasks.values.amounts import EARLIEST, LATEST, OUT_OF_RANGE
 
 
 def aware(field: str, value: object) -> datetime:

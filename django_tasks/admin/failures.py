@@ -18,8 +18,8 @@ from django_tasks.admin.lists import alias
 from django_tasks.client.changes import Step
 from django_tasks.models import Task
 from django_tasks.monitoring.backlog import Group, failures
-from django_tasks.monitoring.errors import error_line
 from django_tasks.monitoring.filters import TaskFilter
+from django_tasks.monitoring.words import error_line
 from django_tasks.store import clock
 from django_tasks.values.status import Status
 

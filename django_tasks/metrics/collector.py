@@ -19,8 +19,7 @@ from django_tasks.metrics.catalogue import (
     SKIPPED,
     UP,
 )
-from django_tasks.metrics.families import Families, Samples
-from django_tasks.metrics.labels import MOST_CODES, MOST_QUEUES, Labels
+from django_tasks.metrics.families import MOST_CODES, MOST_QUEUES, Families, Labels, Samples
 from django_tasks.metrics.state import look
 from django_tasks.metrics.totals import Totals
 from django_tasks.store.aliases import write_alias

@@ -5,8 +5,7 @@ from collections.abc import Callable, Iterable
 from operator import add
 
 from django_tasks.metrics import catalogue as names
-from django_tasks.metrics.families import Samples
-from django_tasks.metrics.labels import Labels
+from django_tasks.metrics.families import Labels, Samples
 from django_tasks.metrics.state import State
 from django_tasks.monitoring.backlog import CountedLane
 from django_tasks.monitoring.words import Amount

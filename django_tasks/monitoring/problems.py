@@ -9,7 +9,6 @@ from typing import Any, NamedTuple
 from django.utils.text import capfirst
 from django.utils.translation import gettext, ngettext
 
-from django_tasks.models import Pause
 from django_tasks.monitoring import backlog
 from django_tasks.monitoring.backlog import Group, Waiting
 from django_tasks.monitoring.codes import Code, Seen, rate_text
@@ -20,6 +19,7 @@ from django_tasks.monitoring.words import (
     class_name,
     in_a_row,
     listed,
+    scope_words,
     span,
     together,
 )
@@ -326,21 +326,12 @@ def _paused(facts: Facts) -> Iterator[Problem]:
         if pause.by:
             text = gettext("%(scope)s has been paused since %(time)s by %(by)s.")
         time = at(backlog.since(pause), facts.now)
-        sentence = text % {"scope": _scope(pause), "time": time, "by": pause.by}
+        sentence = text % {"scope": scope_words(pause), "time": time, "by": pause.by}
         if due:
             waiting = ngettext("%(count)s due task waits.", "%(count)s due tasks wait.", due.number)
             sentence = in_a_row((sentence, waiting % {"count": due}))
         level = WARNING if due else INFO
         yield Problem("paused", level, sentence, gettext("See the pauses"), PAUSES)
-
-
-def _scope(pause: Pause) -> str:
-    names = {"code": pause.biz_code, "queue": pause.queue}
-    if pause.biz_code and pause.queue:
-        return gettext("Code “%(code)s” in queue “%(queue)s”") % names
-    if pause.biz_code:
-        return gettext("Code “%(code)s”") % names
-    return gettext("Queue “%(queue)s”") % names if pause.queue else gettext("Everything")
 
 
 def _versions(facts: Facts) -> Iterator[Problem]:

@@ -7,7 +7,7 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from django_tasks.exceptions import TaskTypeError, TaskValueError, ValueNotHere
 from django_tasks.sentences import sentence as _
-from django_tasks.values.moments import EARLIEST, LATEST, OUT_OF_RANGE
+from django_tasks.values.amounts import EARLIEST, LATEST, OUT_OF_RANGE
 
 UTC = timezone.utc
 TICK = timedelta.resolution

@@ -14,8 +14,7 @@ from django_tasks.schedules.arguments import TICK, UTC, moment, utc
 from django_tasks.schedules.budget import apart, budget, is_limited, step, step_once
 from django_tasks.schedules.durations import format_duration
 from django_tasks.sentences import sentence as _
-from django_tasks.values.amounts import duration, whole_number
-from django_tasks.values.moments import LATEST
+from django_tasks.values.amounts import LATEST, duration, whole_number
 
 # A schedule is a short text in a row, and reading it takes a stack frame a level.
 LONGEST = 1000

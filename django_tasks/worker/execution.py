@@ -43,7 +43,7 @@ from django_tasks.worker.coroutines import EventLoop
 from django_tasks.worker.endings import Endings
 from django_tasks.worker.error_text import class_path, error_text
 from django_tasks.worker.executor import Item, TakeEnds
-from django_tasks.worker.history import line_since_claim
+from django_tasks.worker.finisher import line_since_claim
 from django_tasks.worker.misfires import (
     UnreadableSchedule,
     in_time,

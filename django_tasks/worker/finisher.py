@@ -11,6 +11,7 @@ from datetime import datetime
 from typing import Literal, NamedTuple
 
 from django_tasks import logs, signals
+from django_tasks.handlers.registry import note_of, terms_for
 from django_tasks.host.clocks import ticks, utc_now
 from django_tasks.store import runs
 from django_tasks.store.batches import batches
@@ -31,11 +32,10 @@ from django_tasks.values.outcomes import (
     Settled,
     Unsettled,
 )
-from django_tasks.values.runs import Line
+from django_tasks.values.runs import Line, keeps, line_of
 from django_tasks.wakeup import wake
 from django_tasks.worker.config import WorkerConfig
 from django_tasks.worker.counting import Counts
-from django_tasks.worker.history import line_since_claim
 from django_tasks.worker.marks import Marks
 
 # Ends of atomic runs, which are in the database already.
@@ -382,3 +382,16 @@ def _texts(end: Ended) -> tuple[str | None, ...]:
         return ()
     error = end.claimed.last_error if isinstance(outcome, Again | GiveBack) else outcome.error
     return (error, outcome.biz_ext) if isinstance(outcome, Reschedule) else (error,)
+
+
+def line_since_claim(
+    claimed: Claimed, outcome: Outcome, ended: datetime, *, worker: str, missed: str = ""
+) -> Line | None:
+    """The line of a run whose start is not known any more: it has the time of the claim.
+
+    None if the history keeps none.
+    """
+    if not keeps(terms_for(claimed.biz_code).kept, outcome, missed):
+        return None
+    start, note = claimed.claim_time, note_of(claimed.biz_code, claimed.biz_ext)
+    return line_of(claimed, outcome, start, ended, worker=worker, missed=missed, note=note)

@@ -4,34 +4,82 @@ A trigger of the project's computes the first time of such a row, and may take a
 neither a heartbeat nor a claim waits for it.
 """
 
-from collections.abc import Callable
-from datetime import datetime
+from collections.abc import Callable, Collection
+from datetime import datetime, timedelta
 from math import inf
 from threading import Thread
 
 from django.db import Error
+from django.db.models import Q
 
-from django_tasks import logs
+from django_tasks import logs, signals
 from django_tasks.clock import Clock
 from django_tasks.handlers import registry
+from django_tasks.handlers.registry import get_task_handlers, terms_for
 from django_tasks.host.clocks import ticks
+from django_tasks.models import Task
+from django_tasks.store import control, lanes, search
 from django_tasks.store.connection import close_connections, take_connection
-from django_tasks.worker import host_rows, schedule_rows
+from django_tasks.store.control import CancelResult
+from django_tasks.values.hosts import is_of_a_host, number_of
+from django_tasks.worker import schedule_rows
 from django_tasks.worker.config import WorkerConfig
 from django_tasks.worker.rejected import Rejected
 
 # How soon to try again after an error of the database, in seconds.
 RETRY_SECONDS = 1.0
-TOUCH_SECONDS = host_rows.TOUCH_EVERY.total_seconds()
+# How often a host's rows are touched. After this time without a touch, the host has gone.
+TOUCH_SECONDS = 600.0
+HOST_IS_GONE = timedelta(days=1)
 
 # Attends to rows, by the database's time.
 Attend = Callable[[datetime, WorkerConfig], None]
 
 
+def attend_hosts(now: datetime, config: WorkerConfig) -> None:
+    """Touch the rows of this host, and remove those of hosts that have gone. Errors pass.
+
+    Not at the start: after a long maintenance all hosts start, and none has touched its rows. It
+    plans nothing: a row that a client has cancelled stays away until a worker starts.
+    """
+    touched = [code for code in get_task_handlers() if _runs_here(code, config)]
+    if touched:
+        # The count decides nothing: a row that has gone stays away, and one that is owned is fresh.
+        here = Q(biz_code__in=touched, biz_num=number_of(config.host))
+        control.in_order(here, control.alter, {}, now, using=config.using)
+    _forget_others(now - HOST_IS_GONE, config)
+
+
+def _runs_here(biz_code: str, config: WorkerConfig) -> bool:
+    terms = terms_for(biz_code)
+    return terms.each_host and config.serves(terms.queue, biz_code)
+
+
+def _forget_others(before: datetime, config: WorkerConfig) -> None:
+    """Remove the rows of hosts whose workers have not touched them since ``before``.
+
+    Race: such a host comes back. It touches its row just before, or makes it again.
+    """
+    using, own = config.using, number_of(config.host)
+    for key in search.of_other_hosts(_codes_on_hosts(using), own, before, using=using):
+        if control.discard(search.key(*key), before, using=using):
+            logs.host_forgotten(*key, using)
+            code, number = key
+            result = CancelResult.CANCELLED
+            facts = {"biz_code": code, "biz_num": number, "using": using, "result": result}
+            signals.tell(signals.task_cancelled, Task, **facts)
+
+
+def _codes_on_hosts(using: str) -> Collection[str]:
+    """The codes, known here, that run on each host or have done so before."""
+    found = {lane.biz_code for lane in lanes.look(using=using).lanes if is_of_a_host(lane.queue)}
+    return [code for code in get_task_handlers() if code in found or terms_for(code).each_host]
+
+
 def _look(now: datetime, config: WorkerConfig) -> None:
     schedule_rows.look(now, config)
-    if host_rows.are_wanted():
-        host_rows.attend(now, config)
+    if any(terms_for(code).each_host for code in get_task_handlers()):
+        attend_hosts(now, config)
 
 
 class Recurring:
@@ -102,7 +150,7 @@ class Recurring:
     def _keep_once(self) -> None:
         """Keep the rows; or look at them, if others have not taken this host for gone."""
         now = self._clock.now()
-        is_known = now - self._touched < host_rows.HOST_IS_GONE
+        is_known = now - self._touched < HOST_IS_GONE
         attend = self._look if self.is_settled() and is_known else self._keep
         try:
             attend(now, self._config)

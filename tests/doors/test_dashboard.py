@@ -150,7 +150,7 @@ def test_it_answers_the_questions_of_the_night(boss: Client) -> None:
         "1 due task of “refund” has no handler in any running worker.",
         "Worker w2 is 48 s late with its heartbeat.",
         "3 tasks of “order” are late, the oldest by 3 min 20 s.",
-        "Code “mail” has been paused since",
+        "Code mail has been paused since",
         "1 task of “order” has failed with Oops",
         "last hour 63",
     ):

@@ -7,7 +7,7 @@ import pytest
 from prometheus_client import CollectorRegistry, generate_latest
 
 from django_tasks.api import add_task, pause_tasks, task_handler
-from django_tasks.metrics import TaskCollector, labels, state
+from django_tasks.metrics import TaskCollector, families, state
 from django_tasks.metrics.catalogue import ENTRIES
 from django_tasks.models import TaskMinute
 from django_tasks.monitoring import workers as monitored
@@ -261,7 +261,7 @@ def test_codes_beyond_the_limit_are_together(
         counted(code, done=place + 1, late_0=place + 1, took_sum=1.5)
         a_row(biz_code=code, when=later(-10 * place))
     found = scrape()
-    assert found.labels("runs_total", "code") == {"a", "b", labels.OTHER}
+    assert found.labels("runs_total", "code") == {"a", "b", families.OTHER}
     assert found.get("other_codes") == 2
     assert found.get("runs_total", code="other", outcome="done") == 7
     assert found.get("lateness_seconds_count", code="other") == 7

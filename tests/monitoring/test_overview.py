@@ -106,7 +106,7 @@ def test_late_is_what_is_due_for_more_than_a_minute_and_not_paused() -> None:
     assert [code.code for code in found.late.by_code] == ["order"]
     assert sentences(found, "late") == ["3 tasks of “order” are late, the oldest by 3 min 20 s."]
     (paused,) = sentences(found, "paused")
-    assert paused.startswith("Code “mail” has been paused since")
+    assert paused.startswith("Code mail has been paused since")
     assert paused.endswith("2 due tasks wait.")
 
 

@@ -32,7 +32,7 @@ from django_tasks.timezones import for_django
 from django_tasks.values.outcomes import Again, Done
 from django_tasks.values.status import Status
 from django_tasks.wakeup import postgres
-from django_tasks.worker import host_rows, schedule_rows
+from django_tasks.worker import recurring, schedule_rows
 from tests.coming import jobs, stores
 from tests.coming.conftest import FRESH
 from tests.coming.old import Old
@@ -153,7 +153,7 @@ def schedules_of_handlers(handlers: Callable[..., None]) -> None:
         registry.forget()
         handlers(api.task_handler("often", schedule=schedule, each_host=True)(print))
         schedule_rows.keep(NOW, here)
-        host_rows.attend(NOW, here)
+        recurring.attend_hosts(NOW, here)
     registry.forget()
     handlers(api.task_handler("nightly", schedule="every 1d at 03:00 Europe/Berlin")(print))
     schedule_rows.keep(NOW, here)

@@ -30,7 +30,7 @@ from django_tasks.store.transactions import is_contention
 from django_tasks.values.hosts import number_of
 from django_tasks.values.outcomes import Done, Fail, GiveBack, Outcome, Reschedule, Retry
 from django_tasks.values.status import Status
-from django_tasks.worker import host_rows
+from django_tasks.worker import recurring
 from tests.conftest import DEADLINE
 from tests.factories import (
     CODE,
@@ -597,5 +597,5 @@ def test_a_worker_touches_the_rows_of_its_host_in_the_order_of_their_ids(elsewhe
     for code in ("b", "a"):
         handlers(type("Each", (TaskHandler,), each | {"biz_code": code}))
         a_row(number_of(here.host), biz_code=code)
-    attend = partial(host_rows.attend, NOW, here)
+    attend = partial(recurring.attend_hosts, NOW, here)
     check_order(attend, elsewhere, *sorted(table().values_list("pk", flat=True)))

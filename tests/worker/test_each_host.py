@@ -20,8 +20,8 @@ from django_tasks.timezones import for_django
 from django_tasks.values.hosts import is_of_a_host, is_schedule_num, number_of, queue_of
 from django_tasks.values.keys import SCHEDULE_NUM
 from django_tasks.values.status import Status
-from django_tasks.worker import host_rows, schedule_rows
 from django_tasks.worker import lanes as lanes_module
+from django_tasks.worker import recurring, schedule_rows
 from django_tasks.worker import recurring as recurring_module
 from django_tasks.worker.lanes import Lanes
 from django_tasks.worker.marks import Marks
@@ -136,11 +136,11 @@ def test_a_row_goes_when_no_worker_of_its_host_was_seen_for_a_day(register: Regi
         kept(register)
     kept(register)
     untouched_for(DAY - timedelta(minutes=1))
-    host_rows.attend(ago(0), config())
+    recurring.attend_hosts(ago(0), config())
     assert numbers() == [HERE, THERE]
     untouched_for(DAY + timedelta(minutes=1))
     with heard(signals.task_cancelled) as messages:
-        host_rows.attend(ago(0), config())
+        recurring.attend_hosts(ago(0), config())
     assert numbers() == [HERE]
     assert [message["biz_num"] for message in messages] == [THERE]
 
@@ -150,7 +150,7 @@ def test_one_that_runs_stays(register: Register) -> None:
         kept(register)
     table(biz_num=THERE).update(status=Status.RUNNING)
     untouched_for(2 * DAY)
-    host_rows.attend(ago(0), config())
+    recurring.attend_hosts(ago(0), config())
     assert numbers() == [THERE]
 
 
@@ -169,14 +169,14 @@ def test_a_host_that_has_gone_leaves_no_row_of_a_handler_that_was_for_each_host(
         kept(register)
     kept(register, each_host=False)
     untouched_for(2 * DAY)
-    host_rows.attend(ago(0), config())
+    recurring.attend_hosts(ago(0), config())
     assert numbers() == [SCHEDULE_NUM]
 
 
 def test_what_was_cancelled_stays_away_until_a_worker_starts(register: Register) -> None:
     kept(register)
     assert cancel_task(CODE, HERE)
-    host_rows.attend(ago(0), config())
+    recurring.attend_hosts(ago(0), config())
     assert numbers() == []
     assert kept(register) == [HERE]
 
@@ -186,7 +186,7 @@ def test_a_touch_leaves_the_plan_of_another_release(register: Register) -> None:
     before = stored(HERE)
     registry.forget()
     register(nothing, schedule="every 2h", each_host=True)
-    host_rows.attend(ago(0), config())
+    recurring.attend_hosts(ago(0), config())
     after = stored(HERE)
     assert (after.schedule, after.when) == (before.schedule, before.when)
 
@@ -202,7 +202,7 @@ def test_a_worker_that_would_not_run_it_keeps_no_row(
     untouched_for(DAY, HERE)
     before = stored(HERE)
     schedule_rows.keep(ago(0), config(**wishes))
-    host_rows.attend(ago(0), config(**wishes))
+    recurring.attend_hosts(ago(0), config(**wishes))
     assert stored(HERE).update_time == before.update_time
 
 
@@ -219,7 +219,7 @@ def test_a_host_that_comes_back_just_now_keeps_its_row(
         return discard(*args, **options)
 
     monkeypatch.setattr(control, "discard", discarded)
-    host_rows.attend(ago(0), config())
+    recurring.attend_hosts(ago(0), config())
     assert numbers() == [THERE]
 
 
@@ -243,7 +243,7 @@ def test_rows_of_other_kinds_stay_however_old(register: Register) -> None:
         add_task(CODE, number, when=ahead())
         untouched_for(9 * DAY, number)
     add_task("other", "1", when=ahead())
-    host_rows.attend(ago(0), config())
+    recurring.attend_hosts(ago(0), config())
     assert numbers() == sorted(["1", "@SCHEDULE:x", HERE])
 
 
@@ -252,7 +252,7 @@ def test_a_host_touches_its_row_and_changes_nothing_else(register: Register) -> 
     pause_task(CODE, HERE)
     untouched_for(DAY, HERE)
     before = stored(HERE)
-    host_rows.attend(ago(0), config())
+    recurring.attend_hosts(ago(0), config())
     after = stored(HERE)
     assert after.update_time - before.update_time > DAY - timedelta(minutes=1)
     assert (after.when, after.status) == (before.when, Status.PAUSED)
