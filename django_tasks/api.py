@@ -83,9 +83,8 @@ from django_tasks.exceptions import (
 from django_tasks.handing.handler import HandOver
 from django_tasks.handlers.base import Finished, Stop, TaskHandler, task_handler
 from django_tasks.handlers.current import current_task
-from django_tasks.handlers.passive_task import PassiveTask
 from django_tasks.handlers.registry import get_task_handlers, register_task_handler
-from django_tasks.handlers.running_task import RunningTask
+from django_tasks.handlers.running_task import PassiveTask, RunningTask
 from django_tasks.host.clocks import ticks
 from django_tasks.locks.held import Held
 from django_tasks.locks.locking import aget_lock, alock, get_lock, lock

@@ -16,8 +16,7 @@ from pythonjsonlogger.json import JsonFormatter
 
 from django_tasks import logs
 from django_tasks.clock import ClockReading, Tick
-from django_tasks.handlers.passive_task import PassiveTask
-from django_tasks.handlers.running_task import RunningTask
+from django_tasks.handlers.running_task import PassiveTask, RunningTask
 from django_tasks.logs import runs, worker
 from django_tasks.sentences import sentence
 from django_tasks.store import claimed_rows

@@ -207,7 +207,7 @@ class TaskColumns(FailurePages):
     def state(self, task: Task) -> str:
         status, standing = Status(task.status), _standing(task)
         marks = [
-            ("no-handler", gettext("no handler") if standing.no_handler else ""),
+            ("no-handler", standing.nobody),
             ("held", standing.paused),
             ("held", standing.limited),
         ]

@@ -4,11 +4,11 @@ All is asked for a whole page at once: many rows take as many statements as one 
 """
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from django.utils.translation import gettext
+from django.utils.translation import gettext, gettext_lazy
 
 from django_tasks import api
 from django_tasks.conf import options
@@ -16,7 +16,7 @@ from django_tasks.handlers.finders import has_handler
 from django_tasks.models import Gate, Task
 from django_tasks.monitoring.codes import limit_of, opening, rate_text
 from django_tasks.monitoring.filters import LATE_SECONDS
-from django_tasks.monitoring.workers import name_of, workers
+from django_tasks.monitoring.workers import Worker, name_of, obstacle, workers
 from django_tasks.store import clock
 from django_tasks.store.pauses import PauseIndex
 from django_tasks.timezones import aware
@@ -25,13 +25,23 @@ from django_tasks.values.status import OWNED, Status
 
 MOST_OWNED = 10_000
 
+# By the kinds of ``obstacle``.
+_NOBODY = {
+    "no worker": gettext_lazy("no worker"),
+    "queue": gettext_lazy("queue not served"),
+    "handler": gettext_lazy("no handler"),
+    "quiet": gettext_lazy("workers quiet"),
+}
+
 
 @dataclass(frozen=True)
 class Standing:
-    """The facts about one task beside its columns. ``late``: seconds, 0 if it is not."""
+    """The facts about one task beside its columns. ``late``: seconds, 0 if it is not. ``nobody``:
+    why no worker takes it.
+    """
 
     late: float = 0.0
-    no_handler: bool = False
+    nobody: str = ""
     paused: str = ""
     limited: str = ""
     worker: str = ""
@@ -43,8 +53,8 @@ class Surroundings:
 
     now: datetime
     held: PauseIndex
-    workers: dict[int, str]
-    served: frozenset[str]
+    workers: Sequence[Worker]
+    named: bool
     limited: dict[str, str]
 
     def of(self, task: Task) -> Standing:
@@ -54,7 +64,7 @@ class Surroundings:
         is_late = waits and not paused and seconds > LATE_SECONDS
         return Standing(
             late=seconds if is_late else 0.0,
-            no_handler=task.biz_code not in self.served and not known_here(task.biz_code),
+            nobody=self._nobody(task, is_due=waits and not paused and seconds >= 0),
             paused=paused,
             limited=self.limited.get(task.biz_code, "") if waits and seconds >= 0 else "",
             worker=self._worker(task),
@@ -72,7 +82,16 @@ class Surroundings:
         if task.claimed_by is None:
             return ""
         gone = gettext("%(id)d (gone)") % {"id": task.claimed_by}
-        return self.workers.get(task.claimed_by, gone)
+        owners = (each for each in self.workers if each.id == task.claimed_by)
+        return next((name_of(each, self.named) for each in owners), gone)
+
+    def _nobody(self, task: Task, *, is_due: bool) -> str:
+        """The reason why no worker takes it; of what is not due, only that nothing knows it."""
+        kind = obstacle(self.workers, task.queue, task.biz_code)[0] if is_due else ""
+        code, alive = task.biz_code, [worker for worker in self.workers if worker.is_alive]
+        if not (kind or known_here(code) or any(worker.knows(code) for worker in alive)):
+            kind = "handler"
+        return str(_NOBODY[kind]) if kind else ""
 
 
 def known_here(biz_code: str) -> bool:
@@ -83,12 +102,11 @@ def known_here(biz_code: str) -> bool:
 def surroundings(tasks: Iterable[Task], *, named: bool, using: str) -> Surroundings:
     """Look up what these tasks are to be judged by; ``named``: with the names of workers."""
     now = clock.now(using)
-    found = workers(using=using, now=now)
     return Surroundings(
         now=now,
         held=PauseIndex(api.paused(using=using)),
-        workers={worker.id: name_of(worker, named) for worker in found},
-        served=frozenset(code for each in found if each.is_alive for code in each.codes or ()),
+        workers=workers(using=using, now=now),
+        named=named,
         limited=_limited({task.biz_code for task in tasks}, now, using),
     )
 

@@ -9,8 +9,7 @@ from django_tasks.backoff import Backoff, Duration, Exponential, seconds
 from django_tasks.conf import options
 from django_tasks.exceptions import HandlerError, RetryLater, TaskTimeout, shortened
 from django_tasks.guesses import closest, did_you_mean
-from django_tasks.handlers.passive_task import PassiveTask
-from django_tasks.handlers.running_task import RunningTask
+from django_tasks.handlers.running_task import PassiveTask, RunningTask
 from django_tasks.sentences import sentence as _
 from django_tasks.values.keys import DEFAULT_QUEUE
 from django_tasks.values.limits import Limit, as_limit

@@ -1,7 +1,7 @@
 """The task that a handler gets: as it was claimed, by the names of its fields."""
 
 from datetime import datetime
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 from asgiref.sync import sync_to_async
 
@@ -9,6 +9,7 @@ from django_tasks import payloads
 from django_tasks.clock import Tick
 from django_tasks.exceptions import TaskValueError
 from django_tasks.host.clocks import ticks
+from django_tasks.sentences import on_a_line
 from django_tasks.timezones import for_django
 from django_tasks.values import payload
 from django_tasks.values.amounts import whole_number
@@ -276,3 +277,24 @@ def _checked_progress(done: object, total: object, text: object) -> Progress:
         None if total is None else whole_number("total", total, 0, MOST_PROGRESS),
         str(text),
     )
+
+
+class PassiveTask(NamedTuple):
+    """The argument of ``on_passive``. ``str(task)`` is "code/number".
+
+    ``when`` is the time of the schedule, aware UTC. ``biz_ext`` is the payload, and ``active`` the
+    worker that runs the task, "host:pid:token", ``since`` a time, aware UTC, in its ``term``: as
+    they were at the last look, which comes as often as a heartbeat. ``using`` is the database.
+    """
+
+    biz_code: str
+    biz_num: str
+    when: datetime
+    biz_ext: Any
+    active: str
+    since: datetime
+    term: int
+    using: str
+
+    def __str__(self) -> str:
+        return on_a_line(f"{self.biz_code}/{self.biz_num}")

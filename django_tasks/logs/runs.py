@@ -9,8 +9,7 @@ from datetime import datetime
 from typing import Any
 
 from django_tasks import signals
-from django_tasks.handlers.passive_task import PassiveTask
-from django_tasks.handlers.running_task import RunningTask
+from django_tasks.handlers.running_task import PassiveTask, RunningTask
 from django_tasks.host.clocks import ticks
 from django_tasks.logs.fields import fields_of, fields_of_run
 from django_tasks.logs.lines import logger, say

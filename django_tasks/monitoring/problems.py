@@ -4,7 +4,8 @@ from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
-from typing import Any, NamedTuple
+from functools import cached_property
+from typing import Any
 
 from django.utils.text import capfirst
 from django.utils.translation import gettext, ngettext
@@ -23,7 +24,7 @@ from django_tasks.monitoring.words import (
     span,
     together,
 )
-from django_tasks.monitoring.workers import Worker
+from django_tasks.monitoring.workers import Worker, obstacle
 from django_tasks.store.pauses import Scope, scope_of, scopes_over
 from django_tasks.values.figures import Figures
 
@@ -61,7 +62,8 @@ class Problem:
     cure_args: tuple[Any, ...] = ()
 
 
-class Facts(NamedTuple):
+@dataclass(frozen=True)
+class Facts:
     """All that problems are told from; ``speed`` has the figures of "hour" and "day".
 
     ``heartbeat`` is the last one of the workers that are known, ``counted`` about when the last run
@@ -82,6 +84,19 @@ class Facts(NamedTuple):
     @property
     def working(self) -> list[Worker]:
         return [worker for worker in self.seen.workers if worker.is_working]
+
+    @cached_property
+    def untaken(self) -> Mapping[str, Mapping[str, Sequence[Waiting]]]:
+        """What waits and no worker takes although some work: by the kind of ``obstacle``, by code;
+        for a "queue" by that.
+        """
+        found: dict[str, dict[str, list[Waiting]]] = defaultdict(lambda: defaultdict(list))
+        alive = self.alive
+        for each in self.seen.waiting if self.working else ():
+            queue, code = each.lane.queue, each.lane.biz_code
+            kind = obstacle(alive, queue, code)[0]
+            found[kind][queue if kind == "queue" else code].append(each)
+        return found
 
     @property
     def has_work(self) -> bool:
@@ -190,34 +205,24 @@ def _stuck(facts: Facts) -> Iterator[Problem]:
 
 
 def _no_handler(facts: Facts) -> Iterator[Problem]:
-    if not facts.working:
-        return
-    for code in facts.codes:
-        if not code.is_waiting or code.workers:
-            continue
-        names = {"count": code.due, "code": code.code}
-        if code.due:
+    for code, waiting in sorted(facts.untaken["handler"].items()):
+        due = together(*(each.due for each in waiting))
+        names = {"count": due, "code": code}
+        if due:
             text = ngettext(
                 "%(count)s due task of “%(code)s” has no handler in any running worker.",
                 "%(count)s due tasks of “%(code)s” have no handler in any running worker.",
-                code.due.number,
+                due.number,
             )
-            level = WARNING if code.pauses else ERROR
-            yield _of_tasks("no_handler", level, text % names, code=code.code)
+            level = WARNING if all(each.pause for each in waiting) else ERROR
+            yield _of_tasks("no_handler", level, text % names, code=code)
         else:
             text = gettext("Tasks of “%(code)s” wait, and no running worker has a handler of it.")
-            yield _of_tasks("no_handler", WARNING, text % names, code=code.code)
+            yield _of_tasks("no_handler", WARNING, text % names, code=code)
 
 
 def _no_queue(facts: Facts) -> Iterator[Problem]:
-    if not (working := facts.working):  # once, for all queues: there may be 2,000
-        return
-    queues: dict[str, list[Waiting]] = {}
-    for each in facts.seen.waiting:
-        queues.setdefault(each.lane.queue, []).append(each)
-    for queue, waiting in sorted(queues.items()):
-        if any(worker.serves(queue) for worker in working):
-            continue
+    for queue, waiting in sorted(facts.untaken["queue"].items()):
         due = together(*(each.due for each in waiting))
         text = ngettext(
             "No running worker serves the queue “%(queue)s”, in which %(count)s task is due.",
@@ -229,11 +234,11 @@ def _no_queue(facts: Facts) -> Iterator[Problem]:
 
 
 def _late(facts: Facts) -> Iterator[Problem]:
-    is_worked = bool(facts.working)
     # The worst first: of many, the others are not told.
     for code in sorted(facts.codes, key=lambda code: code.oldest or facts.now):
         # Without a handler they are told of with that, which is why they are late.
-        if not code.late or (is_worked and not code.workers):
+        untaken = facts.untaken["handler"].get(code.code, ())
+        if code.late == together(*(each.late for each in untaken if each.pause is None)):
             continue
         text = ngettext(
             "%(count)s task of “%(code)s” is late, by %(time)s.",

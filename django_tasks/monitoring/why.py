@@ -28,11 +28,10 @@ from django_tasks.monitoring.words import (
     span,
     stamp,
 )
-from django_tasks.monitoring.workers import Worker, name_of, workers
+from django_tasks.monitoring.workers import Worker, name_of, obstacle, workers
 from django_tasks.store import clock
 from django_tasks.store.pauses import PauseIndex
 from django_tasks.timezones import aware, for_django
-from django_tasks.values.hosts import is_of_a_host
 from django_tasks.values.limits import NO_LIMIT
 from django_tasks.values.status import OWNED, Status
 
@@ -61,14 +60,6 @@ class _Case:
     workers: Sequence[Worker]
     named: bool
 
-    @property
-    def alive(self) -> list[Worker]:
-        return [worker for worker in self.workers if worker.is_alive]
-
-    @property
-    def serving(self) -> list[Worker]:
-        return [worker for worker in self.alive if _serves(worker, self.task)]
-
 
 def why(task: Task, *, using: str, now: datetime | None = None, named: bool = True) -> Reason:
     """The reason why ``task``, as it was read, does not run at ``now`` by the database's clock.
@@ -83,8 +74,8 @@ def why(task: Task, *, using: str, now: datetime | None = None, named: bool = Tr
         return _failed(case)
     if task.status == Status.PAUSED:
         return Reason("paused", gettext("It is paused itself, until somebody resumes it."))
-    for obstacle in (_future, _paused_as_part, _nobody, _kept_back):
-        if (reason := obstacle(case)) is not None:
+    for check in (_future, _paused_as_part, _nobody, _kept_back):
+        if (reason := check(case)) is not None:
             return reason
     return Reason("due", _due(case))
 
@@ -196,28 +187,28 @@ def _paused_as_part(case: _Case) -> Reason | None:
 def _nobody(case: _Case) -> Reason | None:
     """Reasons why no worker would look at it."""
     task = case.task
-    if not case.alive:
-        return Reason("no worker", _no_worker(case))
-    if not case.serving:
+    kind, able = obstacle(case.workers, task.queue, task.biz_code)
+    if kind == "no worker":
+        return Reason(kind, _no_worker(case))
+    if kind == "queue":
         sentence = gettext("No running worker serves its queue, %(queue)s.")
-        return Reason("queue", sentence % {"queue": task.queue})
-    able = [worker for worker in case.serving if worker.knows(task.biz_code)]
-    if not able:
+        return Reason(kind, sentence % {"queue": task.queue})
+    if kind == "handler":
         sentence = gettext("No running worker has a handler of its code, %(code)s.")
         if has_handler(task.biz_code):
             sentence = gettext(
                 "No running worker has a handler of its code, %(code)s, although this project has"
                 " one: workers of this release are missing."
             )
-        return Reason("handler", sentence % {"code": task.biz_code})
-    if all(worker.is_quiet for worker in able):
+        return Reason(kind, sentence % {"code": task.biz_code})
+    if kind == "quiet":
         names = listed(name_of(worker, case.named) for worker in able[:3])
         sentence = ngettext(
             "The only worker that could run it claims nothing now: %(names)s.",
             "All workers that could run it claim nothing now: %(names)s.",
             len(able),
         )
-        return Reason("quiet", sentence % {"names": names})
+        return Reason(kind, sentence % {"names": names})
     return None
 
 
@@ -230,17 +221,11 @@ def _no_worker(case: _Case) -> str:
     return sentence % facts
 
 
-def _serves(worker: Worker, task: Task) -> bool:
-    """Tell if a worker is for the queue; on a host's own, if it has that of the handler as well."""
-    if is_of_a_host(task.queue) and worker.queues:
-        return worker.serves(task.queue) and terms_for(task.biz_code).queue in worker.queues
-    return worker.serves(task.queue)
-
-
 def _kept_back(case: _Case) -> Reason | None:
     """Reasons why workers that could take it do not."""
-    code = case.task.biz_code
-    able = [each for each in case.serving if each.knows(code) and not each.is_quiet]
+    task = case.task
+    _kind, able = obstacle(case.workers, task.queue, task.biz_code)
+    able = [each for each in able if not each.is_quiet]
     checks: tuple[Callable[[_Case, list[Worker]], Reason | None], ...]
     checks = (_elsewhere, _limited, _busy, _behind)
     return next((reason for check in checks if (reason := check(case, able))), None)

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, NamedTuple
 
+from django_tasks.handlers.registry import terms_for
 from django_tasks.models import Task, WorkerRow
 from django_tasks.monitoring.words import Amount, counted
 from django_tasks.store import backlog
@@ -121,6 +122,28 @@ def workers(*, using: str, now: datetime) -> list[Worker]:
     """All workers of the table, by name; those that are silent as well."""
     rows = WorkerRow._base_manager.using(using).order_by("id")[:MOST_WORKERS]
     return sorted((worker_of(row, now) for row in rows), key=lambda worker: worker.name)
+
+
+def obstacle(found: Iterable[Worker], queue: str, code: str) -> tuple[str, list[Worker]]:
+    """The reason why no worker takes tasks of a code in a queue, and the workers that could.
+
+    "no worker" is alive, none serves the "queue", none of these has a "handler", or all that have
+    one are "quiet"; empty if one may take them.
+    """
+    alive = [worker for worker in found if worker.is_alive]
+    serving = [worker for worker in alive if _serves(worker, queue, code)]
+    able = [worker for worker in serving if worker.knows(code)]
+    for kind, some in (("no worker", alive), ("queue", serving), ("handler", able)):
+        if not some:
+            return kind, able
+    return ("quiet" if all(worker.is_quiet for worker in able) else ""), able
+
+
+def _serves(worker: Worker, queue: str, code: str) -> bool:
+    """Tell if a worker is for the queue; on a host's own, if it has that of the handler as well."""
+    if is_of_a_host(queue) and worker.queues and terms_for(code).queue not in worker.queues:
+        return False
+    return worker.serves(queue)
 
 
 def name_of(worker: Worker | WorkerRow, named: bool) -> str:

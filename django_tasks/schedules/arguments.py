@@ -75,3 +75,29 @@ def zone(name: str) -> tzinfo:
         raise ValueNotHere(
             "tz", name, _("is no known time zone (%(reason)s)", reason=reason)
         ) from None
+
+
+def project_zone() -> str | None:
+    """The name in ``settings.TIME_ZONE``, as it is now; None where no settings are configured."""
+    from django.conf import settings
+    from django.core.exceptions import ImproperlyConfigured
+
+    try:
+        name: str = settings.TIME_ZONE
+    except ImproperlyConfigured:
+        return None
+    return name
+
+
+def zone_or_default(tz: str | tzinfo | None) -> str:
+    """The IANA name of ``tz``, or for None that of the project's zone.
+
+    Raises TaskTypeError for what names no zone, and where there are no settings to name one;
+    TaskValueError for a zone that is not known.
+    """
+    named = project_zone() if tz is None else tz
+    if named is None:
+        raise TaskTypeError(
+            "tz", tz, _("is missing, and there is no settings.TIME_ZONE to stand in")
+        )
+    return zone_name(named)

@@ -6,12 +6,11 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from django_tasks.exceptions import TaskTypeError, TaskValueError
-from django_tasks.schedules.arguments import zone
+from django_tasks.schedules.arguments import zone, zone_or_default
 from django_tasks.schedules.base import Asked, Options, Schedule, check_options, shortest_of
 from django_tasks.schedules.budget import step
 from django_tasks.schedules.cron_fields import Fields, fields_of, read_fields
 from django_tasks.schedules.crontab import Crontab, read_crontab
-from django_tasks.schedules.default_zone import zone_or_default
 from django_tasks.schedules.every import policies
 from django_tasks.schedules.field_texts import NAMES
 from django_tasks.schedules.wall_clock import Fold, Gap, WallClock, wall_clock

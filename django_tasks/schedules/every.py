@@ -5,10 +5,9 @@ from datetime import datetime, time, timedelta, tzinfo
 from typing import TYPE_CHECKING
 
 from django_tasks.exceptions import TaskTypeError, TaskValueError
-from django_tasks.schedules.arguments import UTC, zone
+from django_tasks.schedules.arguments import UTC, zone, zone_or_default
 from django_tasks.schedules.base import Asked, Options, Schedule, check_options, window
 from django_tasks.schedules.budget import step
-from django_tasks.schedules.default_zone import zone_or_default
 from django_tasks.schedules.durations import EXACT, format_duration
 from django_tasks.schedules.every_steps import LONGEST_MONTH, YEAR, Dates, Exact
 from django_tasks.schedules.times_of_day import MIDNIGHT, time_of_day

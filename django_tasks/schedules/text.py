@@ -8,14 +8,13 @@ from functools import lru_cache
 from typing import Any
 
 from django_tasks.exceptions import NotHere, TaskTypeError, TaskValueError, ValueNotHere
-from django_tasks.schedules.arguments import zone, zone_name
+from django_tasks.schedules.arguments import project_zone, zone, zone_name
 from django_tasks.schedules.at import At
 from django_tasks.schedules.base import DEEPEST, LONGEST, Schedule
 from django_tasks.schedules.budget import budget, is_limited
 from django_tasks.schedules.combined import AllOf, AnyOf
 from django_tasks.schedules.cron import Cron
 from django_tasks.schedules.cron_fields import is_open
-from django_tasks.schedules.default_zone import project_zone
 from django_tasks.schedules.durations import EXACT, is_duration_word, read_units, to_timedelta
 from django_tasks.schedules.english import DAYS, NICKNAMES, PLACES, day_in_month
 from django_tasks.schedules.every import Every

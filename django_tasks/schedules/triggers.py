@@ -5,12 +5,11 @@ from datetime import datetime, time, tzinfo
 from typing import Any
 
 from django_tasks.exceptions import TaskTypeError, TaskValueError
-from django_tasks.schedules.arguments import zone
+from django_tasks.schedules.arguments import zone, zone_or_default
 from django_tasks.schedules.at import At
 from django_tasks.schedules.base import Schedule
 from django_tasks.schedules.combined import AllOf, AnyOf
 from django_tasks.schedules.cron import Cron, class_of
-from django_tasks.schedules.default_zone import zone_or_default
 from django_tasks.schedules.every import Every
 from django_tasks.schedules.every_steps import SHORTEST_MONTH, YEAR
 from django_tasks.sentences import sentence as _

@@ -17,10 +17,9 @@ from django_tasks.host.stop_signals import STOPS, held_back
 from django_tasks.probes.answers import Page, Route, Site, health_site, metrics_site
 from django_tasks.probes.board import Board
 from django_tasks.probes.health import Facts, facts
-from django_tasks.probes.health_file import HealthFile
 from django_tasks.probes.ports import Address, listen_at
 from django_tasks.probes.server import Server
-from django_tasks.probes.teller import OwnPulse, Pulse, Teller
+from django_tasks.probes.teller import HealthFile, OwnPulse, Pulse, Teller
 from django_tasks.supervisor.recycling import next_delay
 from django_tasks.worker.config import WorkerConfig
 

@@ -387,10 +387,7 @@ def _texts(end: Ended) -> tuple[str | None, ...]:
 def line_since_claim(
     claimed: Claimed, outcome: Outcome, ended: datetime, *, worker: str, missed: str = ""
 ) -> Line | None:
-    """The line of a run whose start is not known any more: it has the time of the claim.
-
-    None if the history keeps none.
-    """
+    """The line of a run whose start is not known any more; None if the history keeps none."""
     if not keeps(terms_for(claimed.biz_code).kept, outcome, missed):
         return None
     start, note = claimed.claim_time, note_of(claimed.biz_code, claimed.biz_ext)

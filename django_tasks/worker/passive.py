@@ -16,8 +16,8 @@ from django.db import Error
 
 from django_tasks import logs
 from django_tasks.clock import Clock
-from django_tasks.handlers.passive_task import PassiveTask
 from django_tasks.handlers.registry import handler_for, sticky_codes, terms_for
+from django_tasks.handlers.running_task import PassiveTask
 from django_tasks.host.clocks import ticks
 from django_tasks.schedules import as_schedule
 from django_tasks.store import search

@@ -9,9 +9,8 @@ from django_tasks import logs, signals
 from django_tasks.clock import Clock, Tick
 from django_tasks.handlers.base import TaskHandler, time_limit
 from django_tasks.handlers.current import about
-from django_tasks.handlers.passive_task import PassiveTask
 from django_tasks.handlers.recurrence import Policy, Recurrence, policy_of
-from django_tasks.handlers.running_task import RunningTask
+from django_tasks.handlers.running_task import PassiveTask, RunningTask
 from django_tasks.store.connection import leave_transactions
 from django_tasks.values.claimed import Claimed
 from django_tasks.values.outcomes import Outcome

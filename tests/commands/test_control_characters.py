@@ -10,7 +10,7 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from django_tasks import api, logs
-from django_tasks.handlers.passive_task import PassiveTask
+from django_tasks.handlers.running_task import PassiveTask
 from django_tasks.models import Pause, Task, TaskRun, WorkerRow
 from django_tasks.values.status import Status
 from django_tasks.worker.worker import Worker

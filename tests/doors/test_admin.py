@@ -222,7 +222,7 @@ def test_each_action_wants_its_permission(permission: str, actions: set[str], st
 
 
 def test_the_list_shows_how_each_task_stands(boss: Client) -> None:
-    worker = a_worker("web-1:4711")
+    worker = a_worker("web-1:4711", codes=["mail"])
     a_row(
         "42",
         biz_code="refund",
@@ -1227,8 +1227,8 @@ def test_a_code_without_a_handler_is_marked_unless_nobody_is_to_ask(
             pass
 
     handlers(Refund)
-    a_row("1", biz_code="refund")
-    a_row("2", biz_code="refunt")
+    a_row("1", biz_code="refund", when=later(60))
+    a_row("2", biz_code="refunt", when=later(60))
     page = text(boss.get(reverse(LIST)))
     assert "refund 1" in page
     assert "refunt 2 pending no handler" in page

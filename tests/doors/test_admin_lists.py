@@ -194,7 +194,7 @@ def test_a_pause_of_a_whole_marks_what_waits(
 
 
 def test_a_code_that_a_living_worker_serves_has_a_handler(boss: Client) -> None:
-    a_row(biz_code="far")
+    a_row(biz_code="far", when=later(60))
     worker = a_worker(codes=["far"])
     assert "no handler" not in text(boss.get(reverse(LIST)))
     worker.heartbeat -= timedelta(hours=1)

@@ -257,12 +257,20 @@ def test_a_queue_that_nobody_serves_is_told() -> None:
     ]
 
 
-def test_the_queue_of_a_host_is_served_by_its_workers_whatever_their_queues() -> None:
+def test_the_queue_of_a_host_is_served_by_its_workers_that_serve_that_of_the_handler(
+    handlers: Any,
+) -> None:
+    @task_handler("order", queue="mail")
+    def handle(task: Any) -> None: ...
+
+    handlers(handle)
     at_work(host="web-1", queues=["mail"])
-    a_row("1", when=later(-5), queue=queue_of("web-1"))
-    a_row("2", when=later(-5), queue=queue_of("web-2"))
+    at_work(host="web-3", queues=["slow"])
+    for host in ("web-1", "web-2", "web-3"):
+        a_row(host, when=later(-5), queue=queue_of(host))
     assert sentences(look(), "no_queue") == [
-        "No running worker serves the queue “@host:web-2”, in which 1 task is due."
+        f"No running worker serves the queue “@host:{host}”, in which 1 task is due."
+        for host in ("web-2", "web-3")
     ]
 
 

@@ -10,10 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from django_tasks.probes import health_file, teller
+from django_tasks.probes import teller
 from django_tasks.probes.health import Health
-from django_tasks.probes.health_file import EVERY_SECONDS, HealthFile
-from django_tasks.probes.teller import ServiceManager
+from django_tasks.probes.teller import EVERY_SECONDS, HealthFile, ServiceManager
 from django_tasks.worker.condition import Condition as C
 from tests.worker.parts import StillTicks
 
@@ -27,7 +26,6 @@ STOPPING = Health(True, False, C.STOPPING, "It stops.")
 @pytest.fixture
 def now(monkeypatch: pytest.MonkeyPatch) -> StillTicks:
     still = StillTicks()
-    monkeypatch.setattr(health_file, "ticks", still)
     monkeypatch.setattr(teller, "ticks", still)
     return still
 

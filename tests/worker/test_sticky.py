@@ -15,7 +15,7 @@ from django_tasks.client.pauses import pause_tasks, resume_tasks
 from django_tasks.exceptions import HandlerError, TaskValueError
 from django_tasks.handlers import registry
 from django_tasks.handlers.base import task_handler
-from django_tasks.handlers.passive_task import PassiveTask
+from django_tasks.handlers.running_task import PassiveTask
 from django_tasks.locks import locking, rows
 from django_tasks.models import Lock
 from django_tasks.schedules import Every
