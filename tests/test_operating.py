@@ -173,5 +173,8 @@ def test_a_code_that_nothing_has_is_paused_and_limited_and_told_in_the_log(chang
         f"No handler and no task has the code 'orders'; did you mean {CODE!r}?"
     ]
     caplog.clear()
+    a_worker("elsewhere", codes=["far"])
+    a_worker("broken", codes=5)
     assert change(CODE)
+    assert change("far")
     assert caplog.messages == []

@@ -210,7 +210,7 @@ def _take(step: Step, biz_code: str, biz_num: Number, using: str | None) -> bool
     alias, key = write_alias(using), checked_key(biz_code, biz_num)
     now, verb = clock.now(alias), VERBS[step]
     done = verb.change(key.matching, now, using=alias)
-    since = LONG_AGO if step is Step.RESUME else now  # that one keeps its time, which may have come
+    since = LONG_AGO if step is Step.RESUME else now  # it keeps its time, which may be long past
     return _changed(done, verb.said, key, alias, since if verb.is_due else None)
 
 

@@ -201,13 +201,14 @@ def _matching(which: Filter, using: str) -> Q:
 
 def _statuses(value: OneStatus | Iterable[OneStatus]) -> list[Status]:
     if isinstance(value, (str, int)):
-        return [_status(value)]
+        return [status_of(value)]
     if not isinstance(value, Iterable):
         raise TaskTypeError("status", value, _("must be a Status, its name, or several of them"))
-    return [_status(each) for each in value]
+    return [status_of(each) for each in value]
 
 
-def _status(value: Any) -> Status:
+def status_of(value: Any) -> Status:
+    """A status, or the one of that name. Raises TaskValueError."""
     try:
         return Status[value.upper()] if isinstance(value, str) else Status(value)
     except (KeyError, ValueError):

@@ -17,6 +17,7 @@ from django.utils.formats import number_format
 from django.utils.functional import Promise
 from django.utils.translation import gettext, gettext_lazy
 
+from django_tasks.client.many import status_of
 from django_tasks.exceptions import TaskTypeError, TaskValueError
 from django_tasks.models import Pause, Task, WorkerRow
 from django_tasks.monitoring.words import stamp
@@ -363,12 +364,7 @@ def none_of(name: str, value: object, choices: Iterable[str]) -> TaskValueError:
 
 
 def _status_of(name: str, value: Any) -> Status:
-    try:
-        if isinstance(value, str) and not value.isdecimal():
-            return Status[value.upper()]
-        return Status(int(value))
-    except (KeyError, ValueError, TypeError):
-        raise none_of(name, value, (each.name.lower() for each in Status)) from None
+    return status_of(int(value) if isinstance(value, str) and value.isdecimal() else value)
 
 
 def _due_of(name: str, value: Any) -> str:
