@@ -173,16 +173,9 @@ def beside(history: History, records: Records) -> Iterator[Accusation]:
                 continue
             may_be_dead = run.claim not in accepted and history.had_gap(run.worker, other.start)
             is_let_off = may_be_dead or history.was_moved(run, other.start)
-            if not is_let_off and not _was_frozen(run.pid, run.start, other.start, history):
+            if not is_let_off and not history.stood_still(run, run.start, other.start):
                 text = f"{other} beside {run}, whose process ended at {over:.3f}"
                 yield Accusation("beside", text)
-
-
-def _was_frozen(pid: int, since: float, until: float, history: History) -> bool:
-    return any(
-        fault.name == "SIGSTOP" and pid in fault.pids and fault.at < until and since < fault.until
-        for fault in history.faults
-    )
 
 
 def given_up_badly(history: History, records: Records) -> Iterator[Accusation]:

@@ -17,6 +17,7 @@ What each rule looks for is said at its function; each returns the accusations i
 from collections import Counter
 from collections.abc import Callable, Iterator
 from itertools import combinations, pairwise
+from math import inf
 
 from tests.faults.changes import called_again, stale
 from tests.faults.charges import charged, suspected
@@ -120,7 +121,8 @@ def overlaps(history: History) -> Iterator[Accusation]:
 
     It could if its finish was accepted, and also if its worker was never silent for a lease: then
     nobody had the right to take the row. A silence without a reason is no excuse. A client that
-    moves the task of a run past its ``kill_after`` in the last moments of its process is one.
+    moves the task of a run past its ``kill_after`` in the last moments of its process is one, and
+    so is a process that was stopped from outside after its last act: nothing goes on in it.
     """
     accepted = {end.claim for end in history.ends if end.verdict == "accepted"}
     spans = silences(history)
@@ -131,7 +133,10 @@ def overlaps(history: History) -> Iterator[Accusation]:
                 for since, until in spans.get(older.pid, [])
             )
             taken = history.had_gap(older.worker, younger.start)
+            acted = history.last_acts.get(older.claim, inf)
             if history.was_moved(older, younger.start):
+                continue
+            if history.stood_still(older, acted, younger.start):
                 continue
             if older.claim in accepted or blamed or not taken:
                 yield Accusation("overlap", f"{older} and {younger}")

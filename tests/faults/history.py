@@ -301,6 +301,14 @@ class History:
         calls = self.calls_by_key.get(run.key, [])
         return any(acted < call.answered and call.sent < before for call in calls)
 
+    def stood_still(self, run: Run, since: float, before: float) -> bool:
+        """Tell if the process of a run was stopped from outside in that time: it could not end."""
+        return any(
+            fault.name == "SIGSTOP" and run.pid in fault.pids
+            for fault in self.faults
+            if fault.at < before and since < fault.until
+        )
+
     def had_gap(self, worker: int, before: float) -> bool:
         """Tell if a worker was silent for about a lease: others could take it for dead."""
         beats = [beat for beat in self.beats.get(worker, []) if beat < before]

@@ -234,6 +234,15 @@ def test_what_a_client_moves_in_the_last_moments_of_a_process_may_begin_beside_i
     assert accused(an_add(), endless, other, early, **acted) == ["overlap"]
 
 
+def test_a_process_that_was_stopped_from_outside_after_its_last_act_could_not_end_in_time():
+    endless = a_run(end=None, how="", lasted=34.0)
+    facts = an_add(), endless, a_run(start=24.0, version=3, worker=8)
+    acted = {"last_acts": {endless.claim: 13.0}}
+    assert accused(*facts, Fault("SIGSTOP", 13.1, 33.9, (70,)), **acted) == []
+    assert accused(*facts, Fault("SIGSTOP", 13.1, 33.9, (71,)), **acted) == ["overlap"]
+    assert accused(*facts, Fault("SIGSTOP", 11.0, 12.9, (70,)), **acted) == ["overlap"]
+
+
 # 3. Early, after a cancel
 
 
