@@ -13,7 +13,7 @@ from django_tasks.store.lanes import Lane, look
 from django_tasks.store.upsert import NewTask
 from django_tasks.timezones import for_django
 from django_tasks.values.claimed import Claimed
-from django_tasks.values.runs import Line
+from django_tasks.values.runs import HistoryLine
 from django_tasks.values.status import OWNED, Status
 
 UTC = timezone.utc
@@ -143,7 +143,7 @@ def a_claim_of(number: int = 1, when: datetime = NOW) -> Claimed:
     return Claimed(**values)
 
 
-def a_line(**fields: Any) -> Line:
+def a_line(**fields: Any) -> HistoryLine:
     """The line that the history keeps of a run that went well, three seconds ago."""
     values: dict[str, Any] = {
         "biz_code": CODE,
@@ -158,7 +158,7 @@ def a_line(**fields: Any) -> Line:
         "worker": "host-1",
         "error": "",
     }
-    return Line(**(values | fields))
+    return HistoryLine(**(values | fields))
 
 
 def a_run(**fields: Any) -> TaskRun:

@@ -52,7 +52,7 @@ _CANCELS: dict[CancelResult, Any] = {
 }
 
 
-class Step(NamedTuple):
+class ListStep(NamedTuple):
     """Something done to a task by its key, and the sentences that count how it went."""
 
     name: Any
@@ -61,13 +61,13 @@ class Step(NamedTuple):
     left: Any
 
 
-RUN_NOW = Step(
+RUN_NOW = ListStep(
     _("Run now"),
     api.run_task_now,
     ngettext_lazy("%(count)d task is due now.", "%(count)d tasks are due now.", "count"),
     _GONE,
 )
-PAUSE = Step(
+PAUSE = ListStep(
     _("Pause"),
     api.pause_task,
     ngettext_lazy("%(count)d task paused.", "%(count)d tasks paused.", "count"),
@@ -77,7 +77,7 @@ PAUSE = Step(
         "count",
     ),
 )
-RESUME = Step(
+RESUME = ListStep(
     _("Resume"),
     api.resume_task,
     ngettext_lazy("%(count)d task resumed.", "%(count)d tasks resumed.", "count"),
@@ -87,7 +87,7 @@ RESUME = Step(
         "count",
     ),
 )
-REQUEUE = Step(
+REQUEUE = ListStep(
     _("Requeue (failed tasks)"),
     api.requeue_task,
     ngettext_lazy("%(count)d task requeued.", "%(count)d tasks requeued.", "count"),
@@ -99,7 +99,7 @@ REQUEUE = Step(
 )
 
 
-def _steering(step: Step, permission: str) -> Any:
+def _steering(step: ListStep, permission: str) -> Any:
     """An action that takes a step with each task."""
 
     @_action(step.name, permission)

@@ -26,7 +26,7 @@ class Part(NamedTuple):
     kind: str
 
 
-class Bar(NamedTuple):
+class Stack(NamedTuple):
     """A bar of one part or several, one on the other. ``words`` tell its numbers."""
 
     label: str
@@ -34,7 +34,7 @@ class Bar(NamedTuple):
     parts: tuple[Part, ...]
 
 
-class Line(NamedTuple):
+class Curve(NamedTuple):
     """A line: a value or None for each label; its name, and its class in the style sheet."""
 
     name: str
@@ -51,7 +51,7 @@ class Rect(NamedTuple):
     words: str
 
 
-class Tick(NamedTuple):
+class Grid(NamedTuple):
     """A text beside or below the chart, and the place of its line."""
 
     at: str
@@ -76,8 +76,8 @@ class Chart:
     words: str
     rects: tuple[Rect, ...] = ()
     strokes: tuple[Stroke, ...] = ()
-    across: tuple[Tick, ...] = ()
-    along: tuple[Tick, ...] = ()
+    across: tuple[Grid, ...] = ()
+    along: tuple[Grid, ...] = ()
     head: tuple[str, ...] = ()
     rows: tuple[tuple[str, ...], ...] = ()
     view_box: str = f"0 0 {WIDTH:.0f} {HEIGHT:.0f}"
@@ -86,7 +86,7 @@ class Chart:
     bottom: str = f"{HEIGHT - 6:.0f}"
 
 
-def bars(key: str, title: str, words: str, found: Sequence[Bar], head: tuple[str, ...]) -> Chart:
+def bars(key: str, title: str, words: str, found: Sequence[Stack], head: tuple[str, ...]) -> Chart:
     """A chart of bars, from 0 to a round number."""
     highest = max((sum(part.value for part in bar.parts) for bar in found), default=0)
     top = round_up(highest)
@@ -112,7 +112,7 @@ def bars(key: str, title: str, words: str, found: Sequence[Bar], head: tuple[str
         words=words,
         rects=tuple(rects),
         across=tuple(
-            Tick(_text(_y(part)), _short(part * top))
+            Grid(_text(_y(part)), _short(part * top))
             for part in (0, 0.5, 1)
             if part * top % 1 == 0  # there are no half tasks
         ),
@@ -127,7 +127,7 @@ def lines(
     title: str,
     words: str,
     labels: Sequence[str],
-    found: Sequence[Line],
+    found: Sequence[Curve],
     texts: Sequence[tuple[str, ...]],
     ticks: Sequence[tuple[float, str]],
     head: tuple[str, ...],
@@ -148,14 +148,14 @@ def lines(
         title=title,
         words=words,
         strokes=tuple(_stroke(line, place) for line in found),
-        across=tuple(Tick(_text(_y((log10(at) - low) / (high - low))), text) for at, text in ticks),
+        across=tuple(Grid(_text(_y((log10(at) - low) / (high - low))), text) for at, text in ticks),
         along=_along(labels, step, 0),
         head=head,
         rows=tuple((label, *row) for label, row in zip(labels, texts, strict=True)),
     )
 
 
-def _stroke(line: Line, place: Placing) -> Stroke:
+def _stroke(line: Curve, place: Placing) -> Stroke:
     pieces: list[list[tuple[str, str]]] = [[]]
     for number, value in enumerate(line.values):
         if value is None:
@@ -187,10 +187,10 @@ def round_up(value: float) -> float:
     return power * ceil(value / power)
 
 
-def _along(labels: Sequence[str], step: float, shift: float) -> tuple[Tick, ...]:
+def _along(labels: Sequence[str], step: float, shift: float) -> tuple[Grid, ...]:
     every = max(1, ceil(len(labels) / MOST_LABELS))
     return tuple(
-        Tick(_text(LEFT + number * step + shift), label)
+        Grid(_text(LEFT + number * step + shift), label)
         for number, label in enumerate(labels)
         # The last one would be cut off at the edge.
         if number % every == 0 and (not number or number * step + shift < WIDTH - LEFT - 48)
@@ -206,7 +206,7 @@ def _y(part: float) -> float:
     return HEIGHT - BOTTOM - part * (HEIGHT - TOP - BOTTOM)
 
 
-def _bar_words(bar: Bar) -> str:
+def _bar_words(bar: Stack) -> str:
     return gettext("%(time)s: %(words)s") % {"time": bar.label, "words": bar.words}
 
 

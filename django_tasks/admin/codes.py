@@ -44,7 +44,7 @@ class Codes(site.PageModel):
         verbose_name_plural = _("codes")
 
 
-class Row(NamedTuple):
+class CodeRow(NamedTuple):
     """One code of the list, with the addresses of its lists and its runs as a small line."""
 
     code: Code
@@ -129,9 +129,9 @@ class CodePages(site.OwnPages):
             now=now,
         )
 
-    def _row(self, code: Code, lines: dict[str, Any]) -> Row:
+    def _row(self, code: Code, lines: dict[str, Any]) -> CodeRow:
         runs = [figures.runs for _moment, figures in lines.get(code.code, [])]
-        return Row(
+        return CodeRow(
             code=code,
             limits=_limits_words(code.limits.in_force),
             spark=charts.spark(runs),

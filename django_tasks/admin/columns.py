@@ -28,10 +28,10 @@ from django_tasks.admin.failures import FailurePages
 from django_tasks.admin.filters import TASK_FILTERS
 from django_tasks.admin.lists import alias
 from django_tasks.admin.pages import (
+    Anchor,
     Key,
     Page,
     PagedList,
-    Place,
     in_order,
     page_of,
     place_of,
@@ -39,7 +39,7 @@ from django_tasks.admin.pages import (
     sought_in_lanes,
     walked,
 )
-from django_tasks.admin.standing import Standing, surroundings
+from django_tasks.admin.standing import ListedState, surroundings
 from django_tasks.exceptions import TaskException
 from django_tasks.models import Task
 from django_tasks.monitoring.filters import MOST_SEARCHED, TaskFilter
@@ -113,7 +113,7 @@ class TaskList(PagedList):
         place = place_of(text, len(columns))
         return page_of(keys, place, self.list_per_page, descending=self.by_time != "asc")
 
-    def _page_of_many(self, place: Place | None) -> Page:
+    def _page_of_many(self, place: Anchor | None) -> Page:
         """A page in the order of the index that has what is meant.
 
         By ids, a page of what failed walked over all that was added since: 308 ms of a million.
@@ -240,8 +240,8 @@ class TaskColumns(FailurePages):
         return labelled(_("queue, priority"), f"{task.queue} {task.priority}")
 
 
-def _standing(task: Task) -> Standing:
-    return getattr(task, "standing", Standing())
+def _standing(task: Task) -> ListedState:
+    return getattr(task, "standing", ListedState())
 
 
 def paused_now() -> str:

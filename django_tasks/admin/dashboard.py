@@ -13,7 +13,7 @@ from django.utils.translation import gettext_lazy as _
 from django.views.decorators.cache import never_cache
 
 from django_tasks.admin import charts, site
-from django_tasks.admin.charts import Bar, Chart, Line, Part
+from django_tasks.admin.charts import Chart, Curve, Part, Stack
 from django_tasks.admin.lists import alias, sees_workers
 from django_tasks.monitoring.backlog import Coming, Group
 from django_tasks.monitoring.figures import series
@@ -58,7 +58,7 @@ class Tile(NamedTuple):
     address: str
 
 
-class Told(NamedTuple):
+class ShownProblem(NamedTuple):
     """A problem with the address of its cure; empty if it is not on this site, or not for the
     user.
     """
@@ -91,7 +91,7 @@ class DashboardPage(site.OwnPages):
             _("Delayed tasks"),
             now=now,
             tiles=self._tiles(request, now),
-            told=[Told(each, self._cure(request, each)) for each in now.problems],
+            told=[ShownProblem(each, self._cure(request, each)) for each in now.problems],
             late=[
                 (code, self._tasks(due="late", code=code.code)) for code in _few(now.late.by_code)
             ],
@@ -196,7 +196,7 @@ def coming_chart(coming: Coming) -> Chart:
     """The tasks that are due in the next hours."""
     total = coming.total()
     found = [
-        Bar(
+        Stack(
             clock_time(bucket.start),
             str(bucket.count),
             (Part(bucket.count.number, "more" if bucket.count.is_more else "plain"),),
@@ -225,7 +225,7 @@ def runs_chart(points: Points, name: str) -> Chart:
             "failures": figures.failures,
         }
         parts = (Part(figures.failures, "bad"), Part(figures.runs - figures.failures, "plain"))
-        found.append(Bar(_label(moment, name), words, parts))
+        found.append(Stack(_label(moment, name), words, parts))
     words = gettext("At most %(runs)s runs in %(time)s; those that failed are red.")
     most = max((figures.runs for _moment, figures in points), default=0)
     title = gettext("Runs in the %(span)s") % {"span": SPAN_WORDS[name]}
@@ -253,7 +253,7 @@ def late_chart(points: Points, name: str) -> Chart:
         gettext("Lateness in the %(span)s") % {"span": SPAN_WORDS[name]},
         words % {"time": span(highest)} if highest else words,
         [_label(moment, name) for moment, _figures in points],
-        [Line("p50", "plain", halves), Line("p99", "bad", mosts)],
+        [Curve("p50", "plain", halves), Curve("p99", "bad", mosts)],
         [tuple(map(_or_dash, pair)) for pair in zip(halves, mosts, strict=True)],
         ticks,
         (gettext("from"), "p50", "p99"),

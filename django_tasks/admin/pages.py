@@ -18,7 +18,7 @@ IN_LANE = ("when", "id")  # the order of the rows of a lane
 _LONGEST = 80  # characters of a place in a URL
 
 
-class Place(NamedTuple):
+class Anchor(NamedTuple):
     """A place between the rows of a list, as a URL has it: "after-7" or "before-7"."""
 
     is_after: bool
@@ -28,7 +28,7 @@ class Place(NamedTuple):
         return "-".join(["after" if self.is_after else "before", *map(str, self.key)])
 
 
-def place_of(text: str, length: int) -> Place | None:
+def place_of(text: str, length: int) -> Anchor | None:
     """Read the place of a URL; None, which is the first page, for what is none."""
     word, *numbers = text[:_LONGEST].split("-")
     if word not in ("after", "before") or len(numbers) != length:
@@ -37,7 +37,7 @@ def place_of(text: str, length: int) -> Place | None:
         return None
     key = tuple(map(int, numbers))
     # A number that no column holds makes SQLite stumble.
-    return Place(word == "after", key) if all(part < 2**63 for part in key) else None
+    return Anchor(word == "after", key) if all(part < 2**63 for part in key) else None
 
 
 class Page(NamedTuple):
@@ -48,7 +48,7 @@ class Page(NamedTuple):
     has_after: bool = False
 
 
-def page_of(keys: list[Key], place: Place | None, size: int, *, descending: bool) -> Page:
+def page_of(keys: list[Key], place: Anchor | None, size: int, *, descending: bool) -> Page:
     """Cut a page out of all keys."""
     keys = sorted(keys, reverse=descending)
     start = 0
@@ -61,7 +61,7 @@ def page_of(keys: list[Key], place: Place | None, size: int, *, descending: bool
     return Page(page, start > 0, start + size < len(keys))
 
 
-def _cut(found: Sequence[int], place: Place | None, size: int) -> Page | None:
+def _cut(found: Sequence[int], place: Anchor | None, size: int) -> Page | None:
     """A page out of up to one id more than ``size`` behind a place, or before it, nearest first.
 
     None, where the first page is meant: nothing is there any more, or too little before the place.
@@ -74,7 +74,7 @@ def _cut(found: Sequence[int], place: Place | None, size: int) -> Page | None:
     return Page(keys, place is not None and (forward or is_more), is_more or not forward)
 
 
-def walked(rows: "QuerySet[Any]", place: Place | None, size: int) -> Page:
+def walked(rows: "QuerySet[Any]", place: Anchor | None, size: int) -> Page:
     """Look up a page of many rows along their ids, the last ones first."""
     forward = place is None or place.is_after
     ids = rows.order_by("-id" if forward else "id").values_list("id", flat=True)
@@ -83,7 +83,7 @@ def walked(rows: "QuerySet[Any]", place: Place | None, size: int) -> Page:
     return _cut(list(ids[: size + 1]), place, size) or walked(rows, None, size)
 
 
-def sought(rows: "QuerySet[Any]", columns: Sequence[str], place: Place | None, size: int) -> Page:
+def sought(rows: "QuerySet[Any]", columns: Sequence[str], place: Anchor | None, size: int) -> Page:
     """Look up a page of many rows in the order of an index: ``columns``, which tell rows apart.
 
     ``rows`` are those of one value of what stands before these columns in it. The place is that of
@@ -96,8 +96,8 @@ def sought(rows: "QuerySet[Any]", columns: Sequence[str], place: Place | None, s
 
 
 def _edge(
-    rows: "QuerySet[Any]", columns: Sequence[str], place: Place | None
-) -> tuple[Place | None, Any]:
+    rows: "QuerySet[Any]", columns: Sequence[str], place: Anchor | None
+) -> tuple[Anchor | None, Any]:
     """A place and the columns of its row; None, if there is none, or the row has gone."""
     if place is None:
         return None, None
@@ -134,7 +134,7 @@ def _beyond(
 
 
 def sought_in_lanes(
-    rows: "QuerySet[Any]", lanes: Iterable[tuple[Any, ...]], place: Place | None, size: int
+    rows: "QuerySet[Any]", lanes: Iterable[tuple[Any, ...]], place: Anchor | None, size: int
 ) -> Page:
     """Look up a page of many rows of lanes (status, queue, priority, code), one after the other.
 
@@ -183,9 +183,9 @@ class PagedList(ChangeList):
         self.result_list = self.rows_of([key[-1] for key in page.keys])
         self.show_admin_actions = bool(self.result_list)
         if page.has_before:
-            self.previous_link = self._link(Place(False, page.keys[0]))
+            self.previous_link = self._link(Anchor(False, page.keys[0]))
         if page.has_after:
-            self.next_link = self._link(Place(True, page.keys[-1]))
+            self.next_link = self._link(Anchor(True, page.keys[-1]))
 
     def _nothing(self) -> Page:
         """An empty page: all rows would be a trap, because the next action would change them."""
@@ -239,7 +239,7 @@ class PagedList(ChangeList):
     def first_link(self) -> str:
         return self.get_query_string({**self.of_pages})
 
-    def _link(self, place: Place) -> str:
+    def _link(self, place: Anchor) -> str:
         return self.get_query_string({**self.of_pages, PAGE_VAR: str(place)})
 
 

@@ -25,7 +25,7 @@ from django_tasks.admin.task_steps import (
     MOVED,
     PAUSE,
     RESUME,
-    Step,
+    PageStep,
     begins_anew,
     guarded,
     seen_of,
@@ -65,7 +65,7 @@ _SAVING = {
 
 
 @dataclass(frozen=True, kw_only=True)
-class Row:
+class RecurringRow:
     """One schedule in the list."""
 
     task: Task
@@ -77,7 +77,7 @@ class Row:
     ended: str
     next: str
     away: str
-    step: Step | None
+    step: PageStep | None
     address: str
     seen: str
 
@@ -131,7 +131,7 @@ class RecurringPages(TaskSteps):
         }
         return self.page(request, "task/recurring.html", _("Recurring tasks"), **context)
 
-    def _recurring_rows(self, request: HttpRequest, tasks: Sequence[Task]) -> list[Row]:
+    def _recurring_rows(self, request: HttpRequest, tasks: Sequence[Task]) -> list[RecurringRow]:
         using = alias()
         now = clock.now(using)
         held = PauseIndex(api.paused(using=using))
@@ -146,14 +146,14 @@ class RecurringPages(TaskSteps):
         held: PauseIndex,
         pausing: bool,
         now: datetime,
-    ) -> Row:
+    ) -> RecurringRow:
         status = Status(task.status)
         step = next((each for each in (PAUSE, RESUME) if pausing and status in each.means), None)
         due = aware("when", task.when)
         if last is not None and task.last_run is not None and last.ended < task.last_run:
             last = None  # the history has no line of a run that came later
         ended = task.last_run if last is None else last.ended
-        return Row(
+        return RecurringRow(
             task=task,
             status=status,
             options=listed(clauses(task.options)),
@@ -255,7 +255,7 @@ def _preview_of(task: Task | None) -> dict[str, Any]:
     return _told(coming._replace(times=(due, *coming.times)), now)
 
 
-def _told(coming: recurring.Coming, now: datetime) -> dict[str, Any]:
+def _told(coming: recurring.NextTimes, now: datetime) -> dict[str, Any]:
     times = [(told_with_day(each), distance(each, now)) for each in coming.times]
     return {"times": times, "times_error": coming.error}
 

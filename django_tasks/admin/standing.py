@@ -16,7 +16,7 @@ from django_tasks.handlers.finders import has_handler
 from django_tasks.models import Gate, Task
 from django_tasks.monitoring.codes import limit_of, opening, rate_text
 from django_tasks.monitoring.filters import LATE_SECONDS
-from django_tasks.monitoring.workers import Worker, name_of, obstacle, workers
+from django_tasks.monitoring.workers import WorkerState, name_of, obstacle, workers
 from django_tasks.store import clock
 from django_tasks.store.pauses import PauseIndex
 from django_tasks.timezones import aware
@@ -35,7 +35,7 @@ _NOBODY = {
 
 
 @dataclass(frozen=True)
-class Standing:
+class ListedState:
     """The facts about one task beside its columns. ``late``: seconds, 0 if it is not. ``nobody``:
     why no worker takes it.
     """
@@ -53,16 +53,16 @@ class Surroundings:
 
     now: datetime
     held: PauseIndex
-    workers: Sequence[Worker]
+    workers: Sequence[WorkerState]
     named: bool
     limited: dict[str, str]
 
-    def of(self, task: Task) -> Standing:
+    def of(self, task: Task) -> ListedState:
         waits = task.status == Status.PENDING
         paused = self._pause(task) if waits else ""
         seconds = (self.now - aware("when", task.when)).total_seconds()
         is_late = waits and not paused and seconds > LATE_SECONDS
-        return Standing(
+        return ListedState(
             late=seconds if is_late else 0.0,
             nobody=self._nobody(task, is_due=waits and not paused and seconds >= 0),
             paused=paused,

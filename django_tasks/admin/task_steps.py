@@ -12,7 +12,7 @@ from django_tasks.values.hosts import is_schedule_num
 from django_tasks.values.status import OWNED, Status
 
 
-class Step(NamedTuple):
+class PageStep(NamedTuple):
     """One step: its address, its button, and what it means in each status in which it makes sense.
 
     ``permission`` is the action of a permission for tasks. ``asks`` are the statuses in which the
@@ -30,7 +30,7 @@ class Step(NamedTuple):
     logged: Any
 
 
-RUN_NOW = Step(
+RUN_NOW = PageStep(
     "run-now",
     _("Run now"),
     "run",
@@ -55,7 +55,7 @@ RUN_NOW = Step(
     _("Task %(task)s is due now."),
     _("Run now."),
 )
-RESCHEDULE = Step(
+RESCHEDULE = PageStep(
     "reschedule",
     _("Reschedule to…"),
     "run",
@@ -79,7 +79,7 @@ RESCHEDULE = Step(
     _("Task %(task)s is due at %(when)s."),
     _("Rescheduled from %(before)s to %(when)s."),
 )
-PAUSE = Step(
+PAUSE = PageStep(
     "pause",
     _("Pause"),
     "pause",
@@ -92,7 +92,7 @@ PAUSE = Step(
     _("Task %(task)s is paused."),
     _("Paused."),
 )
-RESUME = Step(
+RESUME = PageStep(
     "resume",
     _("Resume"),
     "pause",
@@ -105,7 +105,7 @@ RESUME = Step(
     _("Task %(task)s is not paused any more."),
     _("Resumed."),
 )
-REQUEUE = Step(
+REQUEUE = PageStep(
     "requeue",
     _("Requeue"),
     "run",
@@ -123,7 +123,7 @@ _GONE_LATER = _(
     "It is running. Nobody stops this run: its handler can see that it was cancelled and end "
     "early. Whatever it returns, the task does not run again, and is gone when this run ends."
 )
-CANCEL = Step(
+CANCEL = PageStep(
     "cancel",
     _("Cancel"),
     "cancel",
@@ -173,7 +173,7 @@ def cancel_means(task: Task) -> list[Any]:
     return said
 
 
-class Seen(NamedTuple):
+class SeenRow(NamedTuple):
     """The version and the status of a row, as somebody has seen them on a page.
 
     Both: of a row that runs, a pause changes the status alone.
@@ -188,7 +188,7 @@ class Seen(NamedTuple):
 
 def seen_of(task: Task) -> str:
     """The facts of a row that a page remembers."""
-    return str(Seen(task.version, task.status))
+    return str(SeenRow(task.version, task.status))
 
 
 @retried
@@ -200,4 +200,4 @@ def guarded(pk: int, seen: str, act: Callable[[], object], *, using: str) -> boo
     with write_transaction(using):
         row = Task._base_manager.using(using).select_for_update().filter(pk=pk)
         now = row.values_list("version", "status").first()
-        return now is not None and str(Seen(*now)) == seen and bool(act())
+        return now is not None and str(SeenRow(*now)) == seen and bool(act())

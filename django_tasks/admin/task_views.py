@@ -24,7 +24,7 @@ from django_tasks.admin.task_steps import (
     MOVED,
     RESCHEDULE,
     STEPS,
-    Step,
+    PageStep,
     cancel_means,
     guarded,
     seen_of,
@@ -46,7 +46,7 @@ WAITS = {
 class Button(NamedTuple):
     """A step as a task's page offers it: at once, or on a page that asks first."""
 
-    step: Step
+    step: PageStep
     address: str
     means: Any
     asks: bool
@@ -70,7 +70,7 @@ class TaskSteps(FramedPages):
         ]
         return [*mine, *super().get_urls()]
 
-    def step_view(self, request: HttpRequest, object_id: str, step: Step) -> HttpResponse:
+    def step_view(self, request: HttpRequest, object_id: str, step: PageStep) -> HttpResponse:
         if not self.has_view_permission(request) or not may(request, step.permission):
             raise PermissionDenied
         task = self.get_object(request, object_id)
@@ -84,7 +84,7 @@ class TaskSteps(FramedPages):
             return self._reschedule_view(request, task, seen)
         if request.method == "POST":
             return self._take_step(request, task, step, seen)
-        return self._ask_step(request, task, step)
+        return self._ask(request, task, step)
 
     def step_buttons(self, request: HttpRequest, task: Task) -> list[Button]:
         """The steps that make sense for a task now, and that the user may take."""
@@ -95,12 +95,12 @@ class TaskSteps(FramedPages):
             if status in step.means and may(request, step.permission)
         ]
 
-    def step_address(self, task: Task, step: Step) -> str:
+    def step_address(self, task: Task, step: PageStep) -> str:
         return self.address(f"django_tasks_task_{step.address.replace('-', '_')}", task.pk)
 
     # What is asked
 
-    def _ask_step(self, request: HttpRequest, task: Task, step: Step, **more: Any) -> HttpResponse:
+    def _ask(self, request: HttpRequest, task: Task, step: PageStep, **more: Any) -> HttpResponse:
         means: list[Any] = [step.means.get(Status(task.status), "")]
         if step is CANCEL:
             means = cancel_means(task)
@@ -131,14 +131,12 @@ class TaskSteps(FramedPages):
             moment = now + when if isinstance(when, timedelta) else aware("when", when)
             return self._take_step(request, task, RESCHEDULE, seen, when=moment)
         more = {"form": form, "waits": WAITS, "zone": zone_name()}
-        return self._ask_step(
-            request, task, RESCHEDULE, **more | {"media": self.media + form.media}
-        )
+        return self._ask(request, task, RESCHEDULE, **more | {"media": self.media + form.media})
 
     # What is done
 
     def _take_step(
-        self, request: HttpRequest, task: Task, step: Step, seen: str, **facts: datetime
+        self, request: HttpRequest, task: Task, step: PageStep, seen: str, **facts: datetime
     ) -> HttpResponse:
         using = alias()
         act = partial(step.take, task.biz_code, task.biz_num, using, **facts)

@@ -18,7 +18,7 @@ from django_tasks.admin.log import note
 from django_tasks.client.operating import ask_worker
 from django_tasks.models import WorkerRow
 from django_tasks.monitoring.words import at, listed, memory, span, state_words
-from django_tasks.monitoring.workers import Claim, Worker, claims, worker_of
+from django_tasks.monitoring.workers import Claim, WorkerState, claims, worker_of
 from django_tasks.store import clock
 from django_tasks.timezones import aware
 from django_tasks.values.status import RunOutcome, WorkerWish
@@ -280,11 +280,11 @@ class WorkerAdmin(site.CardPages):
         return words % {"time": span(row.lease / 3)}
 
 
-def _seen(row: WorkerRow) -> Worker:
+def _seen(row: WorkerRow) -> WorkerState:
     return worker_of(row, clock.now(alias()))
 
 
-def _asks(worker: Worker) -> list[tuple[str, Ask]]:
+def _asks(worker: WorkerState) -> list[tuple[str, Ask]]:
     words = {
         WorkerWish.NONE: ("quiet", "stop"),
         WorkerWish.QUIET: ("work", "stop"),

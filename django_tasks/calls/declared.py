@@ -11,7 +11,7 @@ from django.tasks.exceptions import InvalidTask
 from django_tasks.calls.backends import backend_of, modules
 from django_tasks.calls.backoff import checked_backoff
 from django_tasks.calls.handler import CallHandler, FormerHandler
-from django_tasks.calls.options import Wishes, options_of
+from django_tasks.calls.options import Defaults, options_of
 from django_tasks.calls.tasks import AnyTask
 from django_tasks.exceptions import HandlerError, TaskValueError
 from django_tasks.handlers.registry import FORMER, describe, handler_for, register_task_handler
@@ -23,7 +23,7 @@ from django_tasks.values.keys import BIZ_CODE_LENGTH, check_key
 # In each app: what workers import before they start.
 MODULE = "tasks"
 # Declared before the apps were known, whose labels names may need.
-EARLY: list[tuple[AnyTask, Wishes]] = []
+EARLY: list[tuple[AnyTask, Defaults]] = []
 # By function: a handler serves all tasks of it, whatever ``using()`` has made of them.
 _handlers: dict[Callable[..., Any], CallHandler] = {}
 _by_path: dict[str, CallHandler] = {}
@@ -33,7 +33,7 @@ _at_start: set[str] = set()
 _problems: dict[str, str] = {}
 
 
-def note(task: AnyTask, wishes: Wishes) -> CallHandler | None:
+def note(task: AnyTask, wishes: Defaults) -> CallHandler | None:
     """Register the handler of a task's function, unless it is; returns it. Raises InvalidTask.
 
     When ``@task`` stands above it, and at each ``using()`` and ``enqueue()``: so it must be quick.
@@ -82,7 +82,7 @@ def _at_path(task: AnyTask) -> Any:
     return getattr(sys.modules.get(task.func.__module__), task.func.__qualname__, None)
 
 
-def _made(task: AnyTask, wishes: Wishes) -> CallHandler:
+def _made(task: AnyTask, wishes: Defaults) -> CallHandler:
     own = options_of(task.func)
     code = own.get("biz_code", _usual_code(task.func))
     try:

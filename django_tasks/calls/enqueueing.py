@@ -10,7 +10,7 @@ from django.utils.json import normalize_json
 
 from django_tasks.calls import results
 from django_tasks.calls.declared import former_code, handler_of
-from django_tasks.calls.options import Wishes
+from django_tasks.calls.options import Defaults
 from django_tasks.calls.tasks import AnyTask, KeyedTask, after, restored
 from django_tasks.calls.terms import options_of_call
 from django_tasks.client.adding import RANDOM_LENGTH, add_task, add_tasks
@@ -35,7 +35,7 @@ Arguments = tuple[Sequence[Any], Mapping[str, Any]]
 class Enqueueing:
     """The way of calls of one task into the database of its backend."""
 
-    def __init__(self, task: AnyTask, wishes: Wishes, backend: str) -> None:
+    def __init__(self, task: AnyTask, wishes: Defaults, backend: str) -> None:
         """Raises InvalidTask for a function that no worker could find."""
         self._task = task
         self._handler = handler_of(task)

@@ -8,7 +8,7 @@ from asgiref.sync import sync_to_async
 from django.tasks.exceptions import InvalidTask
 
 from django_tasks.calls.backoff import Judged, is_function
-from django_tasks.calls.options import Wishes
+from django_tasks.calls.options import Defaults
 from django_tasks.calls.tasks import AnyTask, KeyedTask
 from django_tasks.handlers.base import Stop, TaskHandler
 from django_tasks.handlers.running_task import RunningTask
@@ -22,7 +22,7 @@ ATTEMPTS = ("max_attempts", "backoff")
 class CallHandler(TaskHandler):
     """Runs the calls of the function of a ``@task``. Made where that stands above the function."""
 
-    def __init__(self, code: str, task: AnyTask, wishes: Wishes, own: Mapping[str, Any]) -> None:
+    def __init__(self, code: str, task: AnyTask, wishes: Defaults, own: Mapping[str, Any]) -> None:
         """``wishes`` are those of the task's backend, ``own`` the attributes of the function."""
         self.code = code
         self.path = task.module_path

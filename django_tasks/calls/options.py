@@ -51,7 +51,7 @@ def options_of(function: Callable[..., Any]) -> Mapping[str, Any]:
 
 
 @dataclass(frozen=True, slots=True)
-class Wishes:
+class Defaults:
     """The OPTIONS of one backend of the setting TASKS.
 
     ``database`` is an alias (None: as the routers say), ``max_attempts`` and ``backoff`` are those
@@ -69,7 +69,7 @@ class Wishes:
     atomic: bool = False
 
 
-def wishes_of(given: Any, defaults: Mapping[str, Any]) -> Wishes:
+def wishes_of(given: Any, defaults: Mapping[str, Any]) -> Defaults:
     """The OPTIONS that can be used; the defaults in place of the others: see ``problems_of``.
 
     ``defaults`` has a value for each of the names that mean something.
@@ -79,7 +79,7 @@ def wishes_of(given: Any, defaults: Mapping[str, Any]) -> Wishes:
         if given.get(name) is not None:
             with suppress(TypeError, ValueError):
                 values[name.lower()] = _CHECKS[name](name, given[name])
-    return Wishes(**values)
+    return Defaults(**values)
 
 
 def problems_of(given: Any, known: Collection[str]) -> Iterator[str]:

@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 from django.tasks.exceptions import InvalidTask
 
 from django_tasks.calls.handler import CallHandler
-from django_tasks.calls.options import Wishes
+from django_tasks.calls.options import Defaults
 from django_tasks.calls.tasks import AnyTask
 from django_tasks.handlers.base import TaskHandler
 from django_tasks.sentences import sentence as _
@@ -21,7 +21,7 @@ class CallOptions(NamedTuple):
     handed: str | None = None
 
 
-def options_of_call(task: AnyTask, wishes: Wishes, handler: CallHandler) -> CallOptions:
+def options_of_call(task: AnyTask, wishes: Defaults, handler: CallHandler) -> CallOptions:
     """The options of a call on the backend with these wishes: what its function does not say.
 
     Raises TaskTypeError or TaskValueError for one that no row can hold, InvalidTask for a backend
@@ -37,7 +37,7 @@ def options_of_call(task: AnyTask, wishes: Wishes, handler: CallHandler) -> Call
     return CallOptions(TaskOptions(**differing) if differing else NO_OPTIONS)
 
 
-def _terms_of_backend(wishes: Wishes, handler: CallHandler) -> dict[str, Any]:
+def _terms_of_backend(wishes: Defaults, handler: CallHandler) -> dict[str, Any]:
     if wishes.to is not None and wishes.atomic != bool(handler.atomic):
         raise InvalidTask(
             _(

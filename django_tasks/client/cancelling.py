@@ -5,7 +5,7 @@ from datetime import datetime
 from django_tasks.handlers.registry import handler_for, terms_for
 from django_tasks.store.control import CancelledLine, Gone
 from django_tasks.values.calls import told_of_text
-from django_tasks.values.runs import Line
+from django_tasks.values.runs import HistoryLine
 from django_tasks.values.status import RunOutcome
 
 
@@ -18,11 +18,11 @@ def lines_at(now: datetime, biz_code: str | None = None) -> CancelledLine | None
     if biz_code is not None and handler_for(biz_code) and terms_for(biz_code).kept != "all":
         return None
 
-    def line_of(gone: Gone) -> Line | None:
+    def line_of(gone: Gone) -> HistoryLine | None:
         told = told_of_text(gone.payload)
         if (told.call.results if told else terms_for(gone.biz_code).kept) != "all":
             return None
-        return Line(
+        return HistoryLine(
             gone.biz_code,
             gone.biz_num,
             gone.when,

@@ -57,7 +57,7 @@ VERBS = {
 }
 
 
-class Batch(NamedTuple):
+class Piece(NamedTuple):
     """One transaction's work.
 
     ``last_id``: to go on ``after`` it. ``seen``: the tasks that were found. ``changed``: of these,
@@ -89,7 +89,7 @@ class _Changed(NamedTuple):
 
 def change_all(
     tasks: Meant, step: Step, to: datetime | None, *, using: str, size: int, after: int = 0
-) -> Generator[Batch, None, None]:
+) -> Generator[Piece, None, None]:
     """Take a step with all that is meant, ``size`` of them in a transaction, in the order of ids.
 
     A transaction changes those alone that still match by then. If a later one fails, or nobody asks
@@ -102,7 +102,7 @@ def change_all(
             changed = _change(found, ids, step, to, tasks.code, using)
             tell(changed.number, LONG_AGO if verb.is_due else to)
             left = len(ids) - changed.number
-            yield Batch(ids[-1], len(ids), changed.number, left, changed.going)
+            yield Piece(ids[-1], len(ids), changed.number, left, changed.going)
 
 
 @contextmanager

@@ -8,7 +8,7 @@ from django_tasks.coming.found import CannotCome
 from django_tasks.sentences import sentence as _
 
 
-class Codes:
+class CodeNames:
     """The ``biz_code`` of a function: as the user says, else its bare name if that is its own."""
 
     def __init__(self, said: Mapping[str, str], functions: Iterable[str]) -> None:

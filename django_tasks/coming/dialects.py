@@ -15,7 +15,7 @@ from django_tasks.sentences import sentence as _
 if TYPE_CHECKING:
     from typing import Unpack
 
-    from django_tasks.schedules.base import Options
+    from django_tasks.schedules.base import PlanOptions
 
 _FIVE = (fields.MINUTE, fields.HOUR, fields.DAY_OF_MONTH, fields.MONTH, fields.WEEKDAY)
 _SIX = (fields.SECONDS, *_FIVE)
@@ -23,7 +23,7 @@ _ITEM = re.compile(r"(?:[*?]|([0-9]{1,4}|[a-z]{3})(?:-([0-9]{1,4}|[a-z]{3}))?)(?
 _PLACE = re.compile(r"([0-9]|[a-z]{3})(?:#([1-5])|l)|l([0-9])")
 
 
-class Dialect(NamedTuple):
+class CronDialect(NamedTuple):
     """The rules of a tool.
 
     ``forms``     the fields of a text, for each number of them that it takes
@@ -46,24 +46,24 @@ class Dialect(NamedTuple):
     places: bool = False
 
 
-_CRON = Dialect(either=True, starred=True)
+_CRON = CronDialect(either=True, starred=True)
 DIALECTS = {
     "vixie": _CRON,
     "debian": _CRON,
-    "croniter": Dialect(
+    "croniter": CronDialect(
         (_FIVE, (*_FIVE, fields.SECONDS)), either=True, onward=True, around=True, places=True
     ),
-    "apscheduler": Dialect(),  # its fields are ours by name
-    "celery": Dialect(around=True),
-    "quartz": Dialect(
+    "apscheduler": CronDialect(),  # its fields are ours by name
+    "celery": CronDialect(around=True),
+    "quartz": CronDialect(
         (_SIX, (*_SIX, fields.YEAR)), range(1, 8), 1, onward=True, around=True, places=True
     ),
-    "spring": Dialect((_SIX,), range(1, 8), 7, onward=True, places=True),
+    "spring": CronDialect((_SIX,), range(1, 8), 7, onward=True, places=True),
 }
 
 
 def from_crontab(
-    text: str, dialect: str, tz: str | tzinfo | None = None, **options: "Unpack[Options]"
+    text: str, dialect: str, tz: str | tzinfo | None = None, **options: "Unpack[PlanOptions]"
 ) -> Cron:
     """The schedule that fires as the crontab ``text`` does in another tool.
 
@@ -95,7 +95,7 @@ def from_crontab(
     return Cron(tz=tz, **given, **options)
 
 
-def _one_is_enough(by_name: dict[str, str], rules: Dialect) -> bool:
+def _one_is_enough(by_name: dict[str, str], rules: CronDialect) -> bool:
     def is_open(word: str) -> bool:
         return word in ("*", "?") or (rules.starred and word.startswith("*"))
 
@@ -103,7 +103,7 @@ def _one_is_enough(by_name: dict[str, str], rules: Dialect) -> bool:
 
 
 def _crontab(
-    form: tuple[Field, ...], by_name: dict[str, str], given: dict[str, Any], rules: Dialect
+    form: tuple[Field, ...], by_name: dict[str, str], given: dict[str, Any], rules: CronDialect
 ) -> str:
     """The same for cronsim, with days as numbers: a star among them would ask for both."""
     days = _numbers(fields.DAY_OF_MONTH, by_name["day"], rules)
@@ -116,7 +116,7 @@ def _crontab(
     return " ".join(given[field.name] for field in order)
 
 
-def _text(field: Field, word: str, rules: Dialect) -> str:
+def _text(field: Field, word: str, rules: CronDialect) -> str:
     """The field by name: as it stands where that means the same, else as a list."""
     if word in ("*", "?") or (field is fields.WEEKDAY and _places(word, rules)):
         return "*" if word != "?" or rules.onward else _refuse(field, word)
@@ -131,7 +131,7 @@ def _text(field: Field, word: str, rules: Dialect) -> str:
     return ",".join(map(str, numbers))
 
 
-def _places(word: str, rules: Dialect) -> str | None:
+def _places(word: str, rules: CronDialect) -> str | None:
     """Days of the week in a month, ``1st mon,last fri``; None if these are others."""
     found = [_PLACE.fullmatch(item) for item in word.split(",")]
     if not rules.places or None in found:
@@ -144,7 +144,7 @@ def _places(word: str, rules: Dialect) -> str | None:
     )
 
 
-def _numbers(field: Field, word: str, rules: Dialect) -> list[int]:
+def _numbers(field: Field, word: str, rules: CronDialect) -> list[int]:
     """The values of a field, days of the week as ours: 0 is Monday."""
     items = word.split(",")
     if rules.places and len(items) > 1 and "*" in items:  # is it a list, or open? They do not agree
@@ -155,7 +155,7 @@ def _numbers(field: Field, word: str, rules: Dialect) -> list[int]:
     return sorted(found)
 
 
-def _values(field: Field, item: str, rules: Dialect) -> Iterator[int]:
+def _values(field: Field, item: str, rules: CronDialect) -> Iterator[int]:
     if (match := _ITEM.fullmatch(item)) is None or (item[0] == "?" and not rules.onward):
         _refuse(field, item)
     low, high, by = match.groups()
@@ -179,7 +179,7 @@ def _values(field: Field, item: str, rules: Dialect) -> Iterator[int]:
     return iter((*range(first, max(first, most) + 1), *range(least, last + 1))[:: int(by or 1)])
 
 
-def _value(field: Field, text: str, rules: Dialect) -> int:
+def _value(field: Field, text: str, rules: CronDialect) -> int:
     least, names = field.least, field.names
     possible = set(range(least, field.most + 1))
     if field is fields.WEEKDAY:

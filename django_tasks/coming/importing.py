@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 from django_tasks.client.adding import add_task, add_tasks
 from django_tasks.client.arguments import checked_task
-from django_tasks.coming.codes import Codes
+from django_tasks.coming.codes import CodeNames
 from django_tasks.coming.found import CannotCome, Found, Left
 from django_tasks.exceptions import TaskException
 from django_tasks.models import Task
@@ -16,7 +16,7 @@ from django_tasks.store.aliases import read_alias
 BATCH = 500
 
 
-class Coming(NamedTuple):
+class Arrival(NamedTuple):
     """A job and the task that it becomes; ``is_there`` tells if there is one under that key."""
 
     job: Found
@@ -24,7 +24,9 @@ class Coming(NamedTuple):
     is_there: bool
 
 
-def tasks_for(jobs: Sequence[Found | Left], codes: Codes, *, using: str) -> Iterator[Coming | Left]:
+def tasks_for(
+    jobs: Sequence[Found | Left], codes: CodeNames, *, using: str
+) -> Iterator[Arrival | Left]:
     """Say of each job which task it becomes, or why it stays. Changes nothing."""
     for start in range(0, len(jobs), BATCH):
         made = [_made(job, codes, using) for job in jobs[start : start + BATCH]]
@@ -36,10 +38,10 @@ def tasks_for(jobs: Sequence[Found | Left], codes: Codes, *, using: str) -> Iter
                 yield each
             else:
                 job, task = each
-                yield Coming(job, task, (task.biz_code, task.biz_num) in there)
+                yield Arrival(job, task, (task.biz_code, task.biz_num) in there)
 
 
-def _made(job: Found | Left, codes: Codes, using: str) -> tuple[Found, Task] | Left:
+def _made(job: Found | Left, codes: CodeNames, using: str) -> tuple[Found, Task] | Left:
     if isinstance(job, Left):
         return job
     try:
@@ -60,7 +62,7 @@ def _made(job: Found | Left, codes: Codes, using: str) -> tuple[Found, Task] | L
     return job, task
 
 
-def add(coming: Sequence[Coming], *, using: str) -> Iterator[int]:
+def add(coming: Sequence[Arrival], *, using: str) -> Iterator[int]:
     """Add tasks in batches, and yield the number of those that each of them added.
 
     A task that is there stays as it is.

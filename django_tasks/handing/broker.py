@@ -16,7 +16,7 @@ OLDEST = (5, 5)  # the first that bounds the wait for the broker's confirmation
 ANSWER_SECONDS = 10.0
 
 
-class Call(NamedTuple):
+class BrokerCall(NamedTuple):
     """A call as ``send_task`` takes it."""
 
     name: str
@@ -91,7 +91,7 @@ def is_confirmed(app: Any) -> bool:
     return not speaks_amqp or bool(connection.transport_options.get("confirm_publish"))
 
 
-def send(app: Any, call: Call) -> None:
+def send(app: Any, call: BrokerCall) -> None:
     """Send a call to the broker of a Celery application.
 
     Returns once the transport has it: with RabbitMQ's publisher confirms, when it is safe there.
@@ -118,7 +118,7 @@ def send(app: Any, call: Call) -> None:
         ) from error
 
 
-def _publish(app: Any, producer: Any, call: Call) -> None:
+def _publish(app: Any, producer: Any, call: BrokerCall) -> None:
     connection = producer.connection
     try:
         # Each broker once: left to itself, the connection would be tried for ever.

@@ -21,7 +21,7 @@ KEY_BYTES = 100
 DIGEST_LENGTH = 16
 
 
-class Call(NamedTuple):
+class RunIdentity(NamedTuple):
     """The facts by which a run is known: what a retry and a rescue leave as it was, and an add, a
     move or the next run changes.
 
@@ -44,13 +44,13 @@ class Call(NamedTuple):
         return f"{begin}:{self.row_id}:{due:%Y%m%dT%H%M%S.%f}Z:{digest}"
 
 
-def call_of(task: RunningTask) -> Call:
+def call_of(task: RunningTask) -> RunIdentity:
     """The call that a run hands over.
 
     Race: the task is added again while this run goes on, or after its worker has died. Then its
     time or its payload is another, and so is the call; with both the same, it is the same call.
     """
-    return Call(
+    return RunIdentity(
         place=f"{task.using} {connections[task.using].settings_dict['NAME']}",
         key=f"{task.biz_code}:{task.biz_num}",
         row_id=task.id,
@@ -120,7 +120,7 @@ class HandOver(TaskHandler):
             return
         call_id = self.call_id(task)  # first: arguments() may change the payload
         args, kwargs = self.arguments(task)
-        call = broker.Call(self.celery_task, args, kwargs, call_id, self.celery_options)
+        call = broker.BrokerCall(self.celery_task, args, kwargs, call_id, self.celery_options)
         broker.send(broker.application(self.celery_app), call)
 
 

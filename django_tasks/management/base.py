@@ -37,7 +37,7 @@ def tqdm_class() -> Any | None:
     return tqdm
 
 
-class Progress:
+class ProgressBar:
     """``advance`` by what has been done; used as a context. ``say`` writes one line."""
 
     def __init__(
@@ -56,7 +56,7 @@ class Progress:
             elif is_wanted:
                 say(str(NO_TQDM))
 
-    def __enter__(self) -> "Progress":
+    def __enter__(self) -> "ProgressBar":
         return self
 
     def __exit__(self, *raised: object) -> None:
@@ -193,10 +193,10 @@ class TaskCommand(TranslatedCommand):
     def say_json(self, value: Mapping[str, Any]) -> None:
         self.stdout.write(output.as_json(value))
 
-    def progress(self, total: int | None, options: dict[str, Any]) -> Progress:
+    def progress(self, total: int | None, options: dict[str, Any]) -> ProgressBar:
         """The progress of a long change, which says nothing between the lines of JSON."""
         is_wanted = options["progress"]
-        return Progress(total, self.stderr.write, is_wanted=is_wanted, is_quiet=self.is_json)
+        return ProgressBar(total, self.stderr.write, is_wanted=is_wanted, is_quiet=self.is_json)
 
     def say_table(
         self, heads: Sequence[Any], rows: Iterable[list[Any]], spare: Iterable[int] = ()

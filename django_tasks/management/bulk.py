@@ -8,7 +8,7 @@ from django.core.management.base import CommandParser
 from django.utils.translation import gettext, ngettext
 
 from django_tasks.client.arguments import check_code, check_queue
-from django_tasks.client.changes import Batch, Step
+from django_tasks.client.changes import Piece, Step
 from django_tasks.management.base import TaskCommand, trouble, usage
 from django_tasks.management.choosing import add_filters, filter_of
 from django_tasks.models import Pause
@@ -80,7 +80,7 @@ class BulkCommand(TaskCommand):
         statuses = [Status.CANCELLING, *(each for each in Status if each != Status.CANCELLING)]
         return [TaskFilter(status=status) for status in statuses]
 
-    def batches(self, part: TaskFilter, options: dict[str, Any]) -> Generator[Batch, None, None]:
+    def batches(self, part: TaskFilter, options: dict[str, Any]) -> Generator[Piece, None, None]:
         return steps(part, self.step, using=self.using)
 
     def _count(self, part: TaskFilter) -> int:
@@ -104,7 +104,7 @@ class BulkCommand(TaskCommand):
             raise trouble(sentence) from None
         return changed, left, going
 
-    def _all_batches(self, which: TaskFilter, options: dict[str, Any]) -> Iterator[Batch]:
+    def _all_batches(self, which: TaskFilter, options: dict[str, Any]) -> Iterator[Piece]:
         for part in self.parts(which):
             batches = self.batches(part, options)
             try:

@@ -9,7 +9,7 @@ from django_tasks.metrics.families import Labels, Samples
 from django_tasks.metrics.state import State
 from django_tasks.monitoring.backlog import CountedLane
 from django_tasks.monitoring.words import Amount
-from django_tasks.monitoring.workers import Worker
+from django_tasks.monitoring.workers import WorkerState
 
 
 def write(state: State, codes: Labels, queues: Labels, samples: Samples) -> None:
@@ -56,12 +56,12 @@ def _held(state: State, codes: Labels, samples: Samples) -> None:
 
 
 def _code_workers(state: State, codes: Labels, samples: Samples) -> None:
-    found = _workers_for(state, state.codes(), Worker.knows, codes)
+    found = _workers_for(state, state.codes(), WorkerState.knows, codes)
     samples.add_each(names.CODE_WORKERS, codes.all(), found.items(), add)
 
 
 def _workers_for(
-    state: State, wanted: set[str], does: Callable[[Worker, str], bool], labels: Labels
+    state: State, wanted: set[str], does: Callable[[WorkerState, str], bool], labels: Labels
 ) -> dict[str, int]:
     """The working workers for each label. Of all under "other" the least: one may have none."""
     working = [worker for worker in state.workers if worker.is_working]
@@ -78,7 +78,7 @@ def _queues(state: State, queues: Labels, samples: Samples) -> None:
     oldest = ((queue, _seconds(each, state)) for queue, each in lanes)
     samples.add_each(names.QUEUE_DUE, queues.all(), due, add)
     samples.add_each(names.QUEUE_OLDEST_DUE, queues.all(), oldest, max)
-    found = _workers_for(state, state.queues(), Worker.serves, queues)
+    found = _workers_for(state, state.queues(), WorkerState.serves, queues)
     samples.add_each(names.QUEUE_WORKERS, queues.all(), found.items(), add)
 
 
@@ -105,7 +105,7 @@ def _workers(state: State, samples: Samples) -> None:
         samples.add(names.HEARTBEAT, last.timestamp())
 
 
-def _state_of(worker: Worker) -> str:
+def _state_of(worker: WorkerState) -> str:
     if not worker.is_alive:
         return "silent"
     return "working" if worker.is_working else "quiet"

@@ -7,9 +7,9 @@ from django_tasks.handlers.finders import known_handlers
 from django_tasks.monitoring import backlog
 from django_tasks.monitoring.backlog import CountedLane
 from django_tasks.monitoring.words import Amount
-from django_tasks.monitoring.workers import Worker, held, workers
+from django_tasks.monitoring.workers import WorkerState, held, workers
 from django_tasks.store import clock, lanes
-from django_tasks.store.backlog import Held
+from django_tasks.store.backlog import HeldTasks
 from django_tasks.store.lanes import Lane
 
 # Rows that are counted in all lanes together, of those that are due and of those that failed. The
@@ -27,10 +27,10 @@ class State:
     now: datetime
     lanes: tuple[Lane, ...]
     free: tuple[CountedLane, ...]
-    held: tuple[Held, ...]
+    held: tuple[HeldTasks, ...]
     holds_more: bool
     failed: dict[str, Amount]
-    workers: tuple[Worker, ...]
+    workers: tuple[WorkerState, ...]
     pauses: int
 
     def codes(self) -> set[str]:

@@ -13,7 +13,7 @@ from django_tasks.host.clocks import EPOCH
 from django_tasks.models import Gate, Pause
 from django_tasks.monitoring.backlog import Failures, Waiting
 from django_tasks.monitoring.words import Amount, together
-from django_tasks.monitoring.workers import Claims, Worker, running_by_code
+from django_tasks.monitoring.workers import Claims, WorkerState, running_by_code
 from django_tasks.store.lanes import Lane, every_lane
 from django_tasks.values.figures import NO_FIGURES, Figures
 from django_tasks.values.limits import NO_LIMIT, PERIODS, Limit, Opening, Rate, as_limit, in_force
@@ -66,7 +66,7 @@ class Seen(NamedTuple):
     claims: Claims
     failures: Failures
     paused: Sequence[Lane]
-    workers: Sequence[Worker]
+    workers: Sequence[WorkerState]
     pauses: Sequence[Pause]
     gates: Mapping[str, Gate]
     figures: Mapping[str, Figures]

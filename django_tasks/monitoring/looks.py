@@ -19,26 +19,26 @@ from django_tasks.values.status import Status
 LOOKED = 5_000
 
 
-class Look(NamedTuple):
+class FoundRows(NamedTuple):
     """Rows that match. ``looked``: of more tasks only so many were looked at; 0: at all."""
 
     rows: QuerySet[Task]
     looked: int = 0
 
 
-def look(tasks: TaskFilter, *, using: str, now: datetime) -> Look:
+def look(tasks: TaskFilter, *, using: str, now: datetime) -> FoundRows:
     """Look for the tasks of a filter by the clock ``now`` (aware UTC)."""
     rows = tasks.rows(using=using, now=now)
     if not tasks.sifting():
-        return Look(rows)
+        return FoundRows(rows)
     sought = tasks.sought()
     ids = list(_last_first(sought, using, now).values_list("pk", flat=True)[: LOOKED + 1])
     if len(ids) <= LOOKED:
-        return Look(rows)
+        return FoundRows(rows)
     if sought.status is not None and not (sought.due or sought.stuck or sought.search):
         ids = _of_each_lane(sought.status, sought, using) or ids
     among = Task.objects.using(using).filter(tasks.sifting(), pk__in=ids[:LOOKED])
-    return Look(among, min(len(ids), LOOKED))
+    return FoundRows(among, min(len(ids), LOOKED))
 
 
 def _last_first(sought: TaskFilter, using: str, now: datetime) -> QuerySet[Task]:

@@ -12,7 +12,7 @@ from django.db.models import Q, QuerySet
 
 from django_tasks.client.adding import DEFAULT_BATCH, MOST_IN_BATCH
 from django_tasks.client.arguments import When, checked_moment
-from django_tasks.client.changes import VERBS, Batch, Meant, Step, change_all, told, touched_by
+from django_tasks.client.changes import VERBS, Meant, Piece, Step, change_all, told, touched_by
 from django_tasks.exceptions import TaskTypeError, TaskValueError
 from django_tasks.models import Task
 from django_tasks.monitoring.filters import TaskFilter
@@ -42,7 +42,7 @@ def steps(
     using: str | None = None,
     batch_size: int = DEFAULT_BATCH,
     after: int = 0,
-) -> Generator[Batch, None, None]:
+) -> Generator[Piece, None, None]:
     """Take a step with all tasks that match, a batch at a time, in the order of their ids.
 
     ``batch_size`` of them, 1 to 1,000, go in one transaction, which changes those alone that still
@@ -79,7 +79,7 @@ def shift(
     *,
     using: str | None = None,
     batch_size: int = DEFAULT_BATCH,
-) -> Generator[Batch, None, None]:
+) -> Generator[Piece, None, None]:
     """Move all tasks that match by ``by``, which may be negative, from the time that each has.
 
     As ``steps`` in all else. Each is moved once: in the order of ids, of those that
@@ -95,7 +95,7 @@ def shift(
 
 def _shifted(
     tasks: TaskFilter, by: timedelta, using: str, size: int
-) -> Generator[Batch, None, None]:
+) -> Generator[Piece, None, None]:
     last = 0
     with told(VERBS[Step.MOVE].said, tasks.params(), using) as tell:
         while batch := _shift_next(tasks, by, last, size, using=using):
@@ -107,7 +107,7 @@ def _shifted(
 @retried
 def _shift_next(
     tasks: TaskFilter, by: timedelta, after: int, size: int, *, using: str
-) -> Batch | None:
+) -> Piece | None:
     """Move the next batch; None if there is none.
 
     Race: somebody moves one of them meanwhile. The rows are locked when their times are read, and
@@ -128,7 +128,7 @@ def _shift_next(
         for when, some in sorted(by_time.items()):
             moment = _moved(aware("when", when), by)
             changed += control.reschedule(Q(id__in=some), moment, now, using=using)
-        return Batch(ids[-1], len(ids), changed, len(ids) - changed)
+        return Piece(ids[-1], len(ids), changed, len(ids) - changed)
 
 
 def _moved(when: datetime, by: timedelta) -> datetime:

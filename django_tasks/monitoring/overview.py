@@ -13,9 +13,9 @@ from django_tasks.monitoring import backlog, plain, problems
 from django_tasks.monitoring.backlog import Coming, Failures
 from django_tasks.monitoring.codes import Code, Seen, codes, gates, late_codes, paused_lanes
 from django_tasks.monitoring.figures import figures, figures_by_code
-from django_tasks.monitoring.problems import Facts, Problem
+from django_tasks.monitoring.problems import Evidence, Problem
 from django_tasks.monitoring.words import Amount, together
-from django_tasks.monitoring.workers import Claim, Worker, claims, name_of, workers
+from django_tasks.monitoring.workers import Claim, WorkerState, claims, name_of, workers
 from django_tasks.store import clock, pauses
 from django_tasks.values.figures import Figures
 
@@ -68,7 +68,7 @@ class Overview:
     """
 
     now: datetime
-    workers: tuple[Worker, ...]
+    workers: tuple[WorkerState, ...]
     last_seen: datetime | None
     due: Amount
     late: Late
@@ -82,19 +82,19 @@ class Overview:
     problems: tuple[Problem, ...]
 
     @property
-    def alive(self) -> list[Worker]:
+    def alive(self) -> list[WorkerState]:
         return [worker for worker in self.workers if worker.is_alive]
 
     @property
-    def working(self) -> list[Worker]:
+    def working(self) -> list[WorkerState]:
         return [worker for worker in self.workers if worker.is_working]
 
     @property
-    def silent(self) -> list[Worker]:
+    def silent(self) -> list[WorkerState]:
         return [worker for worker in self.workers if not worker.is_alive]
 
     @property
-    def quiet(self) -> list[Worker]:
+    def quiet(self) -> list[WorkerState]:
         return [worker for worker in self.alive if worker.is_quiet]
 
     def as_json(self) -> dict[str, Any]:
@@ -121,7 +121,7 @@ def overview(
         workers=[each._replace(name=name_of(each, named)) for each in seen.workers]
     )
     found = codes(seen, now)
-    facts = Facts(
+    facts = Evidence(
         now=now,
         seen=seen,
         codes=found,
@@ -172,7 +172,7 @@ def _coming(seen: Seen, now: datetime, hours: float, using: str) -> Coming:
     return backlog.coming(lanes, now, hours, using=using)
 
 
-def _speed(facts: Facts) -> list[Speed]:
+def _speed(facts: Evidence) -> list[Speed]:
     return [
         Speed(name, facts.now - length, length.total_seconds() / 60, facts.speed[name])
         for name, length in SPANS.items()

@@ -10,7 +10,7 @@ from django_tasks.values.figures import Figures
 if TYPE_CHECKING:
     from django_tasks.monitoring.codes import Code
     from django_tasks.monitoring.overview import Overview
-    from django_tasks.monitoring.workers import Worker
+    from django_tasks.monitoring.workers import WorkerState
 
 
 def overview(found: "Overview") -> dict[str, Any]:
@@ -85,7 +85,7 @@ def figures(found: Figures) -> dict[str, Any]:
     }
 
 
-def worker(found: "Worker") -> dict[str, Any]:
+def worker(found: "WorkerState") -> dict[str, Any]:
     """A worker, with its heartbeat as seconds ago."""
     return {
         **found._asdict(),

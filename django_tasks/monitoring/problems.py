@@ -24,7 +24,7 @@ from django_tasks.monitoring.words import (
     span,
     together,
 )
-from django_tasks.monitoring.workers import Worker, obstacle
+from django_tasks.monitoring.workers import WorkerState, obstacle
 from django_tasks.store.pauses import Scope, scope_of, scopes_over
 from django_tasks.values.figures import Figures
 
@@ -63,7 +63,7 @@ class Problem:
 
 
 @dataclass(frozen=True)
-class Facts:
+class Evidence:
     """All that problems are told from; ``speed`` has the figures of "hour" and "day".
 
     ``heartbeat`` is the last one of the workers that are known, ``counted`` about when the last run
@@ -78,11 +78,11 @@ class Facts:
     speed: Mapping[str, Figures]
 
     @property
-    def alive(self) -> list[Worker]:
+    def alive(self) -> list[WorkerState]:
         return [worker for worker in self.seen.workers if worker.is_alive]
 
     @property
-    def working(self) -> list[Worker]:
+    def working(self) -> list[WorkerState]:
         return [worker for worker in self.seen.workers if worker.is_working]
 
     @cached_property
@@ -104,7 +104,7 @@ class Facts:
         return bool(self.seen.waiting or self.seen.claims.rows)
 
 
-def problems(facts: Facts) -> list[Problem]:
+def problems(facts: Evidence) -> list[Problem]:
     """All that is wrong now, in sentences of the current language and time zone."""
     found = [
         replace(problem, sentence=capfirst(problem.sentence))
@@ -124,7 +124,7 @@ def _few(found: list[Problem]) -> list[Problem]:
     return [*shown, Problem(first.kind, first.level, text % {"count": left}, see_all, place)]
 
 
-def _no_worker(facts: Facts) -> Iterator[Problem]:
+def _no_worker(facts: Evidence) -> Iterator[Problem]:
     if facts.alive:
         return
     level = ERROR if facts.has_work else INFO
@@ -139,14 +139,14 @@ def _no_worker(facts: Facts) -> Iterator[Problem]:
     yield Problem("no_worker", level, text, gettext("See the workers"), WORKERS)
 
 
-def _nobody_works(facts: Facts) -> Iterator[Problem]:
+def _nobody_works(facts: Evidence) -> Iterator[Problem]:
     if facts.alive and not (facts.working or any(worker.is_rejected for worker in facts.alive)):
         text = gettext("No worker takes tasks: those that are alive are quiet or stop.")
         level = ERROR if facts.has_work else WARNING
         yield Problem("nobody_works", level, text, gettext("See the workers"), WORKERS)
 
 
-def _silent(facts: Facts) -> Iterator[Problem]:
+def _silent(facts: Evidence) -> Iterator[Problem]:
     late = [worker for worker in facts.seen.workers if worker.is_late]
     for worker in sorted(late, key=lambda worker: worker.late, reverse=True):
         words = {"worker": worker.name, "time": span(worker.late)}
@@ -161,7 +161,7 @@ def rejected_session(sentence: str) -> Problem:
     return Problem("rejected", ERROR, sentence, gettext("See the workers"), WORKERS)
 
 
-def _rejected(facts: Facts) -> Iterator[Problem]:
+def _rejected(facts: Evidence) -> Iterator[Problem]:
     for worker in facts.alive:
         if worker.is_rejected:
             text = gettext(
@@ -172,7 +172,7 @@ def _rejected(facts: Facts) -> Iterator[Problem]:
             yield Problem("rejected", ERROR, text, cure, WORKER, cure_args=(worker.id,))
 
 
-def _quiet(facts: Facts) -> Iterator[Problem]:
+def _quiet(facts: Evidence) -> Iterator[Problem]:
     for worker in facts.alive:
         if worker.is_quiet and not worker.is_rejected:
             text = gettext("Worker %(worker)s claims nothing: %(reason)s.") % {
@@ -183,13 +183,13 @@ def _quiet(facts: Facts) -> Iterator[Problem]:
             yield Problem("quiet", INFO, text, cure, WORKER, cure_args=(worker.id,))
 
 
-def _reason(worker: Worker) -> str:
+def _reason(worker: WorkerState) -> str:
     if worker.wish == "quiet":
         return gettext("it was asked to be quiet")
     return gettext("it was asked to stop") if worker.wish else gettext("it stops")
 
 
-def _stuck(facts: Facts) -> Iterator[Problem]:
+def _stuck(facts: Evidence) -> Iterator[Problem]:
     stuck = facts.seen.claims.stuck(facts.seen.workers)
     if not stuck:
         return
@@ -204,7 +204,7 @@ def _stuck(facts: Facts) -> Iterator[Problem]:
     yield _of_tasks("stuck", level, text % {"count": count}, stuck="1")
 
 
-def _no_handler(facts: Facts) -> Iterator[Problem]:
+def _no_handler(facts: Evidence) -> Iterator[Problem]:
     for code, waiting in sorted(facts.untaken["handler"].items()):
         due = together(*(each.due for each in waiting))
         names = {"count": due, "code": code}
@@ -221,7 +221,7 @@ def _no_handler(facts: Facts) -> Iterator[Problem]:
             yield _of_tasks("no_handler", WARNING, text % names, code=code)
 
 
-def _no_queue(facts: Facts) -> Iterator[Problem]:
+def _no_queue(facts: Evidence) -> Iterator[Problem]:
     for queue, waiting in sorted(facts.untaken["queue"].items()):
         due = together(*(each.due for each in waiting))
         text = ngettext(
@@ -233,7 +233,7 @@ def _no_queue(facts: Facts) -> Iterator[Problem]:
         yield _of_tasks("no_queue", level, text % {"queue": queue, "count": due}, queue=queue)
 
 
-def _late(facts: Facts) -> Iterator[Problem]:
+def _late(facts: Evidence) -> Iterator[Problem]:
     # The worst first: of many, the others are not told.
     for code in sorted(facts.codes, key=lambda code: code.oldest or facts.now):
         # Without a handler they are told of with that, which is why they are late.
@@ -250,7 +250,7 @@ def _late(facts: Facts) -> Iterator[Problem]:
         yield _of_tasks("late", ERROR, text % words, due="late", code=code.code)
 
 
-def _held_back(facts: Facts) -> Iterator[Problem]:
+def _held_back(facts: Evidence) -> Iterator[Problem]:
     for code in facts.codes:
         if not (code.late and code.limits.is_full):
             continue
@@ -267,7 +267,7 @@ def _held_back(facts: Facts) -> Iterator[Problem]:
         )
 
 
-def _all_busy(facts: Facts) -> Iterator[Problem]:
+def _all_busy(facts: Evidence) -> Iterator[Problem]:
     threads = sum(worker.threads for worker in facts.working)
     is_late = any(code.late for code in facts.codes)
     if is_late and threads and all(worker.free == 0 for worker in facts.working):
@@ -276,7 +276,7 @@ def _all_busy(facts: Facts) -> Iterator[Problem]:
         yield Problem("all_busy", WARNING, text % {"count": threads}, cure, WORKERS)
 
 
-def _failed(facts: Facts) -> Iterator[Problem]:
+def _failed(facts: Evidence) -> Iterator[Problem]:
     failures = facts.seen.failures
     for group in failures.groups[: 2 * MOST_OF_A_KIND]:
         yield _failed_group(group, facts.now)
@@ -302,7 +302,7 @@ def _failed_group(group: Group, now: datetime) -> Problem:
     return _of_tasks("failed", WARNING, text % words, **params)
 
 
-def _rising(facts: Facts) -> Iterator[Problem]:
+def _rising(facts: Evidence) -> Iterator[Problem]:
     hour, day = facts.speed["hour"], facts.speed["day"]
     failures = hour.failures
     if failures < RISING_FAILURES or failures < RISING_SHARE * hour.runs:
@@ -320,7 +320,7 @@ def _rising(facts: Facts) -> Iterator[Problem]:
     yield _of_tasks("rising", ERROR, text % words, status="failed")
 
 
-def _paused(facts: Facts) -> Iterator[Problem]:
+def _paused(facts: Evidence) -> Iterator[Problem]:
     under: dict[Scope, list[Amount]] = defaultdict(list)
     for each in facts.seen.waiting:
         for scope in scopes_over(each.lane.queue, each.lane.biz_code):
@@ -339,7 +339,7 @@ def _paused(facts: Facts) -> Iterator[Problem]:
         yield Problem("paused", level, sentence, gettext("See the pauses"), PAUSES)
 
 
-def _versions(facts: Facts) -> Iterator[Problem]:
+def _versions(facts: Evidence) -> Iterator[Problem]:
     versions = sorted({worker.version for worker in facts.alive if worker.version})
     if len(versions) > 1:
         text = gettext("Workers of different versions are alive: %(versions)s.")
@@ -352,7 +352,7 @@ def _of_tasks(kind: str, level: str, sentence: str, **params: str) -> Problem:
     return Problem(kind, level, sentence, gettext("See the tasks"), TASKS, params)
 
 
-_TELLERS: tuple[Callable[[Facts], Iterator[Problem]], ...] = (
+_TELLERS: tuple[Callable[[Evidence], Iterator[Problem]], ...] = (
     _no_worker,
     _rejected,
     _nobody_works,

@@ -128,30 +128,30 @@ def _codes(after: str, using: str) -> Iterator[str]:
 # Times to come
 
 
-class Coming(NamedTuple):
+class NextTimes(NamedTuple):
     """The next times of a schedule, aware UTC, or one sentence why nobody knows them."""
 
     times: tuple[datetime, ...]
     error: str = ""
 
 
-def coming(schedule: Schedule, previous: datetime | None, now: datetime, most: int) -> Coming:
+def coming(schedule: Schedule, previous: datetime | None, now: datetime, most: int) -> NextTimes:
     """The next ``most`` times of a schedule after ``now``."""
     try:
         with budget(schedule):
-            return Coming(tuple(islice(_times(schedule, previous, now), most)))
+            return NextTimes(tuple(islice(_times(schedule, previous, now), most)))
     except Exception as error:  # noqa: BLE001 - a stranger's trigger may raise anything
-        return Coming((), str(error) or type(error).__name__)
+        return NextTimes((), str(error) or type(error).__name__)
 
 
-def coming_of(task: Task, now: datetime, most: int) -> Coming:
+def coming_of(task: Task, now: datetime, most: int) -> NextTimes:
     """The times after the one for which a task with a schedule waits, or runs."""
     when = aware("when", task.when)
     intended = aware("when", task.scheduled_time or task.when)
     try:
         schedule = schedule_of(task)
     except Exception as error:  # noqa: BLE001 - the same, and a handler may be anything
-        return Coming((), str(error) or type(error).__name__)
+        return NextTimes((), str(error) or type(error).__name__)
     if intended > when:  # it is wanted before its next time
         found = coming(schedule, intended, intended, most - 1)
         return found._replace(times=(intended, *found.times))

@@ -28,7 +28,7 @@ from django_tasks.monitoring.words import (
     span,
     stamp,
 )
-from django_tasks.monitoring.workers import Worker, name_of, obstacle, workers
+from django_tasks.monitoring.workers import WorkerState, name_of, obstacle, workers
 from django_tasks.store import clock
 from django_tasks.store.pauses import PauseIndex
 from django_tasks.timezones import aware, for_django
@@ -57,7 +57,7 @@ class _Case:
     task: Task
     using: str
     now: datetime
-    workers: Sequence[Worker]
+    workers: Sequence[WorkerState]
     named: bool
 
 
@@ -226,12 +226,12 @@ def _kept_back(case: _Case) -> Reason | None:
     task = case.task
     _kind, able = obstacle(case.workers, task.queue, task.biz_code)
     able = [each for each in able if not each.is_quiet]
-    checks: tuple[Callable[[_Case, list[Worker]], Reason | None], ...]
+    checks: tuple[Callable[[_Case, list[WorkerState]], Reason | None], ...]
     checks = (_elsewhere, _limited, _busy, _behind)
     return next((reason for check in checks if (reason := check(case, able))), None)
 
 
-def _elsewhere(case: _Case, able: list[Worker]) -> Reason | None:
+def _elsewhere(case: _Case, able: list[WorkerState]) -> Reason | None:
     if not terms_for(case.task.biz_code).sticky:
         return None
     state = get_active(case.task.biz_code, using=case.using)
@@ -251,7 +251,7 @@ def _elsewhere(case: _Case, able: list[Worker]) -> Reason | None:
     return Reason("sticky", sentence % {"holder": holder, "until": until})
 
 
-def _limited(case: _Case, able: list[Worker]) -> Reason | None:
+def _limited(case: _Case, able: list[WorkerState]) -> Reason | None:
     code = case.task.biz_code
     gate = Gate._base_manager.using(case.using).filter(biz_code=code).first()
     limit = limit_of(code, gate)
@@ -276,7 +276,7 @@ def _limited(case: _Case, able: list[Worker]) -> Reason | None:
     return Reason("rate", sentence % facts)
 
 
-def _busy(case: _Case, able: list[Worker]) -> Reason | None:
+def _busy(case: _Case, able: list[WorkerState]) -> Reason | None:
     if not all(worker.busy >= worker.threads for worker in able):
         return None
     threads = sum(worker.threads for worker in able)
@@ -288,7 +288,7 @@ def _busy(case: _Case, able: list[Worker]) -> Reason | None:
     return Reason("busy", sentence % {"count": threads})
 
 
-def _behind(case: _Case, able: list[Worker]) -> Reason | None:
+def _behind(case: _Case, able: list[WorkerState]) -> Reason | None:
     """Others of its lane are due earlier; as many as an index finds quickly."""
     task = case.task
     lane = Task._base_manager.using(case.using).filter(

@@ -10,7 +10,7 @@ from django_tasks.handlers.registry import terms_for
 from django_tasks.models import Task, WorkerRow
 from django_tasks.monitoring.words import Amount, counted
 from django_tasks.store import backlog
-from django_tasks.store.backlog import Held
+from django_tasks.store.backlog import HeldTasks
 from django_tasks.timezones import aware
 from django_tasks.values.hosts import is_of_a_host, queue_of
 from django_tasks.values.status import OWNED, Status, WorkerWish
@@ -22,7 +22,7 @@ MOST_CLAIMED = 5000
 LATE_SHARE = 2 / 3
 
 
-class Worker(NamedTuple):
+class WorkerState(NamedTuple):
     """One worker as it has last described itself. ``silent``: seconds since its heartbeat.
 
     Empty ``queues`` means all; ``codes`` of None means that it does not say (an older release).
@@ -112,19 +112,19 @@ class Claims:
     def count(self) -> Amount:
         return Amount(len(self.rows), self.is_more)
 
-    def stuck(self, workers: Iterable[Worker]) -> list[Claim]:
+    def stuck(self, workers: Iterable[WorkerState]) -> list[Claim]:
         """Those whose worker is gone, or silent for longer than its lease."""
         alive = {worker.id for worker in workers if worker.is_alive}
         return [claim for claim in self.rows if claim.worker not in alive]
 
 
-def workers(*, using: str, now: datetime) -> list[Worker]:
+def workers(*, using: str, now: datetime) -> list[WorkerState]:
     """All workers of the table, by name; those that are silent as well."""
     rows = WorkerRow._base_manager.using(using).order_by("id")[:MOST_WORKERS]
     return sorted((worker_of(row, now) for row in rows), key=lambda worker: worker.name)
 
 
-def obstacle(found: Iterable[Worker], queue: str, code: str) -> tuple[str, list[Worker]]:
+def obstacle(found: Iterable[WorkerState], queue: str, code: str) -> tuple[str, list[WorkerState]]:
     """The reason why no worker takes tasks of a code in a queue, and the workers that could.
 
     "no worker" is alive, none serves the "queue", none of these has a "handler", or all that have
@@ -139,23 +139,23 @@ def obstacle(found: Iterable[Worker], queue: str, code: str) -> tuple[str, list[
     return ("quiet" if all(worker.is_quiet for worker in able) else ""), able
 
 
-def _serves(worker: Worker, queue: str, code: str) -> bool:
+def _serves(worker: WorkerState, queue: str, code: str) -> bool:
     """Tell if a worker is for the queue; on a host's own, if it has that of the handler as well."""
     if is_of_a_host(queue) and worker.queues and terms_for(code).queue not in worker.queues:
         return False
     return worker.serves(queue)
 
 
-def name_of(worker: Worker | WorkerRow, named: bool) -> str:
+def name_of(worker: WorkerState | WorkerRow, named: bool) -> str:
     """Its name, which tells its host and process; ``named`` False: its number in place of it."""
     return worker.name if named else f"#{worker.id}"
 
 
-def worker_of(row: WorkerRow, now: datetime) -> Worker:
+def worker_of(row: WorkerRow, now: datetime) -> WorkerState:
     """A row as plain values."""
     heartbeat = aware("heartbeat", row.heartbeat)
     codes = frozenset(map(str, _listed(row.codes)))
-    return Worker(
+    return WorkerState(
         id=row.pk,
         name=row.name,
         host=row.host,
@@ -202,7 +202,7 @@ def _age(claim: Claim) -> tuple[bool, Any, int]:
     return claim.since is None, claim.since or claim.id, claim.id
 
 
-def held(*, using: str) -> tuple[list[Held], bool]:
+def held(*, using: str) -> tuple[list[HeldTasks], bool]:
     """Up to MOST_CLAIMED claimed tasks by code and worker; True if there may be more."""
     found = backlog.held(MOST_CLAIMED, using=using)
     return found, sum(each.number for each in found) == MOST_CLAIMED

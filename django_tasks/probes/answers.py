@@ -14,7 +14,7 @@ from django_tasks import logs
 from django_tasks.host.clocks import ticks
 from django_tasks.monitoring.words import listed
 from django_tasks.probes.board import Board
-from django_tasks.probes.health import Facts, judge
+from django_tasks.probes.health import ProbeFacts, judge
 
 # The longest wait for a piece of a request.
 READ_SECONDS = 5.0
@@ -25,7 +25,7 @@ JSON = "application/json"
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class ProbeAnswer:
     """An answer to GET."""
 
     status: HTTPStatus
@@ -34,24 +34,24 @@ class Answer:
 
 
 # By the header Accept of the request.
-Route = Callable[[str], Answer]
+Route = Callable[[str], ProbeAnswer]
 Site = Mapping[str, Route]
 # The figures for an Accept: the body and its content type.
 Page = Callable[[str], tuple[bytes, str]]
 
 
-def health_site(board: Board, facts: Facts) -> Site:
+def health_site(board: Board, facts: ProbeFacts) -> Site:
     """Liveness and readiness, under the names that are usual, too."""
 
-    def answer(question: str) -> Answer:
+    def answer(question: str) -> ProbeAnswer:
         signs = board.read()
         document = judge(signs, facts, ticks()).document(facts, signs)
         return _json(document, is_well=document[question])
 
-    def live(accept: str) -> Answer:
+    def live(accept: str) -> ProbeAnswer:
         return answer("live")
 
-    def ready(accept: str) -> Answer:
+    def ready(accept: str) -> ProbeAnswer:
         return answer("ready")
 
     return {"/live": live, "/ready": ready, "/healthz": live, "/readyz": ready}
@@ -61,25 +61,25 @@ def metrics_site(page: Page) -> Site:
     """The figures of ``page``."""
     free = BoundedSemaphore(MOST_PAGES)
 
-    def metrics(accept: str) -> Answer:
+    def metrics(accept: str) -> ProbeAnswer:
         if not free.acquire(blocking=False):
             busy = gettext("Other requests for the metrics are under way.")
             return _json({"reason": busy}, is_well=False)
         try:
-            return Answer(HTTPStatus.OK, *page(accept))
+            return ProbeAnswer(HTTPStatus.OK, *page(accept))
         except Exception:  # noqa: BLE001 - the next request may be luckier
             logs.metrics_failed()
             reason = gettext("The metrics cannot be read; the log says why.")
-            return Answer(HTTPStatus.INTERNAL_SERVER_ERROR, _body({"reason": reason}))
+            return ProbeAnswer(HTTPStatus.INTERNAL_SERVER_ERROR, _body({"reason": reason}))
         finally:
             free.release()
 
     return {"/metrics": metrics}
 
 
-def _json(document: dict[str, Any], *, is_well: bool) -> Answer:
+def _json(document: dict[str, Any], *, is_well: bool) -> ProbeAnswer:
     status = HTTPStatus.OK if is_well else HTTPStatus.SERVICE_UNAVAILABLE
-    return Answer(status, _body(document))
+    return ProbeAnswer(status, _body(document))
 
 
 def _body(document: dict[str, Any]) -> bytes:
@@ -120,12 +120,12 @@ class Handler(BaseHTTPRequestHandler):
         self.end_headers()
         return answer.body
 
-    def _answer(self) -> Answer:
+    def _answer(self) -> ProbeAnswer:
         route = self.server.get(self.path.partition("?")[0])
         if route is None:
             reason = gettext("There is only %(paths)s.") % {"paths": listed(self.server)}
-            return Answer(HTTPStatus.NOT_FOUND, _body({"reason": reason}))
-        answer: Answer = route(self.headers.get("Accept", ""))
+            return ProbeAnswer(HTTPStatus.NOT_FOUND, _body({"reason": reason}))
+        answer: ProbeAnswer = route(self.headers.get("Accept", ""))
         return answer
 
     def log_message(self, *args: Any) -> None:

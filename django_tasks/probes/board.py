@@ -26,14 +26,14 @@ class Sign:
 
 
 @dataclass(frozen=True, slots=True)
-class Signs:
+class ProbeSigns:
     """All lines of a board. ``watching`` is the process that judges the others."""
 
     watching: Sign
     processes: tuple[Sign, ...]
 
 
-class Line:
+class Slot:
     """The numbers of one process. Written by that while it lives, by its supervisor otherwise."""
 
     def __init__(self, numbers: Any) -> None:
@@ -70,11 +70,11 @@ class Board:
         """``workers`` are those of each process."""
         width = 1 + workers
         numbers: Any = memoryview(mmap.mmap(-1, _BYTES * width * (1 + processes))).cast("d")
-        lines = [Line(numbers[row * width : (row + 1) * width]) for row in range(1 + processes)]
+        lines = [Slot(numbers[row * width : (row + 1) * width]) for row in range(1 + processes)]
         self.watching, self.processes = lines[0], lines[1:]
         for line in lines:
             line.expect()
 
-    def read(self) -> Signs:
+    def read(self) -> ProbeSigns:
         """All signs, as they are now."""
-        return Signs(self.watching.read(), tuple(line.read() for line in self.processes))
+        return ProbeSigns(self.watching.read(), tuple(line.read() for line in self.processes))

@@ -6,7 +6,7 @@ from typing import Any
 
 from django.utils.translation import gettext, gettext_lazy, ngettext
 
-from django_tasks.probes.board import Sign, Signs
+from django_tasks.probes.board import ProbeSigns, Sign
 from django_tasks.worker.condition import Condition
 
 # The longest silence of the process that watches the others. It looks up twice a second, but may
@@ -39,7 +39,7 @@ class Health:
     state: Condition
     reason: str
 
-    def document(self, facts: "Facts", signs: Signs) -> dict[str, Any]:
+    def document(self, facts: "ProbeFacts", signs: ProbeSigns) -> dict[str, Any]:
         """The health for programs, in plain values."""
         return {
             "live": self.live,
@@ -57,16 +57,16 @@ class Health:
 
 
 @dataclass(frozen=True, slots=True)
-class Facts:
+class ProbeFacts:
     """The databases of each process, and the longest silence of a main loop, in seconds."""
 
     databases: tuple[str, ...]
     patience: float
 
 
-def facts(databases: Sequence[str], lease: float) -> Facts:
+def facts(databases: Sequence[str], lease: float) -> ProbeFacts:
     """The facts about workers with this ``lease``."""
-    return Facts(tuple(databases), max(LEAST_PATIENCE, lease))
+    return ProbeFacts(tuple(databases), max(LEAST_PATIENCE, lease))
 
 
 def judge_here(conditions: Mapping[str, Condition], now: float) -> Health:
@@ -75,10 +75,10 @@ def judge_here(conditions: Mapping[str, Condition], now: float) -> Health:
         reason = gettext("No worker runs in this process.")
         return Health(True, False, Condition.ENDED, reason)
     watching, here = Sign(now, (Condition.WORKING,)), Sign(now, tuple(conditions.values()))
-    return judge(Signs(watching, (here,)), facts(tuple(conditions), lease=0.0), now)
+    return judge(ProbeSigns(watching, (here,)), facts(tuple(conditions), lease=0.0), now)
 
 
-def judge(signs: Signs, facts: Facts, now: float) -> Health:
+def judge(signs: ProbeSigns, facts: ProbeFacts, now: float) -> Health:
     """Judge by ``signs`` that were read at ``now``, by the clock of the host."""
     if now - signs.watching.moment > WATCHER_PATIENCE:
         reason = gettext(
@@ -91,7 +91,7 @@ def judge(signs: Signs, facts: Facts, now: float) -> Health:
     return _hanging(signs, facts, now) or _idle(signs, facts) or _well(signs)
 
 
-def _hanging(signs: Signs, facts: Facts, now: float) -> Health | None:
+def _hanging(signs: ProbeSigns, facts: ProbeFacts, now: float) -> Health | None:
     for number, sign in enumerate(signs.processes, 1):
         if sign.is_there and now - sign.moment > facts.patience:
             # Not for how long: a reason that is another one each second would be told each second.
@@ -109,7 +109,7 @@ def _hanging(signs: Signs, facts: Facts, now: float) -> Health | None:
     return None
 
 
-def _idle(signs: Signs, facts: Facts) -> Health | None:
+def _idle(signs: ProbeSigns, facts: ProbeFacts) -> Health | None:
     for place, alias in enumerate(facts.databases):
         condition = _first(signs, place)
         if condition not in _WELL:
@@ -117,14 +117,14 @@ def _idle(signs: Signs, facts: Facts) -> Health | None:
     return None
 
 
-def _first(signs: Signs, place: int) -> Condition:
+def _first(signs: ProbeSigns, place: int) -> Condition:
     """The condition of a database: of its workers, the first one that is worth to be told."""
     found = {sign.conditions[place] for sign in signs.processes}
     order = (Condition.HANGING, *_WELL, *_REASONS)
     return next(condition for condition in order if condition in found)
 
 
-def _well(signs: Signs) -> Health:
+def _well(signs: ProbeSigns) -> Health:
     working = sum(Condition.WORKING in sign.conditions for sign in signs.processes)
     if not working:
         reason = gettext("The workers were asked to claim nothing, and are well.")

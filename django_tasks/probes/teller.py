@@ -11,8 +11,8 @@ from typing import Any
 
 from django_tasks import logs
 from django_tasks.host.clocks import ticks, utc_now
-from django_tasks.probes.board import Board, Line
-from django_tasks.probes.health import Facts, Health, judge
+from django_tasks.probes.board import Board, Slot
+from django_tasks.probes.health import Health, ProbeFacts, judge
 from django_tasks.worker.condition import Condition
 from django_tasks.worker.worker import Worker
 
@@ -133,7 +133,7 @@ def _watchdog_seconds(environment: Mapping[str, str]) -> float:
 class Teller:
     """Tells the health to a file and to the service manager, if there are such."""
 
-    def __init__(self, board: Board, facts: Facts, file: HealthFile | None) -> None:
+    def __init__(self, board: Board, facts: ProbeFacts, file: HealthFile | None) -> None:
         self._board = board
         self._facts = facts
         self._file = file
@@ -173,7 +173,7 @@ class Pulse:
 class ChildPulse(Pulse):
     """For a child of a supervisor, which judges and tells."""
 
-    def __init__(self, line: Line) -> None:
+    def __init__(self, line: Slot) -> None:
         self._line = line
 
     def beat(self, workers: Sequence[Worker], *, is_stopping: bool = False) -> None:
@@ -183,7 +183,7 @@ class ChildPulse(Pulse):
 class OwnPulse(ChildPulse):
     """For a process without a supervisor, which judges and tells of itself."""
 
-    def __init__(self, line: Line, teller: Teller) -> None:
+    def __init__(self, line: Slot, teller: Teller) -> None:
         super().__init__(line)
         self._teller = teller
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from django_tasks.exceptions import TaskValueError
 from django_tasks.schedules.arguments import UTC, moment
-from django_tasks.schedules.base import Asked, Options, Schedule
+from django_tasks.schedules.base import Asked, PlanOptions, Schedule
 from django_tasks.schedules.budget import step
 from django_tasks.sentences import sentence as _
 
@@ -24,7 +24,7 @@ class At(Schedule):
 
     when: datetime
 
-    def __init__(self, when: datetime, /, **options: "Unpack[Options]") -> None:
+    def __init__(self, when: datetime, /, **options: "Unpack[PlanOptions]") -> None:
         self._become(options, when=moment("at", when))
 
     def _fire(self, asked: Asked) -> datetime | None:

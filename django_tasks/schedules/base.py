@@ -42,7 +42,7 @@ ELSEWHERE = {
 }
 
 
-class Options(TypedDict, total=False):
+class PlanOptions(TypedDict, total=False):
     """Options of every schedule, besides its own arguments."""
 
     start: datetime | None
@@ -180,7 +180,7 @@ class Schedule:
             yield fire
             asked = Asked(fire, beat, fire)
 
-    def _become(self, options: Options, **own: object) -> None:
+    def _become(self, options: PlanOptions, **own: object) -> None:
         """Take on all values, once; raise TaskValueError if they make no schedule."""
         for name, value in {**own, **window(options)}.items():
             object.__setattr__(self, name, value)
@@ -270,23 +270,23 @@ def _counted(schedule: Schedule) -> tuple[datetime | None, int]:
         return schedule._number(schedule.count or 0), steps.taken
 
 
-def check_options(options: Options, own: Collection[str] = ()) -> None:
+def check_options(options: PlanOptions, own: Collection[str] = ()) -> None:
     """Raise TypeError for an option that no schedule has. ``own`` are arguments of its class."""
-    unknown = sorted(options.keys() - Options.__optional_keys__)
+    unknown = sorted(options.keys() - PlanOptions.__optional_keys__)
     if not unknown:
         return
-    known = {*own, *Options.__optional_keys__}
+    known = {*own, *PlanOptions.__optional_keys__}
     refusal = _("a schedule has no option %(names)s", names=", ".join(unknown))
     if (here := ELSEWHERE.get(unknown[0])) in known:
         raise TypeError(_("%(refusal)s; here it is called %(here)s", refusal=refusal, here=here))
     raise TypeError(did_you_mean(refusal, closest(unknown[0], known)))
 
 
-def window(options: Options) -> Options:
+def window(options: PlanOptions) -> PlanOptions:
     """The options of a schedule, checked, with those that were not given."""
     check_options(options)
     start, end, count = options.get("start"), options.get("end"), options.get("count")
-    checked = Options(
+    checked = PlanOptions(
         start=None if start is None else moment("start", start),
         end=None if end is None else moment("end", end),
         jitter=duration("jitter", options.get("jitter", NO_JITTER)),

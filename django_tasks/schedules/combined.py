@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 from django_tasks.exceptions import TaskTypeError, TaskValueError
 from django_tasks.schedules.arguments import TICK
-from django_tasks.schedules.base import DEEPEST, Asked, Options, Schedule, shortest_of
+from django_tasks.schedules.base import DEEPEST, Asked, PlanOptions, Schedule, shortest_of
 from django_tasks.schedules.budget import TooManySteps
 from django_tasks.schedules.wall_clock import GIVE_UP
 from django_tasks.sentences import sentence as _
@@ -31,7 +31,7 @@ class Several(Schedule):
 
     NAME: ClassVar[str]
 
-    def __init__(self, *schedules: Schedule, **options: "Unpack[Options]") -> None:
+    def __init__(self, *schedules: Schedule, **options: "Unpack[PlanOptions]") -> None:
         for each in schedules:
             self._check_part(each)
         if not schedules:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from django_tasks.exceptions import TaskTypeError, TaskValueError
 from django_tasks.schedules.arguments import zone, zone_or_default
-from django_tasks.schedules.base import Asked, Options, Schedule, check_options, shortest_of
+from django_tasks.schedules.base import Asked, PlanOptions, Schedule, check_options, shortest_of
 from django_tasks.schedules.budget import step
 from django_tasks.schedules.cron_fields import Fields, fields_of, read_fields
 from django_tasks.schedules.crontab import Crontab, read_crontab
@@ -71,7 +71,7 @@ class Cron(Schedule):
         second: int | str | None = None,
         gap: Gap | None = None,
         fold: Fold | None = None,
-        **options: "Unpack[Options]",
+        **options: "Unpack[PlanOptions]",
     ) -> None:
         check_options(options, OWN)
         values = (year, month, day, week, day_of_week, hour, minute, second)

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from django_tasks.exceptions import TaskTypeError, TaskValueError
 from django_tasks.schedules.arguments import UTC, zone, zone_or_default
-from django_tasks.schedules.base import Asked, Options, Schedule, check_options, window
+from django_tasks.schedules.base import Asked, PlanOptions, Schedule, check_options, window
 from django_tasks.schedules.budget import step
 from django_tasks.schedules.durations import EXACT, format_duration
 from django_tasks.schedules.every_steps import LONGEST_MONTH, YEAR, Dates, Exact
@@ -72,7 +72,7 @@ class Every(Schedule):
         tz: str | tzinfo | None = None,
         gap: Gap | None = None,
         fold: Fold | None = None,
-        **options: "Unpack[Options]",
+        **options: "Unpack[PlanOptions]",
     ) -> None:
         check_options(options, OWN)
         exact = _exact(interval, weeks, days, hours, minutes, seconds)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from django_tasks.exceptions import TaskTypeError, TaskValueError
 from django_tasks.schedules.arguments import TICK, utc
-from django_tasks.schedules.base import Asked, Options, Schedule
+from django_tasks.schedules.base import Asked, PlanOptions, Schedule
 from django_tasks.sentences import sentence as _
 
 if TYPE_CHECKING:
@@ -40,7 +40,7 @@ class Foreign(Schedule):
 
     trigger: Any
 
-    def __init__(self, trigger: Any, /, **options: "Unpack[Options]") -> None:
+    def __init__(self, trigger: Any, /, **options: "Unpack[PlanOptions]") -> None:
         if isinstance(trigger, type) or not callable(getattr(trigger, "get_next_fire_time", None)):
             raise TaskTypeError(
                 "trigger", trigger, _("must have get_next_fire_time(previous, now)")

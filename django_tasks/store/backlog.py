@@ -16,7 +16,7 @@ from django_tasks.values.status import OWNED, Status
 MOST_LOOKS = 400
 
 
-class Held(NamedTuple):
+class HeldTasks(NamedTuple):
     """The claimed tasks of one code that one worker has: how many, and since when the first."""
 
     biz_code: str
@@ -114,7 +114,7 @@ def newest_each(lanes: Sequence[Lane], status: Status, most: int, *, using: str)
     return [int(row_id) for _, row_id in _each(lanes, status, look, dialect_of(using))]
 
 
-def held(most: int, *, using: str) -> list[Held]:
+def held(most: int, *, using: str) -> list[HeldTasks]:
     """The claimed tasks by code and worker; none of them beyond ``most``."""
     dialect = dialect_of(using)
     columns = "biz_code, claimed_by, claim_time"
@@ -126,7 +126,7 @@ def held(most: int, *, using: str) -> list[Held]:
         [most],
     )
     return [
-        Held(code, worker, int(number), since and dialect.from_column(since))
+        HeldTasks(code, worker, int(number), since and dialect.from_column(since))
         for code, worker, number, since in found
     ]
 

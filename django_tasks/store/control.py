@@ -33,7 +33,7 @@ from django_tasks.store.transactions import retried, write_transaction
 from django_tasks.timezones import aware, for_django
 from django_tasks.values.calls import CALL_WORDS
 from django_tasks.values.options import TaskOptions
-from django_tasks.values.runs import Line
+from django_tasks.values.runs import HistoryLine
 from django_tasks.values.status import OWNED, UNOWNED, Status
 
 # How many rows one statement reads, of those that leave a line.
@@ -62,7 +62,7 @@ class Gone(NamedTuple):
     payload: str | None
 
 
-CancelledLine = Callable[[Gone], Line | None]
+CancelledLine = Callable[[Gone], HistoryLine | None]
 
 
 class _JsonText(Value):

@@ -16,7 +16,7 @@ from django_tasks.sentences import sentence as _
 from django_tasks.store import runs
 from django_tasks.store.claimed_rows import Owned, owned
 from django_tasks.store.dialects import Dialect, dialect_of, flatten, placeholders
-from django_tasks.store.ownership import Fence, HandOver, give_up, hand_over, remove, unchanged
+from django_tasks.store.ownership import Fence, FreedRow, give_up, hand_over, remove, unchanged
 from django_tasks.store.transactions import write_transaction
 from django_tasks.values.claimed import Claimed
 from django_tasks.values.outcomes import (
@@ -30,7 +30,7 @@ from django_tasks.values.outcomes import (
     Unsettled,
     runs_of,
 )
-from django_tasks.values.runs import Line
+from django_tasks.values.runs import HistoryLine
 
 
 class Ended(NamedTuple):
@@ -45,7 +45,7 @@ class Ended(NamedTuple):
     claimed: Claimed
     outcome: Outcome
     missed: str = ""
-    line: Line | None = None
+    line: HistoryLine | None = None
     late: float | None = None
     took: float = 0.0
     not_before: datetime | None = None
@@ -125,7 +125,7 @@ def hand_over_moved(dialect: Dialect, missed: Sequence[Ended], now: datetime) ->
     """
     ends = {end.claimed.id: end for end in missed}
 
-    def changed(row: Owned) -> HandOver:
+    def changed(row: Owned) -> FreedRow:
         end = ends[row.fence.id]
         kept = unchanged(row.fence, ended=_moment_of(end, now))
         return _put_off(kept, row.when, row.scheduled_time, end)
@@ -134,8 +134,8 @@ def hand_over_moved(dialect: Dialect, missed: Sequence[Ended], now: datetime) ->
 
 
 def _put_off(
-    row: HandOver, when: datetime | None, scheduled_time: datetime | None, end: Ended
-) -> HandOver:
+    row: FreedRow, when: datetime | None, scheduled_time: datetime | None, end: Ended
+) -> FreedRow:
     """Have a row that would be due at ``when`` wait as long as its end says, as the run of then."""
     if end.not_before is None or when is None or when >= end.not_before:
         return row
@@ -159,7 +159,7 @@ def _locked_ids(dialect: Dialect, ids: Sequence[int]) -> set[int]:
 _fence_of = attrgetter("id", "version", "worker_id")
 
 
-def _hand_over_of(claimed: Claimed, outcome: Outcome, moment: datetime | None) -> HandOver:
+def _hand_over_of(claimed: Claimed, outcome: Outcome, moment: datetime | None) -> FreedRow:
     """The change of a row by an outcome, a table of values. ``moment``: the end of the run."""
     fence = Fence._make(_fence_of(claimed))
     attempts, rescues, error = claimed.attempts, claimed.rescues, claimed.last_error
@@ -171,15 +171,15 @@ def _hand_over_of(claimed: Claimed, outcome: Outcome, moment: datetime | None) -
             return _hand_over_of(claimed, otherwise, moment)
         case Reschedule(when, biz_ext, scheduled, error):
             path = outcome.exception
-            return HandOver(*fence, False, when, biz_ext, 0, 0, error, scheduled, moment, path)
+            return FreedRow(*fence, False, when, biz_ext, 0, 0, error, scheduled, moment, path)
         case Retry(when, error, is_suspect, path):
             kept = rescues if is_suspect else 0
-            return HandOver(*fence, False, when, None, tries, kept, error, intended, moment, path)
+            return FreedRow(*fence, False, when, None, tries, kept, error, intended, moment, path)
         case Again(when, other):
             scheduled = other or intended
-            return HandOver(*fence, False, when, None, attempts, rescues, error, scheduled)
+            return FreedRow(*fence, False, when, None, attempts, rescues, error, scheduled)
         case Fail(error, path):
-            return HandOver(*fence, True, None, None, tries, rescues, error, None, moment, path)
+            return FreedRow(*fence, True, None, None, tries, rescues, error, None, moment, path)
         case GiveBack():
             return unchanged(fence, attempts, rescues, error)
     raise TypeError(f"{outcome!r} leaves no row")

@@ -49,7 +49,7 @@ class Counted(NamedTuple):
     values: Sequence[float]
 
 
-class Failures(NamedTuple):
+class FailureCount(NamedTuple):
     """The failures of a code with one exception: how many, and the first and the last minute."""
 
     biz_code: str
@@ -250,7 +250,7 @@ def marks(since: int, *, using: str) -> dict[int, Mark]:
     return {int(minute): Mark(int(count), int(ids)) for minute, count, ids in rows}
 
 
-def failures(since: int, *, using: str) -> list[Failures]:
+def failures(since: int, *, using: str) -> list[FailureCount]:
     """Failures from the minute ``since`` on, by code and exception; the most frequent first."""
     template = (
         f"SELECT biz_code, exception, {_FAILURES}, MIN(minute), MAX(minute + span - 1)"
@@ -258,5 +258,5 @@ def failures(since: int, *, using: str) -> list[Failures]:
         " GROUP BY biz_code, exception"
     )
     rows = dialect_of(using).fetch(template, [since])
-    found = [Failures(row[0], row[1], int(row[2]), *row[3:]) for row in rows]
+    found = [FailureCount(row[0], row[1], int(row[2]), *row[3:]) for row in rows]
     return sorted(found, key=lambda group: (-group.times, *group[:2]))

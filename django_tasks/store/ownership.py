@@ -22,7 +22,7 @@ class Fence(NamedTuple):
     owner: int
 
 
-class HandOver(NamedTuple):
+class FreedRow(NamedTuple):
     """An owned row that goes on without its owner, and the changes of it.
 
     ``when`` None and ``biz_ext`` None leave those as they are; ``biz_ext`` "null" stores NULL.
@@ -52,9 +52,9 @@ def unchanged(
     rescues: int = 0,
     last_error: str = "",
     ended: datetime | None = None,
-) -> HandOver:
+) -> FreedRow:
     """The row goes on as it is, with these counters."""
-    return HandOver(*fence, False, None, None, attempts, rescues, last_error, ended=ended)
+    return FreedRow(*fence, False, None, None, attempts, rescues, last_error, ended=ended)
 
 
 # A row that was to be paused is PAUSED now, whatever else happened; others wait for their time.
@@ -89,7 +89,7 @@ Row = TypeVar("Row", bound=OwnedRow)
 
 
 def give_up(
-    dialect: Dialect, rows: Sequence[Row], changed: Callable[[Row], HandOver], now: datetime
+    dialect: Dialect, rows: Sequence[Row], changed: Callable[[Row], FreedRow], now: datetime
 ) -> set[int]:
     """Give up rows that were locked in this transaction; returns the ids that were still owned.
 
@@ -100,7 +100,7 @@ def give_up(
     return remove(dialect, cancelled, CANCELLING_SQL) | hand_over(dialect, others, now)
 
 
-def hand_over(dialect: Dialect, rows: Sequence[HandOver], now: datetime) -> set[int]:
+def hand_over(dialect: Dialect, rows: Sequence[FreedRow], now: datetime) -> set[int]:
     """Hand rows back, changed: unowned, version + 1. Returns the ids that were still as claimed.
 
     Race: an add, a cancel, or a rescue may have moved a row since; then its version or its owner
@@ -113,11 +113,11 @@ def hand_over(dialect: Dialect, rows: Sequence[HandOver], now: datetime) -> set[
     return matched
 
 
-def _texts(row: HandOver) -> tuple[str | None, str]:
+def _texts(row: FreedRow) -> tuple[str | None, str]:
     return row.biz_ext, row.last_error
 
 
-def _hand_over(dialect: Dialect, rows: list[HandOver], now: datetime) -> set[int]:
+def _hand_over(dialect: Dialect, rows: list[FreedRow], now: datetime) -> set[int]:
     if dialect.returns_updates:
         return {row[0] for row in dialect.fetch(*_hand_over_returning(dialect, rows, now))}
     matched = _locked(dialect, [row[:3] for row in rows], FINISHABLE_SQL)
@@ -157,7 +157,7 @@ def _removed_returning(
 
 
 def _hand_over_returning(
-    dialect: Dialect, rows: Sequence[HandOver], now: datetime
+    dialect: Dialect, rows: Sequence[FreedRow], now: datetime
 ) -> tuple[str, list[Any]]:
     marked = f"({placeholders(len(_NEW_COLUMNS.split(',')))})"
     when, ext = dialect.cast_time("n.new_when"), dialect.cast_json("n.new_biz_ext")
@@ -183,7 +183,7 @@ RETURNING id"""
 
 
 def _hand_over_joined(
-    dialect: Dialect, rows: Sequence[HandOver], now: datetime
+    dialect: Dialect, rows: Sequence[FreedRow], now: datetime
 ) -> tuple[str, list[Any]]:
     names = _NEW_COLUMNS.split(", ")
     first = "SELECT " + ", ".join(f"%s AS {name.strip()}" for name in names)
@@ -206,7 +206,7 @@ WHERE t.{STATUS_OF_FOUND} IN {FINISHABLE_SQL}"""
     return template, [*_values(dialect, rows), dialect.to_column(now)]
 
 
-def _values(dialect: Dialect, rows: Sequence[HandOver]) -> list[Any]:
+def _values(dialect: Dialect, rows: Sequence[FreedRow]) -> list[Any]:
     time = dialect.to_due
     return flatten(
         (

@@ -14,10 +14,10 @@ from django_tasks.store import runs
 from django_tasks.store.claim import owned_ids
 from django_tasks.store.dialects import Dialect, dialect_of, flatten, placeholders
 from django_tasks.store.lanes import SUSPICIOUS_RESCUES
-from django_tasks.store.ownership import Fence, HandOver, give_up, unchanged
+from django_tasks.store.ownership import Fence, FreedRow, give_up, unchanged
 from django_tasks.store.statuses import OWNED_SQL, STATUS_OF_FOUND
 from django_tasks.store.transactions import write_transaction
-from django_tasks.values.runs import Line
+from django_tasks.values.runs import HistoryLine
 
 DIED_ALONE = "The worker process died while it ran this task alone."
 
@@ -56,10 +56,10 @@ class Rescued(NamedTuple):
     failed: list[Orphan]
 
 
-LineOf = Callable[[Orphan, bool], Line | None]
+LineOf = Callable[[Orphan, bool], HistoryLine | None]
 
 
-def _no_line(row: Orphan, has_failed: bool) -> Line | None:
+def _no_line(row: Orphan, has_failed: bool) -> HistoryLine | None:
     return None
 
 
@@ -85,7 +85,7 @@ def rescue(
         orphans = _locked(dialect, owners, condition=_ORPHANED)
         failing: set[int] = set()
 
-        def changed(row: Orphan) -> HandOver:
+        def changed(row: Orphan) -> FreedRow:
             change = after_rescue(row, attempts_allowed(row))
             failing.update([row.id] if change.failed else [])
             return change
@@ -142,7 +142,7 @@ def give_back_strays(worker_id: int, held: Collection[int], now: datetime, *, us
         return len(give_up(dialect, _locked(dialect, [worker_id], strays), _as_it_was, now))
 
 
-def _as_it_was(row: Orphan) -> HandOver:
+def _as_it_was(row: Orphan) -> FreedRow:
     return unchanged(row.fence, row.attempts, row.rescues, row.last_error)
 
 
@@ -176,17 +176,17 @@ def _locked(
     ]
 
 
-def after_rescue(row: Orphan, attempts_allowed: int) -> HandOver:
+def after_rescue(row: Orphan, attempts_allowed: int) -> FreedRow:
     """The changes of a row whose worker died.
 
     A claim may sit unstarted in a buffer when another task kills the process, so a death proves
     nothing against a row, unless the row ran alone: then it counts as a failed attempt.
     """
     if row.rescues < SUSPICIOUS_RESCUES:
-        return HandOver(
+        return FreedRow(
             *row.fence, False, None, None, row.attempts, row.rescues + 1, row.last_error
         )
     attempts = row.attempts + 1
-    return HandOver(
+    return FreedRow(
         *row.fence, attempts >= attempts_allowed, None, None, attempts, row.rescues, str(DIED_ALONE)
     )

@@ -14,14 +14,14 @@ from django.db import DatabaseError
 from django_tasks.store.batches import batches
 from django_tasks.store.dialects import Dialect, dialect_of, flatten, placeholders
 from django_tasks.store.transactions import is_contention, write_transaction
-from django_tasks.values.runs import Line
+from django_tasks.values.runs import HistoryLine
 
 # How many lines one statement reads, writes or deletes, at most.
 AT_ONCE = 1000
 # How many places of the table are looked at where its first lines are young.
 PROBES = 50
 
-_COLUMNS = ", ".join("{when}" if name == "when" else name for name in Line._fields)
+_COLUMNS = ", ".join("{when}" if name == "when" else name for name in HistoryLine._fields)
 # PostgreSQL's types of them.
 _TYPES = (
     *("text", "text", "timestamptz", "timestamptz", "timestamptz", "timestamptz"),
@@ -29,14 +29,14 @@ _TYPES = (
 )
 
 
-def write(dialect: Dialect, lines: Sequence[Line]) -> None:
+def write(dialect: Dialect, lines: Sequence[HistoryLine]) -> None:
     """Add lines, in several statements if they are long; call inside a transaction."""
     for batch in batches(lines, AT_ONCE, lambda line: [line.error, line.detail]):
         source, params = dialect.source(_TYPES, [_values(dialect, line) for line in batch])
         dialect.execute(f"INSERT INTO {{run}} ({_COLUMNS}) {source}", params)
 
 
-def record(lines: Sequence[Line], *, using: str) -> None:
+def record(lines: Sequence[HistoryLine], *, using: str) -> None:
     """Add lines of runs whose ends nobody writes; all or none.
 
     Database errors pass, contention too: a worker that repeated this at once could wait for longer
@@ -145,7 +145,7 @@ def _delete(dialect: Dialect, ids: Sequence[int]) -> int:
         return dialect.execute(f"DELETE FROM {{run}} WHERE id IN ({placeholders(len(free))})", free)
 
 
-def _values(dialect: Dialect, line: Line) -> tuple[object, ...]:
+def _values(dialect: Dialect, line: HistoryLine) -> tuple[object, ...]:
     time = dialect.to_column
     scheduled = line.scheduled_time and time(line.scheduled_time)
     return (*line[:2], time(line.when), scheduled, time(line.started), time(line.ended), *line[6:])

@@ -16,7 +16,7 @@ from django_tasks.host.clocks import ticks
 from django_tasks.host.stop_signals import STOPS, held_back
 from django_tasks.probes.answers import Page, Route, Site, health_site, metrics_site
 from django_tasks.probes.board import Board
-from django_tasks.probes.health import Facts, facts
+from django_tasks.probes.health import ProbeFacts, facts
 from django_tasks.probes.ports import Address, listen_at
 from django_tasks.probes.server import Server
 from django_tasks.probes.teller import HealthFile, OwnPulse, Pulse, Teller
@@ -96,7 +96,7 @@ class Probes(AbstractContextManager["Probes"]):
         board = Board(1, len(configs))
         return OwnPulse(board.processes[0], self.teller(board, configs))
 
-    def sites(self, board: Board, facts: Facts) -> dict[socket.socket, Site]:
+    def sites(self, board: Board, facts: ProbeFacts) -> dict[socket.socket, Site]:
         """The answers at each listener."""
         sites: dict[socket.socket, Site] = {}
         health, metrics = self.wishes.health_port, self.wishes.metrics_port
@@ -118,7 +118,7 @@ class Probes(AbstractContextManager["Probes"]):
         return {name: address for name, address in ports.items() if address is not None}
 
 
-def facts_about(configs: Sequence[WorkerConfig]) -> Facts:
+def facts_about(configs: Sequence[WorkerConfig]) -> ProbeFacts:
     """The facts about the workers of each process."""
     return facts([each.using for each in configs], max(each.lease for each in configs))
 

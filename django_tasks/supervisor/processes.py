@@ -19,7 +19,7 @@ from django_tasks.handlers.companions import take_leave
 from django_tasks.host.clocks import ticks
 from django_tasks.host.stop_signals import Notes, held_back
 from django_tasks.logs.patient import PatientLog, patiently
-from django_tasks.probes.board import Board, Line
+from django_tasks.probes.board import Board, Slot
 from django_tasks.probes.teller import ChildPulse, Pulse, Teller
 from django_tasks.store.dialects import has_one_writer
 from django_tasks.supervisor.probing import Answering, Probes, facts_about
@@ -266,7 +266,7 @@ class Child:
     number: int
     configs: Sequence[WorkerConfig]
     recycling: Recycling = NO_RECYCLING
-    line: Line = field(default_factory=lambda: Board(1, 1).processes[0])
+    line: Slot = field(default_factory=lambda: Board(1, 1).processes[0])
     probes: Probes = NO_PROBES
     has_finished: bool = False
     is_rejected: bool = False
@@ -354,7 +354,7 @@ def _close_connections() -> None:
 
 
 def _child_main(
-    configs: Sequence[WorkerConfig], parent: int, recycling: Recycling, line: Line, probes: Probes
+    configs: Sequence[WorkerConfig], parent: int, recycling: Recycling, line: Slot, probes: Probes
 ) -> None:
     logs.send_through(None)
     # It may outlive its supervisor, whose ports are to be free then.

@@ -17,7 +17,14 @@ from django_tasks.store.aliases import write_alias
 from django_tasks.store.upsert import NewTask
 from django_tasks.testing.clock import freeze_tasks, present
 from django_tasks.testing.codes import Handler, handler_of
-from django_tasks.testing.effects import Column, Effects, Scope, differences, linked, unsteady
+from django_tasks.testing.effects import (
+    Column,
+    CountedModels,
+    Effects,
+    differences,
+    linked,
+    unsteady,
+)
 from django_tasks.testing.handlers import override_handlers
 from django_tasks.testing.runs import Ran
 from django_tasks.testing.scenes import NotClaimed, Stage, mails
@@ -77,13 +84,13 @@ def crash_test(
     with _undisturbed(alias), override_handlers(made):
         new = _new(task, made, alias)
         stage = Stage(new, handler_for(new.biz_code) or made, alias)
-        return _Trial(stage, Scope(stage.aliases, ignore), most).verdict()
+        return _Trial(stage, CountedModels(stage.aliases, ignore), most).verdict()
 
 
 class _Trial:
     """All tries of one handler."""
 
-    def __init__(self, stage: Stage, scope: Scope, most: int) -> None:
+    def __init__(self, stage: Stage, scope: CountedModels, most: int) -> None:
         self._stage = stage
         self._scope = scope
         self._most = most

@@ -37,7 +37,7 @@ class Effects(NamedTuple):
     mails: tuple[Any, ...]
 
 
-class Scope:
+class CountedModels:
     """The models that count, on some databases, but for what a test leaves out."""
 
     def __init__(self, aliases: Sequence[str], ignored: Iterable[str]) -> None:

@@ -17,7 +17,7 @@ from django_tasks.testing.clock import Moment, at_present, freeze_tasks, moment_
 from django_tasks.testing.codes import Codes, codes_of
 from django_tasks.testing.frozen import frozen_now
 from django_tasks.testing.runs import Ran
-from django_tasks.testing.worker import Look, PlaceWorker
+from django_tasks.testing.worker import PlaceLook, PlaceWorker
 from django_tasks.values.amounts import flag, whole_number
 from django_tasks.worker.config import worker_config
 
@@ -108,7 +108,7 @@ class _Runs:
         self._raises = flag("raise_errors", raise_errors)
         self._claimed = 0
 
-    def all_due(self, worker: PlaceWorker) -> Look | None:
+    def all_due(self, worker: PlaceWorker) -> PlaceLook | None:
         """Run until nothing more may start, and return the look that has found nothing; None when
         as many have run as the caller wants.
         """

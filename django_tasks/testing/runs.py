@@ -39,7 +39,7 @@ class Ran:
         return f"{self.code}/{self.num} {self.outcome}{error}"
 
 
-class Told(NamedTuple):
+class SignalFacts(NamedTuple):
     """The facts that a run's signal tells."""
 
     outcome: str
@@ -47,7 +47,7 @@ class Told(NamedTuple):
     exception: BaseException | None
 
 
-NOTHING = Told("done", 0.0, None)
+NOTHING = SignalFacts("done", 0.0, None)
 _WORDS: dict[Signal, str] = {
     signals.task_succeeded: "done",
     signals.task_rescheduled: "rescheduled",
@@ -60,10 +60,10 @@ class Witness:
     """Hears of the runs of this thread."""
 
     def __init__(self) -> None:
-        self._told: dict[RunningTask, Told] = {}
+        self._told: dict[RunningTask, SignalFacts] = {}
         self._thread = get_ident()
 
-    def told_of(self, task: RunningTask) -> Told:
+    def told_of(self, task: RunningTask) -> SignalFacts:
         """The facts of one run; of one that was told of by nobody, that it took no time."""
         return self._told.get(task, NOTHING)
 
@@ -80,4 +80,4 @@ class Witness:
     def _hear(self, signal: Signal, **facts: Any) -> None:
         if get_ident() == self._thread:
             seconds, error = facts.get("seconds", 0.0), facts.get("exception")
-            self._told[facts["task"]] = Told(_WORDS[signal], seconds, error)
+            self._told[facts["task"]] = SignalFacts(_WORDS[signal], seconds, error)

@@ -46,7 +46,7 @@ MICROSECOND = timedelta(microseconds=1)
 Item = tuple[Claimed, ...]
 
 
-class Look:
+class PlaceLook:
     """One look at what waits. It begins at the start of each lane and remembers nothing."""
 
     def __init__(
@@ -142,8 +142,8 @@ class PlaceWorker:
         finally:
             self.membership.leave()
 
-    def look(self) -> Look:
-        return Look(self._config, self.membership, self._finisher, self._is_known)
+    def look(self) -> PlaceLook:
+        return PlaceLook(self._config, self.membership, self._finisher, self._is_known)
 
     def _is_known(self, biz_code: str) -> bool:
         """Tell if a code has a handler. For one that has none, a function is looked for once."""

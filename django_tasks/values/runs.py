@@ -15,7 +15,7 @@ _UNTOLD = (GiveBack, Again, Settled)
 _GOOD = ("done", "rescheduled")
 
 
-class Line(NamedTuple):
+class HistoryLine(NamedTuple):
     """One run that has ended; times are aware UTC, and the names are the columns'.
 
     ``when`` is the time at which it was due, ``scheduled_time`` the one that it was meant for: of
@@ -60,9 +60,9 @@ def line_of(
     worker: str,
     missed: str = "",
     note: str | None = None,
-) -> Line:
+) -> HistoryLine:
     """The line of a run; ``note`` is its detail if its outcome has none."""
-    return Line(
+    return HistoryLine(
         claimed.biz_code,
         claimed.biz_num,
         claimed.when,

@@ -32,7 +32,7 @@ from django_tasks.values.outcomes import (
     Settled,
     Unsettled,
 )
-from django_tasks.values.runs import Line, keeps, line_of
+from django_tasks.values.runs import HistoryLine, keeps, line_of
 from django_tasks.wakeup import wake
 from django_tasks.worker.config import WorkerConfig
 from django_tasks.worker.counting import Counts
@@ -339,7 +339,7 @@ class Finisher:
             logs.lines_not_written(self._using, error)
         self._lost.clear()
 
-    def _lines_of_lost(self, now: datetime) -> Iterator[Line]:
+    def _lines_of_lost(self, now: datetime) -> Iterator[HistoryLine]:
         """Of a run that went well there is no line yet."""
         for claimed, _, _, line, *_ in self._lost:
             if line is not None:
@@ -386,7 +386,7 @@ def _texts(end: Ended) -> tuple[str | None, ...]:
 
 def line_since_claim(
     claimed: Claimed, outcome: Outcome, ended: datetime, *, worker: str, missed: str = ""
-) -> Line | None:
+) -> HistoryLine | None:
     """The line of a run whose start is not known any more; None if the history keeps none."""
     if not keeps(terms_for(claimed.biz_code).kept, outcome, missed):
         return None

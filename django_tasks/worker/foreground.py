@@ -43,7 +43,7 @@ class CannotRun(TaskException):
     """The task cannot run here now, for a reason that is not its own."""
 
 
-class Ran(NamedTuple):
+class ForegroundRun(NamedTuple):
     """One run: its end in the word of the history, what was raised, and the seconds it took."""
 
     outcome: str
@@ -107,7 +107,7 @@ class Foreground:
         self._finisher.hold(claims)
         return claims[0] if claims else None
 
-    def run(self, claimed: Claimed) -> Ran:
+    def run(self, claimed: Claimed) -> ForegroundRun:
         """Run what was claimed and write its end; database errors of that pass."""
         started = ticks()
         (ended,) = self._runner((claimed,))
@@ -116,7 +116,7 @@ class Foreground:
         while not self._finisher.is_empty():
             if self._finisher.write(self._membership.clock.now(), careful=False):
                 self._news.wait(0.05)  # somebody holds the row
-        return Ran(self._word(ended), self._calls.error, seconds)
+        return ForegroundRun(self._word(ended), self._calls.error, seconds)
 
     def _word(self, ended: Ended) -> str:
         return "lost" if self._is_lost else ended.outcome.counts_as

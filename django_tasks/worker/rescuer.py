@@ -13,7 +13,7 @@ from django_tasks.store.connection import drop_connection
 from django_tasks.store.errors import Kind, kind_of
 from django_tasks.store.rescue import Orphan
 from django_tasks.values.outcomes import Died, Fail
-from django_tasks.values.runs import Line, keeps
+from django_tasks.values.runs import HistoryLine, keeps
 from django_tasks.worker.counting import Counts
 from django_tasks.worker.membership import Membership
 
@@ -161,11 +161,11 @@ def give_back_strays(membership: Membership, held: set[int], *, using: str) -> i
 def _line_at(now: datetime) -> store.LineOf:
     """The history of runs that nobody saw the end of. Their worker's name went with its row."""
 
-    def line_of(row: Orphan, has_failed: bool) -> Line | None:
+    def line_of(row: Orphan, has_failed: bool) -> HistoryLine | None:
         outcome = Fail(str(store.DIED_ALONE)) if has_failed else Died(DIED)
         if not keeps(terms_for(row.biz_code).kept, outcome, ""):
             return None
-        return Line(
+        return HistoryLine(
             row.biz_code,
             row.biz_num,
             row.when,

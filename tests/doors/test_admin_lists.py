@@ -12,7 +12,7 @@ from django_tasks import api
 from django_tasks.admin import filters, lists, pages, runs
 from django_tasks.admin.addresses import query_of, tasks_of
 from django_tasks.admin.columns import CLAIM_ORDER, TaskColumns
-from django_tasks.admin.pages import Key, Place, page_of, place_of
+from django_tasks.admin.pages import Anchor, Key, page_of, place_of
 from django_tasks.exceptions import TaskValueError
 from django_tasks.handlers.base import task_handler
 from django_tasks.models import Gate
@@ -369,11 +369,11 @@ def test_a_place_that_is_none_is_the_first_page(place: str, boss: Client) -> Non
 def test_a_page_goes_on_where_its_row_was_though_that_is_gone() -> None:
     keys: list[Key] = [(1,), (3,), (5,), (7,)]
     for gone in (4, 5):
-        page = page_of(keys, Place(True, (gone,)), 2, descending=True)
+        page = page_of(keys, Anchor(True, (gone,)), 2, descending=True)
         assert page == ([(3,), (1,)], True, False)
-    assert page_of(keys, Place(False, (4,)), 2, descending=True).keys == [(7,), (5,)]
-    assert page_of(keys, Place(False, (4,)), 2, descending=False).keys == [(1,), (3,)]
-    assert page_of(keys, Place(True, (0,)), 2, descending=True).keys == [(7,), (5,)]
+    assert page_of(keys, Anchor(False, (4,)), 2, descending=True).keys == [(7,), (5,)]
+    assert page_of(keys, Anchor(False, (4,)), 2, descending=False).keys == [(1,), (3,)]
+    assert page_of(keys, Anchor(True, (0,)), 2, descending=True).keys == [(7,), (5,)]
 
 
 @pytest.mark.usefixtures("db")
@@ -391,16 +391,16 @@ def test_the_order_of_an_index_is_walked_there_and_back(size: int) -> None:
         assert page.has_after == (len(there) < 24)
         if not page.has_after:
             break
-        page = pages.sought(failed, CLAIM_ORDER, Place(True, page.keys[-1]), size)
+        page = pages.sought(failed, CLAIM_ORDER, Anchor(True, page.keys[-1]), size)
         assert page.has_before
     assert there == ordered
     for start in range(size, 24):
-        page = pages.sought(failed, CLAIM_ORDER, Place(False, ordered[start]), size)
+        page = pages.sought(failed, CLAIM_ORDER, Anchor(False, ordered[start]), size)
         assert page == (ordered[start - size : start], start > size, True)
     first = pages.sought(failed, CLAIM_ORDER, None, size)
     if size > 1:
-        assert pages.sought(failed, CLAIM_ORDER, Place(False, ordered[1]), size) == first
-    assert pages.sought(failed, CLAIM_ORDER, Place(True, (10**9,)), size) == first
+        assert pages.sought(failed, CLAIM_ORDER, Anchor(False, ordered[1]), size) == first
+    assert pages.sought(failed, CLAIM_ORDER, Anchor(True, (10**9,)), size) == first
 
 
 @pytest.mark.usefixtures("db")
@@ -416,17 +416,17 @@ def test_lanes_are_walked_there_and_back(size: int) -> None:
     first = page = pages.sought_in_lanes(pending, lanes, None, size)
     there = [*page.keys]
     while page.has_after:
-        page = pages.sought_in_lanes(pending, lanes, Place(True, page.keys[-1]), size)
+        page = pages.sought_in_lanes(pending, lanes, Anchor(True, page.keys[-1]), size)
         assert page.has_before
         there += page.keys
     assert there == ordered
     for start in range(size, 24):
-        page = pages.sought_in_lanes(pending, lanes, Place(False, ordered[start]), size)
+        page = pages.sought_in_lanes(pending, lanes, Anchor(False, ordered[start]), size)
         assert page == (ordered[start - size : start], start > size, True)
     if size > 1:
-        back = Place(False, ordered[1])
+        back = Anchor(False, ordered[1])
         assert pages.sought_in_lanes(pending, lanes, back, size) == first
-    for nowhere in (Place(True, (10**9,)), Place(True, ordered[-1])):
+    for nowhere in (Anchor(True, (10**9,)), Anchor(True, ordered[-1])):
         assert pages.sought_in_lanes(pending, lanes, nowhere, size) == first
 
 
@@ -434,11 +434,11 @@ def test_lanes_are_walked_there_and_back(size: int) -> None:
 def test_walking_back_to_the_beginning_shows_a_whole_page() -> None:
     rows(range(6))
     ids = sorted(table().values_list("id", flat=True), reverse=True)
-    page = pages.walked(table(), Place(False, (ids[1],)), 3)
+    page = pages.walked(table(), Anchor(False, (ids[1],)), 3)
     assert page == ([(each,) for each in ids[:3]], False, True)
-    page = pages.walked(table(), Place(False, (ids[4],)), 3)
+    page = pages.walked(table(), Anchor(False, (ids[4],)), 3)
     assert page == ([(each,) for each in ids[1:4]], True, True)
-    assert pages.walked(table(), Place(True, (ids[5],)), 3).keys[0] == (ids[0],)
+    assert pages.walked(table(), Anchor(True, (ids[5],)), 3).keys[0] == (ids[0],)
 
 
 @pytest.mark.parametrize("query", [{}, {"status__exact": "0"}, {"due": "late"}, {"q": "order"}])

@@ -16,7 +16,7 @@ from django.utils.html import escape
 
 from django_tasks import api
 from django_tasks.admin import charts, site
-from django_tasks.admin.charts import Bar, Line, Part
+from django_tasks.admin.charts import Curve, Part, Stack
 from django_tasks.models import Lock, Pause, TaskMinute, WorkerRow
 from django_tasks.timezones import for_django
 from django_tasks.values.status import Status
@@ -265,7 +265,10 @@ def test_everything_is_read_and_changed_where_the_tasks_are(
 
 
 def test_bars_stand_on_each_other_and_the_highest_fits() -> None:
-    found = [Bar("a", "9", (Part(6, "bad"), Part(3, "plain"))), Bar("b", "0", (Part(0, "plain"),))]
+    found = [
+        Stack("a", "9", (Part(6, "bad"), Part(3, "plain"))),
+        Stack("b", "0", (Part(0, "plain"),)),
+    ]
     chart = charts.bars("k", "t", "w", found, ("x", "y"))
     lower, upper = chart.rects
     assert float(upper.y) + float(upper.height) == pytest.approx(float(lower.y))
@@ -274,7 +277,7 @@ def test_bars_stand_on_each_other_and_the_highest_fits() -> None:
 
 
 def test_a_line_has_gaps_where_there_is_nothing() -> None:
-    line = Line("p50", "plain", [1.0, 2.0, None, 3.0, None])
+    line = Curve("p50", "plain", [1.0, 2.0, None, 3.0, None])
     texts = [("",)] * 5
     ticks = [(0.1, "100 ms"), (10, "10 s")]
     chart = charts.lines("k", "t", "w", "abcde", [line], texts, ticks, ("x", "y"))

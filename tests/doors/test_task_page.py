@@ -15,7 +15,7 @@ from django.utils import timezone, translation
 
 from django_tasks import api
 from django_tasks.admin import task_steps
-from django_tasks.admin.task_steps import STEPS, Step, seen_of
+from django_tasks.admin.task_steps import STEPS, PageStep, seen_of
 from django_tasks.models import Task
 from django_tasks.monitoring.words import message_of
 from django_tasks.timezones import for_django
@@ -58,7 +58,7 @@ AFTER: dict[str, dict[Status, Status | None]] = {
 STEP = {step.address: step for step in STEPS}
 
 
-def address(task: Task, step: Step | str) -> str:
+def address(task: Task, step: PageStep | str) -> str:
     name = step if isinstance(step, str) else step.address
     return reverse(f"admin:django_tasks_task_{name.replace('-', '_')}", args=[task.pk])
 

@@ -199,6 +199,7 @@ def test_to_pause_everything_is_asked_first(boss: Client) -> None:
 
 
 def test_to_pause_a_code_is_not_asked_twice(boss: Client) -> None:
+    a_row(biz_code="mail", queue="slow")
     response = boss.post(reverse(PAUSE_ADD), {"biz_code": "mail", "queue": "slow"})
     assert said(boss.get(response["Location"])) == ["Paused: code mail in queue slow."]
     assert "Code mail in queue slow" in text(boss.get(reverse(PAUSES)))

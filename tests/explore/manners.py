@@ -54,7 +54,7 @@ def keep_manners(connection: BaseDatabaseWrapper) -> None:
 
 
 def hand_over_joined(
-    dialect: Dialect, rows: Sequence[ownership.HandOver], now: datetime
+    dialect: Dialect, rows: Sequence[ownership.FreedRow], now: datetime
 ) -> tuple[str, list[Any]]:
     """MariaDB's hand-over, in words that SQLite knows: a count is all that it answers."""
     template, params = ownership._hand_over_returning(dialect, rows, now)

@@ -12,12 +12,12 @@ from kombu.exceptions import OperationalError
 
 from django_tasks.exceptions import HandlerError, TaskTimeout, TaskValueError
 from django_tasks.handing import broker
-from django_tasks.handing.broker import Call, application, is_confirmed, send
+from django_tasks.handing.broker import BrokerCall, application, is_confirmed, send
 from tests.handing.parts import app, received
 
 
-def a_call(*args: Any, **options: Any) -> Call:
-    return Call("shop.cancel", args, {"number": 42}, "cancel:42:7", options)
+def a_call(*args: Any, **options: Any) -> BrokerCall:
+    return BrokerCall("shop.cancel", args, {"number": 42}, "cancel:42:7", options)
 
 
 def an_app(url: str, **settings: Any) -> Celery:

@@ -117,7 +117,7 @@ def test_a_task_that_was_not_handed_over_waits_and_then_has_the_same_id(
     handlers(Cancel)
     membership, ids, send = joined(), [], broker.send
 
-    def down(app: Celery, call: broker.Call) -> None:
+    def down(app: Celery, call: broker.BrokerCall) -> None:
         ids.append(call.task_id)
         raise OperationalError("no broker")
 

@@ -12,7 +12,7 @@ from django.urls import reverse
 from django.utils import translation
 
 from django_tasks import api
-from django_tasks.admin.task_steps import STEPS, Step, seen_of
+from django_tasks.admin.task_steps import STEPS, PageStep, seen_of
 from django_tasks.models import Pause, Task
 from django_tasks.values.status import Status
 from tests.doors.test_admin import act, opened, save, text
@@ -34,7 +34,7 @@ ALL_FIELDS = {
 }
 
 
-def take(who: Client, task: Task, step: Step) -> None:
+def take(who: Client, task: Task, step: PageStep) -> None:
     address = reverse(f"admin:django_tasks_task_{step.address.replace('-', '_')}", args=[task.pk])
     who.post(address, {"seen": seen_of(task), "wait": "1800"})
 

@@ -7,7 +7,7 @@ from django.contrib.admin.models import LogEntry
 from django.test import Client
 from django.urls import reverse
 
-from django_tasks.admin.task_steps import STEPS, Step, seen_of
+from django_tasks.admin.task_steps import STEPS, PageStep, seen_of
 from django_tasks.api import pause_tasks, set_limits
 from django_tasks.handlers import registry
 from django_tasks.models import Lock, Pause, Task
@@ -100,7 +100,7 @@ def test_the_page_of_each_task(boss: Client, scene: Task) -> None:
 
 
 @pytest.mark.parametrize("step", STEPS, ids=lambda step: str(step.address))
-def test_the_steps_of_a_task(step: Step, boss: Client, scene: Task) -> None:
+def test_the_steps_of_a_task(step: PageStep, boss: Client, scene: Task) -> None:
     for task in Task._base_manager.all():
         address = _address(task, step.address.replace("-", "_"))
         sent = {"seen": seen_of(task), "wait": "1800"}

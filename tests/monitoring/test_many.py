@@ -7,7 +7,7 @@ import pytest
 
 from django_tasks import signals
 from django_tasks.client import changes
-from django_tasks.client.changes import Batch, Step
+from django_tasks.client.changes import Piece, Step
 from django_tasks.exceptions import TaskTypeError, TaskValueError
 from django_tasks.models import Task
 from django_tasks.monitoring import filters
@@ -112,7 +112,7 @@ def test_a_task_that_changes_between_look_and_write_is_left(
 
     monkeypatch.setattr(changes, "_change", overtaken)
     (batch,) = steps(TaskFilter(status=FAILED), Step.CANCEL)
-    assert isinstance(batch, Batch)
+    assert isinstance(batch, Piece)
     assert (batch.seen, batch.changed, batch.left) == (3, 2, 1)
     assert statuses() == {"1": PENDING}
 

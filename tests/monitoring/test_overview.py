@@ -13,7 +13,7 @@ from django_tasks.models import Gate, TaskMinute
 from django_tasks.monitoring import backlog
 from django_tasks.monitoring.overview import Overview, overview
 from django_tasks.monitoring.words import Amount
-from django_tasks.monitoring.workers import Worker
+from django_tasks.monitoring.workers import WorkerState
 from django_tasks.values.hosts import queue_of
 from django_tasks.values.status import Status
 from tests.factories import NOW, a_row, a_worker, later, rows, table
@@ -412,9 +412,9 @@ def test_what_was_seen_is_not_looked_through_for_each_code(monkeypatch: pytest.M
     asked: list[str] = []
 
     def counting(name: str) -> property:
-        read = getattr(Worker, name).fget
+        read = getattr(WorkerState, name).fget
 
-        def ask(worker: Worker) -> bool:
+        def ask(worker: WorkerState) -> bool:
             asked.append(name)
             return bool(read(worker))
 
@@ -424,7 +424,7 @@ def test_what_was_seen_is_not_looked_through_for_each_code(monkeypatch: pytest.M
         a_row(biz_code=f"code{number}", queue=f"q{number}", when=later(-300))
     for number in range(30):
         at_work(f"w{number}", queues=["default"])
-    monkeypatch.setattr(Worker, "is_working", counting("is_working"))
+    monkeypatch.setattr(WorkerState, "is_working", counting("is_working"))
     found = look()
     assert len(found.codes) >= 30
     assert len(asked) < 30 * 30

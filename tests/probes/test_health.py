@@ -9,8 +9,8 @@ from django_tasks.probes.board import Board
 from django_tasks.probes.health import (
     LEAST_PATIENCE,
     WATCHER_PATIENCE,
-    Facts,
     Health,
+    ProbeFacts,
     facts,
     judge,
 )
@@ -81,7 +81,7 @@ def test_a_process_that_is_silent_for_longer_than_its_lease_needs_a_restart() ->
     one.watching.beat([C.WORKING])
     signs = one.read()
     moment = signs.processes[0].moment
-    patient = Facts(("default",), 10.0)
+    patient = ProbeFacts(("default",), 10.0)
     assert judge(signs, patient, moment + 9.9).live
     health = judge(signs, patient, moment + 10.5)
     assert (health.live, health.ready) == (False, False)

@@ -12,7 +12,7 @@ from docutils import nodes
 from django_tasks import api, schedules, testing
 from django_tasks.client.facts import Facts
 from django_tasks.models import Task
-from django_tasks.schedules.base import Options
+from django_tasks.schedules.base import PlanOptions
 from django_tasks.worker.config import WorkerConfig
 from tests.site.reading import parse
 
@@ -22,7 +22,7 @@ CALL = re.compile(r"\w\(")
 BEHIND = {
     "attributes": {name for name in vars(api.TaskHandler) if not name.startswith("_")},
     "facts": {*Facts.__annotations__},
-    "options": {*Options.__annotations__},
+    "options": {*PlanOptions.__annotations__},
     "which": {*inspect.signature(api.find_tasks).parameters},
     "wishes": {*WorkerConfig.__dataclass_fields__},
 }

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from django_tasks.store.finish import Ended
 from django_tasks.values import outcomes
 from django_tasks.values.claimed import Claimed
-from django_tasks.values.runs import Line
+from django_tasks.values.runs import HistoryLine
 from django_tasks.worker.apart.texts import claim_of_text, claim_to_text, end_of_text, end_to_text
 from tests.factories import a_claim_of
 
@@ -65,7 +65,7 @@ OUTCOMES: dict[type[Any], st.SearchStrategy[Any]] = {
     outcomes.Unsettled: st.builds(outcomes.Unsettled, retries | fails | again),
 }
 lines = st.builds(
-    Line,
+    HistoryLine,
     biz_code=texts,
     biz_num=texts,
     when=times,

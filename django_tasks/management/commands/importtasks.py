@@ -8,10 +8,10 @@ from django.core.management.base import CommandError, CommandParser
 from django.utils.translation import gettext
 
 from django_tasks.coming import apscheduler, celery_beat
-from django_tasks.coming.codes import Codes
+from django_tasks.coming.codes import CodeNames
 from django_tasks.coming.found import Found, Left, StoreError
 from django_tasks.coming.handlers import without_handler
-from django_tasks.coming.importing import Coming, add, tasks_for
+from django_tasks.coming.importing import Arrival, add, tasks_for
 from django_tasks.coming.places import database
 from django_tasks.exceptions import TaskException
 from django_tasks.management.base import TranslatedCommand, told_of_errors
@@ -80,19 +80,19 @@ class Command(TranslatedCommand):
             )
         try:
             with told_of_errors(using):
-                found = list(tasks_for(jobs, Codes(said, functions), using=using))
+                found = list(tasks_for(jobs, CodeNames(said, functions), using=using))
                 self._bring(found, options, using)
         except TaskException as error:  # a code that STRICT_CODES refuses
             raise CommandError(gettext("%(error)s.") % {"error": error}) from None
 
-    def _bring(self, found: Sequence[Coming | Left], options: dict[str, Any], using: str) -> None:
+    def _bring(self, found: Sequence[Arrival | Left], options: dict[str, Any], using: str) -> None:
         for each in found:
             self._tell(each)
-        new = [each for each in found if isinstance(each, Coming) and not each.is_there]
+        new = [each for each in found if isinstance(each, Arrival) and not each.is_there]
         added = 0 if options["dry_run"] else self._add(new, using)
         self._sum_up(found, len(new) if options["dry_run"] else added, is_dry=options["dry_run"])
 
-    def _tell(self, each: Coming | Left) -> None:
+    def _tell(self, each: Arrival | Left) -> None:
         if isinstance(each, Left):
             self.say(
                 gettext("Cannot come over: %(name)s: %(reason)s.")
@@ -119,7 +119,7 @@ class Command(TranslatedCommand):
         }
         self.say(gettext("; ").join([line, *map(str, notes)]))
 
-    def _add(self, new: Sequence[Coming], using: str) -> int:
+    def _add(self, new: Sequence[Arrival], using: str) -> int:
         done = 0
         for total in accumulate(add(new, using=using)):
             if total // PROGRESS > done // PROGRESS:
@@ -130,8 +130,8 @@ class Command(TranslatedCommand):
             done = total
         return done
 
-    def _sum_up(self, found: Iterable[Coming | Left], count: int, *, is_dry: bool) -> None:
-        coming = [each for each in found if isinstance(each, Coming)]
+    def _sum_up(self, found: Iterable[Arrival | Left], count: int, *, is_dry: bool) -> None:
+        coming = [each for each in found if isinstance(each, Arrival)]
         left = sum(isinstance(each, Left) for each in found)
         there = sum(each.is_there for each in coming)
         text = (

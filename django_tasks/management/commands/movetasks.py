@@ -7,7 +7,7 @@ from typing import Any
 from django.core.management.base import CommandParser
 from django.utils.translation import gettext, ngettext_lazy
 
-from django_tasks.client.changes import Batch, Step
+from django_tasks.client.changes import Piece, Step
 from django_tasks.management.bulk import BulkCommand
 from django_tasks.management.times import TIMES, future, length
 from django_tasks.monitoring.filters import TaskFilter
@@ -52,7 +52,7 @@ class Command(BulkCommand):
             options["by"] = _signed(options["by"])
         super().answer(options)
 
-    def batches(self, part: TaskFilter, options: dict[str, Any]) -> Generator[Batch, None, None]:
+    def batches(self, part: TaskFilter, options: dict[str, Any]) -> Generator[Piece, None, None]:
         if options["to"] is not None:
             return steps(part, self.step, to=options["to"], using=self.using)
         return shift(part, options["by"], using=self.using)

@@ -20,7 +20,7 @@ from django_tasks.sentences import sentence as _
 from django_tasks.timezones import aware
 from django_tasks.values.status import RunOutcome, Status
 from django_tasks.worker.config import worker_config
-from django_tasks.worker.foreground import CannotRun, Foreground, Ran
+from django_tasks.worker.foreground import CannotRun, Foreground, ForegroundRun
 
 RUNNABLE = (Status.PENDING, Status.FAILED)
 WELL = ("done", "rescheduled", "skipped")
@@ -57,7 +57,7 @@ class Command(TaskCommand):
         if ran.outcome not in WELL:
             raise trouble(gettext("It has not ended well."))
 
-    def _run(self, code: str, number: str, *, is_timed: bool) -> Ran:
+    def _run(self, code: str, number: str, *, is_timed: bool) -> ForegroundRun:
         config = worker_config(self.using, threads=1, codes=(code,))
         place = Foreground(config, is_timed=is_timed)
         try:
@@ -94,7 +94,7 @@ class Command(TaskCommand):
         if problem:
             raise trouble(gettext("%(key)s: %(problem)s") % {"key": key, "problem": problem})
 
-    def _tell(self, code: str, number: str, ran: Ran) -> None:
+    def _tell(self, code: str, number: str, ran: ForegroundRun) -> None:
         task = api.get_task(code, number, using=self.using)
         if self.is_json:
             self.say_json(

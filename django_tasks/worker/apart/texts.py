@@ -11,7 +11,7 @@ from typing import Any, get_args
 from django_tasks.store.finish import Ended
 from django_tasks.values.claimed import Claimed
 from django_tasks.values.outcomes import Outcome
-from django_tasks.values.runs import Line
+from django_tasks.values.runs import HistoryLine
 
 _TIME = "time"
 _OUTCOMES: dict[str, type[Any]] = {kind.__name__: kind for kind in get_args(Outcome)}
@@ -43,7 +43,7 @@ def end_of_text(text: str) -> Ended:
             Claimed._make(map(_value, claim)),
             _value(outcome),
             missed,
-            line and Line._make(map(_value, line)),
+            line and HistoryLine._make(map(_value, line)),
             late,
             took,
         )
