@@ -99,7 +99,7 @@ def test_pauses_are_told_when_they_begin_and_when_they_end_and_once_each(
     register: Register, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level("INFO", "django_tasks")
-    register(lambda task: None)
+    register(lambda task: None, queue="mail")
     claimer = Claimer()
     claimer.claim()
     caplog.clear()
