@@ -117,9 +117,8 @@ def overview(
     """
     now = clock.now(using) if now is None else now
     seen = see(now, using=using)
-    seen = seen._replace(
-        workers=[each._replace(name=name_of(each, named)) for each in seen.workers]
-    )
+    shown = [each._replace(name=name_of(each, named)) for each in seen.workers]
+    seen = seen._replace(workers=shown)
     found = codes(seen, now)
     facts = Evidence(
         now=now,

@@ -87,8 +87,8 @@ class Evidence:
 
     @cached_property
     def untaken(self) -> Mapping[str, Mapping[str, Sequence[Waiting]]]:
-        """What waits and no worker takes although some work: by the kind of ``obstacle``, by code;
-        for a "queue" by that.
+        """The lanes that no worker takes although some work: by the kind of ``obstacle``, then by
+        code, or for a "queue" by that.
         """
         found: dict[str, dict[str, list[Waiting]]] = defaultdict(lambda: defaultdict(list))
         alive = self.alive
