@@ -109,8 +109,7 @@ def overview(
     hours_ahead: float = HOURS_AHEAD,
     named: bool = True,
 ) -> Overview:
-    """Look at everything once; ``now`` is the database's clock unless given. ``named``: with the
-    names of workers.
+    """Look at everything once, at ``now`` by the database's clock; ``named``: with workers' names.
 
     The number of statements is the same however many tasks, codes and workers there are, and each
     reads a bounded number of rows. Database errors pass.

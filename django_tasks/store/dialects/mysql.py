@@ -6,8 +6,8 @@ from typing import Any, cast
 
 from django_tasks.store.dialects.base import Bounds, Dialect, Params, placeholders, tuples
 
-# A session of ours is closed, by us, at this age in seconds. No server ends it before, while there
-# is nothing to do; one whose client is gone without a word holds its locks no longer than that.
+# A session of ours is closed, by us, at this age in seconds. The server ends one that has been idle
+# for twice as long: no other, but one whose client is gone without a word, which may hold locks.
 OLDEST_SECONDS = 120
 _WAITS = (
     "SET SESSION innodb_lock_wait_timeout = %s, SESSION lock_wait_timeout = %s,"
