@@ -1,4 +1,4 @@
-"""Take due tasks for a worker, a batch from one lane at a time.
+"""Take due tasks for a worker: many of one lane, or a few of several lanes.
 
 Race: any number of workers claim, and clients move, cancel and pause, at the same time. A row is
 ours only if it was still PENDING and still the version we had read when our own statement changed
@@ -6,7 +6,7 @@ it.
 """
 
 import random
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Sequence
 from datetime import datetime
 from typing import Any, NamedTuple, Protocol
 
@@ -68,6 +68,14 @@ class _Unknown:
 UNKNOWN = _Unknown()
 
 
+class Wanted(NamedTuple):
+    """A lane, the number of tasks to claim from it at most, and where its searches begin."""
+
+    lane: Lane
+    most: int
+    places: Places
+
+
 class Claimer(NamedTuple):
     """The worker that claims, the number of workers that may be after the same rows (itself
     included), and the number of older ones among them.
@@ -122,6 +130,21 @@ def claim(
             places.note(WHOLE, _first_of(dialect, rows))
             return _take_unlocked(dialect, claimer, lane, rows, now, limit)
     return _claim_optimistic(dialect, claimer, due, limit, _ORDINARY, places)
+
+
+def claim_together(
+    claimer: Claimer, wanted: Sequence[Wanted], now: datetime, limit: int, *, using: str
+) -> list[list[Claimed]]:
+    """Claim from several lanes, ``limit`` tasks in all, the earliest of each lane first.
+
+    One statement changes the rows: each commit waits for the disk, and hundreds of lanes with a
+    task each would wait for it hundreds of times. Returns the claims of each lane; only of the
+    first ones where the limit was reached. Otherwise as ``claim``.
+    """
+    dialect = dialect_of(using)
+    if dialect.returns_updates:
+        return _claim_together_returning(dialect, claimer, wanted, now, limit)
+    return _claim_together_optimistic(dialect, claimer, wanted, now, limit)
 
 
 def claim_alone(
@@ -204,22 +227,84 @@ def _claim_returning(
     dialect: Dialect, claimer: Claimer, due: _Due, limit: int, which: str
 ) -> list[Claimed]:
     """One statement: the rows are locked, or the whole file is, between search and change."""
-    claimable, params = due.condition(dialect)
-    # ARRAY makes PostgreSQL run the search once; IN may run it again and take more than LIMIT.
-    subquery = f"SELECT id FROM {{task}} WHERE {claimable}{which} ORDER BY {{when}}, id LIMIT %s"
-    subquery += dialect.lock_free_rows
-    among = f"= ANY(ARRAY({subquery}))" if dialect.lock else f"IN ({subquery})"
-    template = (
-        f"{_TAKE} WHERE id {among} AND {STATUS_OF_FOUND} = 0 RETURNING {_claimed_columns(dialect)}"
-    )
-    found = dialect.fetch(template, [*_take_params(dialect, claimer, due.now), *params, limit])
+    search, params = _search(dialect, due, limit, which)
+    template = _take_found(dialect, search, _claimed_columns(dialect))
+    found = dialect.fetch(template, [*_take_params(dialect, claimer, due.now), *params])
     return sorted(_claims(dialect, due.lane, found, claimer, due.now), key=place_of)
+
+
+def _claim_together_returning(
+    dialect: Dialect, claimer: Claimer, wanted: Sequence[Wanted], now: datetime, limit: int
+) -> list[list[Claimed]]:
+    searches, params = [], _take_params(dialect, claimer, now)
+    for number, (lane, most, places) in enumerate(wanted):
+        due = _Due(lane, now, places.since(WHOLE))
+        search, values = _search(dialect, due, min(most, limit), _ORDINARY)
+        searches.append(f"SELECT id FROM ({search}) AS lane_{number}")
+        params += values
+    columns = f"queue, priority, biz_code, {_claimed_columns(dialect)}"
+    template = _take_found(dialect, f"{' UNION ALL '.join(searches)} LIMIT %s", columns)
+    rows: dict[tuple[Any, ...], list[tuple[Any, ...]]] = {}
+    for row in dialect.fetch(template, [*params, limit]):
+        rows.setdefault(row[:3], []).append(row[3:])
+    claims = [
+        sorted(_claims(dialect, lane, rows.get(lane[:3], []), claimer, now), key=place_of)
+        for lane, _, _ in wanted
+    ]
+    if sum(map(len, claims)) >= limit:  # lanes behind the last of these were not searched
+        while not claims[-1]:
+            claims.pop()
+    for (_, _, places), found in zip(wanted, claims, strict=False):
+        places.note(WHOLE, place_of(found[0]) if found else None)
+    return claims
+
+
+def _search(dialect: Dialect, due: _Due, limit: int, which: str) -> tuple[str, list[Any]]:
+    """The query for the rows of a lane that may be claimed, and its parameters."""
+    claimable, params = due.condition(dialect)
+    query = f"SELECT id FROM {{task}} WHERE {claimable}{which} ORDER BY {{when}}, id LIMIT %s"
+    return query + dialect.lock_free_rows, [*params, limit]
+
+
+def _take_found(dialect: Dialect, search: str, columns: str) -> str:
+    # ARRAY makes PostgreSQL run the search once; IN may run it again and take more than LIMIT.
+    among = f"= ANY(ARRAY({search}))" if dialect.lock else f"IN ({search})"
+    return f"{_TAKE} WHERE id {among} AND {STATUS_OF_FOUND} = 0 RETURNING {columns}"
 
 
 def _claim_optimistic(
     dialect: Dialect, claimer: Claimer, due: _Due, limit: int, which: str, places: Places
 ) -> list[Claimed]:
-    """Read candidates without a lock, take those that have not changed since.
+    """Read candidates without a lock, take those that have not changed since."""
+    rows = _unlocked_candidates(dialect, claimer, due, limit, which, places)
+    return _claims(dialect, due.lane, _take(dialect, claimer, rows, due.now), claimer, due.now)
+
+
+def _claim_together_optimistic(
+    dialect: Dialect, claimer: Claimer, wanted: Sequence[Wanted], now: datetime, limit: int
+) -> list[list[Claimed]]:
+    # By id. Race: a row has moved from a lane to one that is read later. It is of the last one.
+    read: dict[int, tuple[int, tuple[Any, ...]]] = {}
+    for number, (lane, most, places) in enumerate(wanted):
+        if (room := limit - len(read)) <= 0:
+            break
+        due, most = _Due(lane, now, places.since(WHOLE)), min(most, room)
+        rows = _unlocked_candidates(dialect, claimer, due, most, _ORDINARY, places)
+        read |= {row[0]: (number, row) for row in rows}
+        asked = number + 1
+    rows_of: list[list[tuple[Any, ...]]] = [[] for _ in range(asked)]
+    for row in _take(dialect, claimer, [row for _, row in read.values()], now):
+        rows_of[read[row[0]][0]].append(row)
+    return [
+        _claims(dialect, lane, rows, claimer, now)
+        for (lane, _, _), rows in zip(wanted, rows_of, strict=False)
+    ]
+
+
+def _unlocked_candidates(
+    dialect: Dialect, claimer: Claimer, due: _Due, limit: int, which: str, places: Places
+) -> list[tuple[Any, ...]]:
+    """Candidates that few other workers look at.
 
     Measured faster than SKIP LOCKED on MariaDB, and right on a Galera cluster, where a row lock
     is known to its own node only. Two workers that read the same head of the queue lose half of
@@ -236,10 +321,10 @@ def _claim_optimistic(
         if rows := _candidates(dialect, begun, limit, which, part, skipped):
             if not skipped:
                 places.note(part, _first_of(dialect, rows))
-            return _take(dialect, claimer, due.lane, rows, due.now)
+            return rows
     rows = _behind_suspects(dialect, due, limit) if which == _ORDINARY else []
     places.note(WHOLE, _first_of(dialect, rows))
-    return _take(dialect, claimer, due.lane, rows, due.now)
+    return rows
 
 
 def _first_of(dialect: Dialect, rows: list[tuple[Any, ...]]) -> Place | None:
@@ -260,7 +345,8 @@ def _take_unlocked(
         f"SELECT id FROM {{task}} WHERE id IN ({placeholders(len(rows))}){dialect.lock_free_rows}"
     )
     free = {row[0] for row in dialect.fetch(template, [row[0] for row in rows])}
-    return _take(dialect, claimer, lane, [row for row in rows if row[0] in free][:limit], now)
+    taken = _take(dialect, claimer, [row for row in rows if row[0] in free][:limit], now)
+    return _claims(dialect, lane, taken, claimer, now)
 
 
 # How many rows that must be claimed alone may stand at a lane's head before they hide the others
@@ -306,9 +392,12 @@ def _behind_suspects(dialect: Dialect, due: _Due, limit: int) -> list[tuple[Any,
 
 
 def _take(
-    dialect: Dialect, claimer: Claimer, lane: Lane, rows: list[tuple[Any, ...]], now: datetime
-) -> list[Claimed]:
-    """Change the rows that are still as read; count them; if some are missing, ask which."""
+    dialect: Dialect, claimer: Claimer, rows: list[tuple[Any, ...]], now: datetime
+) -> list[tuple[Any, ...]]:
+    """Change the rows that are still as read; count them; if some are missing, ask which.
+
+    Returns those that are ours now, with the version that they have got.
+    """
     if not rows:
         return []
     ids = [row[0] for row in rows]
@@ -319,8 +408,7 @@ def _take(
     # Somebody may have added to a row of ours since: then its version has moved on, our finish
     # will not match, and the row is handed over. So the version is the one we wrote, not the one
     # we read.
-    written = [(row[0], row[1] + 1, *row[2:]) for row in rows if row[0] in ours]
-    return _claims(dialect, lane, written, claimer, now)
+    return [(row[0], row[1] + 1, *row[2:]) for row in rows if row[0] in ours]
 
 
 def _still_ours(dialect: Dialect, claimer: Claimer, ids: list[int]) -> set[int]:

@@ -165,8 +165,8 @@ def in_order(lanes: Iterable[Lane]) -> list[Lane]:
     return sorted(lanes, key=lambda lane: (-lane.priority, lane.first))
 
 
-# So many lanes one statement asks for: to plan it takes PostgreSQL the square of their number, and
-# SQLite takes 500 at most.
+# So many lanes one statement asks for, or claims from: to plan it takes PostgreSQL the square of
+# their number, and SQLite takes 500 at most.
 LANES_AT_ONCE = 20
 
 

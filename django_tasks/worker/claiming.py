@@ -2,12 +2,13 @@
 
 from collections.abc import Callable
 from datetime import datetime, timedelta
+from itertools import takewhile
 from random import random
 
 from django_tasks.handlers.registry import terms_for
 from django_tasks.store.claim import Claimer
 from django_tasks.store.finish import Ended
-from django_tasks.store.lanes import Lane
+from django_tasks.store.lanes import LANES_AT_ONCE, Lane
 from django_tasks.values.claimed import Claimed
 from django_tasks.worker.active import Active
 from django_tasks.worker.config import WorkerConfig
@@ -132,26 +133,63 @@ class Claiming:
 
         What is left of ``due`` changes its order where another worker was quicker.
         """
-        taken, claimer, is_in_order = 0, self._claimer(), True
+        taken, place, claimer, is_in_order = 0, 0, self._claimer(), True
+        # First one lane: its tasks are the most urgent, and as a rule there is no other.
+        at_once, most_at_once = 1, 1 if careful else LANES_AT_ONCE
         self._lanes.rely()
-        for place, lane in enumerate(due, 1):
-            if taken >= room or self.has_had_enough():
-                break
-            if not self._gates.is_open(lane):
+        while place < len(due) and taken < room and not self.has_had_enough():
+            lanes = self._claimable(due[place : place + at_once])
+            if not lanes:
+                place += 1
                 continue
-            batch = terms_for(lane.biz_code).batch
-            fitting = min((room - taken) * batch, self._left())
-            portion = self._lane_claims.portion(lane, fitting)
-            begun = self._membership.clock.monotonic()
-            claims = self._lane_claims.claim(claimer, lane, now, portion, careful=careful)
-            self._idling.note_claim(self._membership.clock.monotonic() - begun)
-            taken += self._start(claims, batch, first=self._gates.has_limit(lane))
-            if len(claims) < portion and self._gates.is_open(lane):
-                self._lanes.use_up(lane if claims else None)
-                if is_in_order and not claims:
-                    is_in_order = False
-                    due[place:] = _parted(due[place:])
+            claims, items = self._claim_some(claimer, lanes, now, room - taken, careful)
+            if not claims:  # which one is to blame is known when each is asked by itself
+                at_once = most_at_once = 1
+                continue
+            at_once = min(2 * at_once, most_at_once)
+            taken += items
+            place += len(claims)
+            if is_in_order and not all(claims):
+                is_in_order = False
+                due[place:] = _parted(due[place:])
         return taken
+
+    def _claimable(self, lanes: list[Lane]) -> list[Lane]:
+        """The first lanes from which one statement may claim; none if the first one is closed.
+
+        A lane that has to pass a gate, or whose tasks are called together, goes by itself.
+        """
+
+        def is_plain(lane: Lane) -> bool:
+            return terms_for(lane.biz_code).batch == 1 and not self._gates.has_limit(lane)
+
+        is_open = self._gates.is_open
+        plain = takewhile(lambda lane: is_plain(lane) and is_open(lane), lanes)
+        return list(plain) or [lane for lane in lanes[:1] if is_open(lane)]
+
+    def _claim_some(
+        self, claimer: Claimer, lanes: list[Lane], now: datetime, room: int, careful: bool
+    ) -> tuple[list[list[Claimed]], int]:
+        """Claim from one lane, or from several that are plain; the claims of each and the items.
+
+        Several bring nothing at all after an error that may be of one of them.
+        """
+        batch = terms_for(lanes[0].biz_code).batch
+        fitting = min(room * batch, self._left())
+        portions = [self._lane_claims.portion(lane, fitting) for lane in lanes]
+        begun = self._membership.clock.monotonic()
+        if len(lanes) == 1:
+            claim = self._lane_claims.claim
+            claims = [claim(claimer, lanes[0], now, portions[0], careful=careful)]
+        else:
+            claims = self._lane_claims.claim_together(claimer, lanes, now, fitting)
+        self._idling.note_claim((self._membership.clock.monotonic() - begun) / len(lanes))
+        items = 0
+        for lane, portion, some in zip(lanes, portions, claims, strict=False):
+            items += self._start(some, batch, first=self._gates.has_limit(lane))
+            if len(some) < portion and self._gates.is_open(lane):
+                self._lanes.use_up(lane if some else None)
+        return claims, items
 
     def _start(self, claims: list[Claimed], batch: int, *, first: bool) -> int:
         """Hand over what was claimed, perhaps a moment before it is due: its thread waits for that.

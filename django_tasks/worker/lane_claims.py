@@ -1,6 +1,6 @@
-"""Claims from one lane, whose errors are its own if they can be."""
+"""Claims from lanes: an error is that of one lane if it can be."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import datetime
 from functools import partial
 from typing import NamedTuple
@@ -9,7 +9,7 @@ from django_tasks import logs
 from django_tasks.handlers.registry import terms_for
 from django_tasks.host.clocks import ticks
 from django_tasks.store import claim as store
-from django_tasks.store.claim import Claimer
+from django_tasks.store.claim import Claimer, Wanted
 from django_tasks.store.connection import drop_connection
 from django_tasks.store.errors import Kind, kind_of, was_cut_off
 from django_tasks.store.lanes import Lane
@@ -133,6 +133,30 @@ class LaneClaims:
         claim = partial(self._claim_portion, claimer, lane, now, most, careful)
         return self._claim_unless_troubled(self._troubled, lane, claim)
 
+    def claim_together(
+        self, claimer: Claimer, lanes: Sequence[Lane], now: datetime, limit: int
+    ) -> list[list[Claimed]]:
+        """Claim from lanes without a limit of their own, ``limit`` tasks in all.
+
+        Returns the claims of each, of the first ones alone where ``limit`` was reached; of none
+        after an error that may be one lane's own. Raises other errors of the database.
+        """
+        wanted = [
+            Wanted(lane, self.portion(lane, limit), self._marks.of(key_of(lane), now))
+            for lane in lanes
+        ]
+        try:
+            claims = store.claim_together(claimer, wanted, now, limit, using=self._config.using)
+        except Exception as error:
+            if not self._survives(error):
+                raise
+            return []
+        for lane, some in zip(lanes, claims, strict=False):
+            self._troubled.forget(lane)
+            if some:
+                self._portions.grow(lane)
+        return claims
+
     def claim_suspect(self, claimer: Claimer, now: datetime) -> list[Claimed]:
         """Claim a row that was rescued twice, if some were seen and none is in hand."""
         lane, troubled = self._suspects.take_lane(), self._troubled_suspects
@@ -144,26 +168,32 @@ class LaneClaims:
     def _claim_unless_troubled(
         self, troubled: Troubled, lane: Lane, claim: Callable[[], list[Claimed]]
     ) -> list[Claimed]:
-        """Claim from one lane; an error that is this lane's own must not stop the others.
+        """Claim from one lane; an error that is this lane's own must not stop the others."""
+        try:
+            claims = claim()
+        except Exception as error:
+            if not self._survives(error):
+                raise
+            troubled.note(lane, error)
+            return []
+        troubled.forget(lane)
+        return claims
+
+    def _survives(self, error: Exception) -> bool:
+        """Tell if an error may be of one lane alone, and be ready for what it has left.
 
         Race: the claim was committed before the error came, with its answer or over it. Then its
         rows are strays.
         """
-        try:
-            claims = claim()
-        except Exception as error:
-            kind = kind_of(error, using=self._config.using)
-            if kind.is_of_all:
-                raise
-            self._unsure()
-            troubled.note(lane, error)
-            if kind is Kind.UNKNOWN:
-                # Perhaps this session's own fault, such as a plan that it keeps and a migration has
-                # made wrong. A ping would find nothing.
-                drop_connection(self._config.using)
-            return []
-        troubled.forget(lane)
-        return claims
+        kind = kind_of(error, using=self._config.using)
+        if kind.is_of_all:
+            return False
+        self._unsure()
+        if kind is Kind.UNKNOWN:
+            # Perhaps this session's own fault, such as a plan that it keeps and a migration has
+            # made wrong. A ping would find nothing.
+            drop_connection(self._config.using)
+        return True
 
     def _claim_portion(
         self, claimer: Claimer, lane: Lane, now: datetime, most: int, careful: bool

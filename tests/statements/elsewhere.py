@@ -97,8 +97,10 @@ _RETURNING = (
     "store/upsert.py _returning_decided",
 )
 _UPDATES_RETURNING = (
-    *("store/claim.py _claim_returning", "store/dialects/base.py Dialect.insert"),
-    *("store/dialects/base.py Dialect.insert_absent", "store/ownership.py _hand_over_returning"),
+    *("store/claim.py _claim_returning", "store/claim.py _claim_together_returning"),
+    *("store/claim.py _search", "store/claim.py _take_found"),
+    *("store/dialects/base.py Dialect.insert", "store/dialects/base.py Dialect.insert_absent"),
+    "store/ownership.py _hand_over_returning",
     *("store/ownership.py _hand_over _hand_over_returning", "store/upsert.py upsert RETURNING"),
     "store/upsert.py _conflict_clause CONFLICT",
 )

@@ -69,6 +69,8 @@ def races() -> None:
     a_row("behind")
     (one,) = claim.claim(ME, a_lane(), NOW, 9, using=USING, careful=True)
     assert one.biz_num == "behind"
+    wanted = [claim.Wanted(a_lane(queue=queue), 9, claim.UNKNOWN) for queue in ("default", "a")]
+    assert claim.claim_together(ME, wanted, NOW, 9, using=USING) == [[], []]
     table().delete()
     claims = [a_claim(str(number), version=number) for number in range(4)]
     ends = [Ended(one, Done() if one.id % 2 else Again(later(60))) for one in claims]

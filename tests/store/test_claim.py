@@ -9,7 +9,6 @@ from django_tasks.models import Task
 from django_tasks.store.claim import (
     WHOLE,
     Claimer,
-    Share,
     claim,
     claim_alone,
     owned_ids,
@@ -38,6 +37,7 @@ from tests.factories import (
     table,
     the_row,
 )
+from tests.store.parts import From
 
 pytestmark = pytest.mark.django_db
 
@@ -440,20 +440,6 @@ def placed(*seconds: float) -> list[Place]:
         Place(later(each), a_row(str(number), when=later(each)).pk)
         for number, each in enumerate(seconds)
     ]
-
-
-class From:
-    """Searches that begin at one place, and what they have found."""
-
-    def __init__(self, place: Place | None) -> None:
-        self.place = place
-        self.notes: list[tuple[Share, Place | None]] = []
-
-    def since(self, share: Share) -> Place | None:
-        return self.place
-
-    def note(self, share: Share, first: Place | None) -> None:
-        self.notes.append((share, first))
 
 
 def taken_since(place: Place | None, careful: bool = False, limit: int = 10) -> list[str]:

@@ -21,7 +21,15 @@ from hypothesis.stateful import (
 
 from django_tasks.models import Task
 from django_tasks.store import control, search
-from django_tasks.store.claim import Claimer, claim, claim_alone, owned_ids
+from django_tasks.store.claim import (
+    UNKNOWN,
+    Claimer,
+    Wanted,
+    claim,
+    claim_alone,
+    claim_together,
+    owned_ids,
+)
 from django_tasks.store.claimed_rows import is_cancelled
 from django_tasks.store.debounce import debounce
 from django_tasks.store.finish import Ended, FinishResult, finish
@@ -249,6 +257,23 @@ class Protocol(RuleBasedStateMachine):
             assert len(taken) == min(limit, len(due))
         self.were_claimed(worker, taken, due, in_order=rivals == 1)
 
+    def claim_together(self, data):
+        worker = data.draw(st.sampled_from(self.living()))
+        rivals = data.draw(st.sampled_from([1, 3]))
+        limit, most = data.draw(st.integers(1, 4)), data.draw(st.integers(1, 3))
+        lanes = data.draw(st.permutations(sorted(self.reference.lanes())))
+        wanted = [Wanted(self.store_lane(lane), most, UNKNOWN) for lane in lanes]
+        taken = claim_together(Claimer(worker.id, rivals), wanted, self.now, limit, using=USING)
+        assert sum(map(len, taken)) <= limit
+        for lane, some in zip(lanes, taken, strict=False):
+            due = self.reference.due(lane, self.second, alone=False)
+            room = min(most, limit, len(due))
+            assert len(some) == room if rivals == 1 else bool(some) == bool(room)
+            limit -= len(some)
+            if some:
+                self.were_claimed(worker, some, due, in_order=rivals == 1)
+        assert rivals > 1 or limit == 0 or len(taken) == len(lanes)
+
     def claim_alone(self, data):
         worker = data.draw(st.sampled_from(self.living()))
         lane = data.draw(st.sampled_from(self.due_lanes(alone=True)))
@@ -466,6 +491,7 @@ STEPS = {
     "rescue": (5, lambda self: self.orphans()),
     "a_worker_dies": (2, lambda self: any(worker.held for worker in self.living())),
     "claim": (6, lambda self: self.due_lanes(alone=False)),
+    "claim_together": (4, lambda self: self.reference.lanes()),
     "finish": (5, lambda self: any(worker.held for worker in self.workers)),
     "steer": (4, lambda self: True),
     "finish_again": (2, lambda self: self.settled),

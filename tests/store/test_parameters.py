@@ -250,7 +250,9 @@ def claiming(do: Caller, texts: Texts) -> None:
     assert len(do(claim.claim_alone, ME, lane, NOW)) == 1
     assert len(do(claim.claim, ME, lane, NOW, 1)) == 1
     assert len(do(claim.claim, ME, lane, NOW, 1, careful=True, places=searches)) == 1
-    assert len(do(claim.owned_ids, WORKER)) == 3
+    wanted = [claim.Wanted(lane, 1, searches), claim.Wanted(lane._replace(queue="-"), 1, searches)]
+    assert [len(some) for some in do(claim.claim_together, ME, wanted, NOW, 2)] == [1, 0]
+    assert len(do(claim.owned_ids, WORKER)) == 4
     row(texts, "5")
     key = texts.code, texts.number + "5"
     assert do(claim.claim_row, ME, *key, NOW, failed=True).biz_num == key[1]

@@ -98,7 +98,7 @@ def test_higher_priorities_go_first_however_late_others_are(register: Register) 
 
 @pytest.mark.parametrize(
     ("taken", "order"),
-    [("", "hijabcde"), ("h", "hjiedcba"), ("j", "hijedcba"), ("b", "hijabedc")],
+    [("", "h ij abcd e"), ("h", "h ji edcb a"), ("j", "h ij edcb a"), ("b", "h ij abcd e")],
 )
 def test_where_somebody_else_was_sooner_workers_walk_on_in_different_orders(
     register: Register, monkeypatch: pytest.MonkeyPatch, taken: str, order: str
@@ -110,15 +110,24 @@ def test_where_somebody_else_was_sooner_workers_walk_on_in_different_orders(
     chances = iter(range(100, 0, -1))
     monkeypatch.setattr(module, "random", lambda: next(chances))
     claimer, walked = Claimer(), []
-    intact = claimer.claiming._lane_claims.claim
+    claims = claimer.claiming._lane_claims
+    one, several = claims.claim, claims.claim_together
 
     def claim(who: Any, lane: Lane, *args: Any, **wishes: Any) -> Any:
         walked.append(lane.biz_code)
-        return [] if lane.biz_code == taken else intact(who, lane, *args, **wishes)
+        return [] if lane.biz_code == taken else one(who, lane, *args, **wishes)
 
-    monkeypatch.setattr(claimer.claiming._lane_claims, "claim", claim)
+    def claim_together(who: Any, lanes: list[Lane], *args: Any) -> Any:
+        walked.append("".join(lane.biz_code for lane in lanes))
+        found = several(who, lanes, *args)
+        return [
+            [] if lane.biz_code == taken else some for lane, some in zip(lanes, found, strict=False)
+        ]
+
+    monkeypatch.setattr(claims, "claim", claim)
+    monkeypatch.setattr(claims, "claim_together", claim_together)
     claimer.claim()
-    assert "".join(walked) == order
+    assert " ".join(walked) == order
 
 
 def test_no_more_is_claimed_than_there_is_room_for(register: Register) -> None:
