@@ -55,17 +55,19 @@ class Places(Protocol):
         """The first place of this share at which something waited; None: nothing waits there."""
 
 
-class _Unknown:
-    """Of a lane of which nothing is known."""
+class _From(NamedTuple):
+    """One place for all shares, whatever is found there; None: nobody knows."""
 
-    def since(self, share: Share) -> None:
-        """Nobody knows."""
+    place: Place | None = None
+
+    def since(self, share: Share) -> Place | None:
+        return self.place
 
     def note(self, share: Share, first: Place | None) -> None:
         """Forget it."""
 
 
-UNKNOWN = _Unknown()
+UNKNOWN = _From()
 
 
 class Wanted(NamedTuple):
@@ -118,18 +120,14 @@ def claim(
     of this lane begin, and hears what they have found.
     """
     dialect = dialect_of(using)
-    due = _Due(lane, now, places.since(WHOLE))
-    if dialect.returns_updates:
-        claims = _claim_returning(dialect, claimer, due, limit, _ORDINARY)
-        places.note(WHOLE, place_of(claims[0]) if claims else None)
-        return claims
-    if careful:
+    if careful and not dialect.returns_updates:
+        due = _Due(lane, now, places.since(WHOLE))
         with write_transaction(using):
             rows = _candidates(dialect, due, limit * 2, _ORDINARY)
             rows = rows or _behind_suspects(dialect, due, limit * 2)
             places.note(WHOLE, _first_of(dialect, rows))
             return _take_unlocked(dialect, claimer, lane, rows, now, limit)
-    return _claim_optimistic(dialect, claimer, due, limit, _ORDINARY, places)
+    return _claim_plainly(dialect, claimer, [Wanted(lane, limit, places)], now, limit)[0]
 
 
 def claim_together(
@@ -141,10 +139,7 @@ def claim_together(
     task each would wait for it hundreds of times. Returns the claims of each lane; only of the
     first ones where the limit was reached. Otherwise as ``claim``.
     """
-    dialect = dialect_of(using)
-    if dialect.returns_updates:
-        return _claim_together_returning(dialect, claimer, wanted, now, limit)
-    return _claim_together_optimistic(dialect, claimer, wanted, now, limit)
+    return _claim_plainly(dialect_of(using), claimer, wanted, now, limit)
 
 
 def claim_alone(
@@ -162,15 +157,13 @@ def claim_alone(
     search begins: rows before it are not found.
     """
     dialect = dialect_of(using)
-    due = _Due(lane, now, since)
-    if dialect.returns_updates:
-        return _claim_returning(dialect, claimer, due, 1, _SUSPICIOUS)
-    if careful:
+    if careful and not dialect.returns_updates:
         with write_transaction(using):
+            due = _Due(lane, now, since)
             rows = _candidates(dialect, due, SPARE_CANDIDATES, _SUSPICIOUS)
             return _take_unlocked(dialect, claimer, lane, rows, now, 1)
-    alone = claimer._replace(workers=1)
-    return _claim_optimistic(dialect, alone, due, 1, _SUSPICIOUS, UNKNOWN)
+    wanted = [Wanted(lane, 1, _From(since))]
+    return _claim_plainly(dialect, claimer._replace(workers=1), wanted, now, 1, _SUSPICIOUS)[0]
 
 
 def claim_row(
@@ -223,82 +216,85 @@ class _Due(NamedTuple):
         return f"{_CLAIMABLE} AND {since}", [*params, *place]
 
 
-def _claim_returning(
-    dialect: Dialect, claimer: Claimer, due: _Due, limit: int, which: str
-) -> list[Claimed]:
-    """One statement: the rows are locked, or the whole file is, between search and change."""
-    search, params = _search(dialect, due, limit, which)
-    template = _take_found(dialect, search, _claimed_columns(dialect))
-    found = dialect.fetch(template, [*_take_params(dialect, claimer, due.now), *params])
-    return sorted(_claims(dialect, due.lane, found, claimer, due.now), key=place_of)
-
-
-def _claim_together_returning(
-    dialect: Dialect, claimer: Claimer, wanted: Sequence[Wanted], now: datetime, limit: int
+def _claim_plainly(
+    dialect: Dialect,
+    claimer: Claimer,
+    wanted: Sequence[Wanted],
+    now: datetime,
+    limit: int,
+    which: str = _ORDINARY,
 ) -> list[list[Claimed]]:
-    searches, params = [], _take_params(dialect, claimer, now)
-    for number, (lane, most, places) in enumerate(wanted):
-        due = _Due(lane, now, places.since(WHOLE))
-        search, values = _search(dialect, due, min(most, limit), _ORDINARY)
-        searches.append(f"SELECT id FROM ({search}) AS lane_{number}")
-        params += values
-    columns = f"queue, priority, biz_code, {_claimed_columns(dialect)}"
-    template = _take_found(dialect, f"{' UNION ALL '.join(searches)} LIMIT %s", columns)
-    rows: dict[tuple[Any, ...], list[tuple[Any, ...]]] = {}
-    for row in dialect.fetch(template, [*params, limit]):
-        rows.setdefault(row[:3], []).append(row[3:])
-    claims = [
-        sorted(_claims(dialect, lane, rows.get(lane[:3], []), claimer, now), key=place_of)
-        for lane, _, _ in wanted
-    ]
+    """Claim as each server does it best; a row that somebody holds locked may be waited for."""
+    take = _claim_returning if dialect.returns_updates else _claim_optimistic
+    return take(dialect, claimer, wanted, now, limit, which)
+
+
+def _claim_returning(
+    dialect: Dialect,
+    claimer: Claimer,
+    wanted: Sequence[Wanted],
+    now: datetime,
+    limit: int,
+    which: str,
+) -> list[list[Claimed]]:
+    """One statement: the rows are locked, or the whole file is, between search and change."""
+    searches, params, columns = [], _take_params(dialect, claimer, now), _claimed_columns(dialect)
+    for lane, most, places in wanted:
+        claimable, values = _Due(lane, now, places.since(WHOLE)).condition(dialect)
+        search = f"SELECT id FROM {{task}} WHERE {claimable}{which} ORDER BY {{when}}, id LIMIT %s"
+        searches.append(search + dialect.lock_free_rows)
+        params += [*values, min(most, limit)]
+    among = searches[0]
+    if len(wanted) > 1:
+        many = [f"SELECT id FROM ({search}) AS lane_{n}" for n, search in enumerate(searches)]
+        among = f"{' UNION ALL '.join(many)} LIMIT %s"
+        columns += ", queue, priority, biz_code"
+        params.append(limit)
+    # ARRAY makes PostgreSQL run the search once; IN may run it again and take more than LIMIT.
+    among = f"= ANY(ARRAY({among}))" if dialect.lock else f"IN ({among})"
+    template = f"{_TAKE} WHERE id {among} AND {STATUS_OF_FOUND} = 0 RETURNING {columns}"
+    found = dialect.fetch(template, params)
+    rows = [found] if len(wanted) == 1 else _by_lane(wanted, found)
+    claims = _claims_of(dialect, wanted, rows, claimer, now)
     if sum(map(len, claims)) >= limit:  # lanes behind the last of these were not searched
         while not claims[-1]:
             claims.pop()
-    for (_, _, places), found in zip(wanted, claims, strict=False):
-        places.note(WHOLE, place_of(found[0]) if found else None)
+    for (_, _, places), some in zip(wanted, claims, strict=False):
+        some.sort(key=place_of)
+        places.note(WHOLE, place_of(some[0]) if some else None)
     return claims
 
 
-def _search(dialect: Dialect, due: _Due, limit: int, which: str) -> tuple[str, list[Any]]:
-    """The query for the rows of a lane that may be claimed, and its parameters."""
-    claimable, params = due.condition(dialect)
-    query = f"SELECT id FROM {{task}} WHERE {claimable}{which} ORDER BY {{when}}, id LIMIT %s"
-    return query + dialect.lock_free_rows, [*params, limit]
-
-
-def _take_found(dialect: Dialect, search: str, columns: str) -> str:
-    # ARRAY makes PostgreSQL run the search once; IN may run it again and take more than LIMIT.
-    among = f"= ANY(ARRAY({search}))" if dialect.lock else f"IN ({search})"
-    return f"{_TAKE} WHERE id {among} AND {STATUS_OF_FOUND} = 0 RETURNING {columns}"
+def _by_lane(wanted: Sequence[Wanted], found: Iterable[tuple[Any, ...]]) -> list[list[Any]]:
+    """Rows lane by lane, without the three columns at their end, which say of which one."""
+    rows: dict[tuple[Any, ...], list[Any]] = {lane[:3]: [] for lane, _, _ in wanted}
+    for *row, queue, priority, code in found:
+        rows[queue, priority, code].append(row)
+    return [*rows.values()]
 
 
 def _claim_optimistic(
-    dialect: Dialect, claimer: Claimer, due: _Due, limit: int, which: str, places: Places
-) -> list[Claimed]:
-    """Read candidates without a lock, take those that have not changed since."""
-    rows = _unlocked_candidates(dialect, claimer, due, limit, which, places)
-    return _claims(dialect, due.lane, _take(dialect, claimer, rows, due.now), claimer, due.now)
-
-
-def _claim_together_optimistic(
-    dialect: Dialect, claimer: Claimer, wanted: Sequence[Wanted], now: datetime, limit: int
+    dialect: Dialect,
+    claimer: Claimer,
+    wanted: Sequence[Wanted],
+    now: datetime,
+    limit: int,
+    which: str,
 ) -> list[list[Claimed]]:
+    """Read candidates without a lock, take those that have not changed since."""
     # By id. Race: a row has moved from a lane to one that is read later. It is of the last one.
     read: dict[int, tuple[int, tuple[Any, ...]]] = {}
-    for number, (lane, most, places) in enumerate(wanted):
-        if (room := limit - len(read)) <= 0:
+    rows: list[list[tuple[Any, ...]]] = []
+    for lane, most, places in wanted:
+        if (room := limit - len(read)) <= 0 and rows:
             break
-        due, most = _Due(lane, now, places.since(WHOLE)), min(most, room)
-        rows = _unlocked_candidates(dialect, claimer, due, most, _ORDINARY, places)
-        read |= {row[0]: (number, row) for row in rows}
-        asked = number + 1
-    rows_of: list[list[tuple[Any, ...]]] = [[] for _ in range(asked)]
+        due = _Due(lane, now, places.since(WHOLE))
+        found = _unlocked_candidates(dialect, claimer, due, min(most, room), which, places)
+        read |= {row[0]: (len(rows), row) for row in found}
+        rows.append([])
     for row in _take(dialect, claimer, [row for _, row in read.values()], now):
-        rows_of[read[row[0]][0]].append(row)
-    return [
-        _claims(dialect, lane, rows, claimer, now)
-        for (lane, _, _), rows in zip(wanted, rows_of, strict=False)
-    ]
+        rows[read[row[0]][0]].append(row)
+    return _claims_of(dialect, wanted, rows, claimer, now)
 
 
 def _unlocked_candidates(
@@ -317,7 +313,7 @@ def _unlocked_candidates(
     spots = min(-(-claimer.workers // shares), MOST_PLACES)
     offset = random.randrange(spots) * limit
     for part, skipped in dict.fromkeys([(share, offset), (share, 0), (WHOLE, 0)]):
-        begun = due if places is UNKNOWN else due._replace(since=places.since(part))
+        begun = due._replace(since=places.since(part))
         if rows := _candidates(dialect, begun, limit, which, part, skipped):
             if not skipped:
                 places.note(part, _first_of(dialect, rows))
@@ -417,6 +413,17 @@ def _still_ours(dialect: Dialect, claimer: Claimer, ids: list[int]) -> set[int]:
         f" AND claimed_by = %s AND {STATUS_OF_FOUND} IN {OWNED_SQL}"
     )
     return {row[0] for row in dialect.fetch(template, [*ids, claimer.worker_id])}
+
+
+def _claims_of(
+    dialect: Dialect,
+    wanted: Sequence[Wanted],
+    rows: Sequence[Iterable[tuple[Any, ...]]],
+    claimer: Claimer,
+    now: datetime,
+) -> list[list[Claimed]]:
+    each = zip(wanted, rows, strict=False)
+    return [_claims(dialect, lane, some, claimer, now) for (lane, _, _), some in each]
 
 
 def _claims(
