@@ -8,7 +8,7 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
-from django_tasks.schedules import Cron, Every, Schedule
+from django_tasks.schedules import Cron, Every, Schedule, parse
 from django_tasks.schedules.wall_clock import FOLDS, GAPS
 from tests.schedules import daylight
 from tests.schedules.clocks import changes
@@ -160,6 +160,25 @@ def test_apia_had_no_30th_of_december(gap, expected):
         local = now.astimezone(ZoneInfo("Pacific/Apia"))
         found.append((local.day, local.hour))
 
+    assert found == expected
+
+
+@pytest.mark.parametrize(
+    ("gap", "expected"),
+    [
+        ("skip", ["Fri 23", "Fri 06", "Fri 13"]),
+        ("next", ["Fri 23", "Sat 31", "Fri 06"]),
+        ("shift", ["Fri 23", "Sat 31", "Sat 07"]),
+    ],
+)
+def test_a_week_that_counts_from_its_last_run_across_the_missing_day(gap, expected):
+    """A shifted run is one of a Saturday, as any other: nothing tells it from that."""
+    where = ZoneInfo("Pacific/Apia")
+    schedule, found = parse(f"every 1 week at 10:00 Pacific/Apia gap {gap}"), []
+    last = datetime(2011, 12, 16, 10, tzinfo=where)
+    for _ in expected:
+        last = schedule.next_after(last, last)
+        found.append(last.astimezone(where).strftime("%a %d"))
     assert found == expected
 
 
