@@ -215,7 +215,6 @@ def _as_of_django(task: AnyTask) -> AnyTask:
 
 
 def _check_terms(task: KeyedTask) -> None:
-    """Raise TaskValueError for a key, or for options of a call, that cannot be used."""
     if task.key is not None:
         check_new("key", check_key("key", task.key, longest_key(code_for(task.func))))
         if is_schedule_num(task.key):

@@ -141,7 +141,6 @@ def _forms(secrets: tuple[str, ...]) -> list[str]:
 
 
 def _written(secret: str) -> set[str]:
-    """As it is, and inside a Python text, a JSON text and a URL."""
     in_url = {write(secret, safe="", errors="replace") for write in (quote, quote_plus)}
     in_json = {json.dumps(secret, ensure_ascii=escape)[1:-1] for escape in (True, False)}
     return {secret, repr(secret)[1:-1], *in_json, *in_url}
@@ -161,7 +160,6 @@ def _literal(secret: str) -> re.Pattern[str]:
 
 @cache
 def _secrets() -> tuple[str, ...]:
-    """The values of settings with a sensitive name, on whatever level of a dict or a list."""
     hidden = _hidden_names()
     names = dir(settings)
     # The object behind it gives everything as it is; settings itself refuses an empty SECRET_KEY

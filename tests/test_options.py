@@ -17,7 +17,7 @@ from django_tasks.api import (
     add_tasks,
 )
 from django_tasks.backoff import Delays, Exponential
-from django_tasks.client.facts import GivenOptions
+from django_tasks.client.adding import GivenOptions
 from django_tasks.schedules.policies import clauses
 from django_tasks.values.options import NO_OPTIONS, options_of_text, options_to_text
 from tests.factories import CODE, NOW, a_task, later, the_row, there_is

@@ -100,8 +100,6 @@ REQUEUE = ListStep(
 
 
 def _steering(step: ListStep, permission: str) -> Any:
-    """An action that takes a step with each task."""
-
     @_action(step.name, permission)
     def steer(page: "TaskActions", request: HttpRequest, queryset: "QuerySet[Task]") -> None:
         tasks = list(queryset)

@@ -263,7 +263,6 @@ class BulkPages(FramedPages):
 
 
 def _go_on(request: HttpRequest, work: Work) -> tuple[Work, bool]:
-    """Work for a while; tells what is done, and if that is all."""
     until = ticks() + SECONDS
     going = steps(
         work.tasks, work.step, to=work.to, using=alias(), batch_size=BATCH, after=work.after

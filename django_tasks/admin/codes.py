@@ -80,8 +80,6 @@ class LimitsForm(forms.Form):
 
 
 def _about_a_code(*actions: str) -> Callable[[Callable[..., HttpResponse]], site.View]:
-    """A view of the code that the address names, for those who may do these things to tasks."""
-
     def decorate(view: Callable[..., HttpResponse]) -> site.View:
         def of_code(page: "CodePages", request: HttpRequest) -> HttpResponse:
             _require(request, *actions)
@@ -240,7 +238,6 @@ class CodePages(site.OwnPages):
 
 
 def _touches(pause: Pause, code: Code | None) -> bool:
-    """Tell if a pause of all codes is one of all queues, or of a queue with tasks of a code."""
     return not pause.queue or (code is not None and pause.queue in code.queues)
 
 

@@ -106,7 +106,6 @@ def length(seconds: float) -> str:
 
 
 def _span(start: datetime, end: datetime) -> str:
-    """The time between two moments in our words, or in Django's where our catalogues have none."""
     seconds = int((end - start).total_seconds())
     if seconds < 60:
         return ngettext("%(count)d second", "%(count)d seconds", seconds) % {"count": seconds}

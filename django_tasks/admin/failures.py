@@ -82,7 +82,6 @@ class FailurePages(BulkPages):
 
 
 def _messages(groups: Sequence[Group], *, using: str) -> list[str]:
-    """The message of the one that failed last, of each group."""
     ids = [group.last_id for group in groups]
     rows = Task._base_manager.using(using).filter(pk__in=ids).order_by()
     facts = rows.annotate(tail=Right("last_error", ERROR_TAIL))

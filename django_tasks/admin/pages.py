@@ -109,7 +109,6 @@ def _edge(
 def _from(
     rows: "QuerySet[Any]", columns: Sequence[str], edge: Any, most: int, *, forward: bool
 ) -> list[int]:
-    """The ids of up to ``most`` rows from the edge on, or from where they begin, nearest first."""
     if edge is not None:
         return _beyond(rows, columns, edge, most, forward=forward)
     order = columns if forward else [f"-{column}" for column in columns]
@@ -119,7 +118,6 @@ def _from(
 def _beyond(
     rows: "QuerySet[Any]", columns: Sequence[str], edge: Sequence[Any], most: int, *, forward: bool
 ) -> list[int]:
-    """The ids of up to ``most`` rows after the edge, or before it, the nearest first."""
     lookup, sign = ("gt", "") if forward else ("lt", "-")
     found: list[int] = []
     for place in reversed(range(len(columns))):

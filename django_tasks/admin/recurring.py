@@ -219,7 +219,6 @@ class RecurringPages(TaskSteps):
 
 
 def _place(asked: Any) -> tuple[str, str]:
-    """The code that is looked through, and the place behind which: of it, or of all codes."""
     code, after = asked.get("code", "").strip(), asked.get("after", "")
     if code:
         return check_code(code), check_number(after) if after else ""

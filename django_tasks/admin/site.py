@@ -194,7 +194,6 @@ class OwnPages(SeenWithTasks, StrictPages, NothingToEdit):
         ]
 
     def _tasks(self, **query: str) -> str:
-        """The address of a list of tasks."""
         return self.address("django_tasks_task_changelist", **query)
 
 

@@ -86,7 +86,6 @@ class Surroundings:
         return next((name_of(each, self.named) for each in owners), gone)
 
     def _nobody(self, task: Task, *, is_due: bool) -> str:
-        """The reason why no worker takes it; of what is not due, only that nothing knows it."""
         kind = obstacle(self.workers, task.queue, task.biz_code)[0] if is_due else ""
         code, alive = task.biz_code, [worker for worker in self.workers if worker.is_alive]
         if not (kind or known_here(code) or any(worker.knows(code) for worker in alive)):

@@ -154,7 +154,6 @@ class TaskSteps(FramedPages):
     def _tell_step(
         self, request: HttpRequest, task: Task, sentence: Any, level: int, **facts: str
     ) -> HttpResponse:
-        """Say one sentence, on the page where the person comes from or on the task's own."""
         is_there = Task._base_manager.using(alias()).filter(pk=task.pk).exists()
         if sentence is MOVED and not is_there:
             sentence = GONE

@@ -146,7 +146,6 @@ def _arguments(place: int, call: Any) -> Arguments:
 
 
 def _conflict(task: AnyTask) -> dict[str, Any]:
-    """The arguments of ``add_task`` that say what becomes of a call with the same key."""
     if not isinstance(task, KeyedTask):
         return {}
     return {"on_conflict": task.on_conflict, "wait": task.wait, "at_most": task.at_most}

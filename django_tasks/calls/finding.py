@@ -148,7 +148,6 @@ def _task_at(path: str) -> AnyTask | None:
 
 
 def _note(path: str, alias: str | None = None) -> None:
-    """Register the handler of the function at a path, if there is one and it may be imported."""
     task = _task_at(path)
     if task is not None and (backend := backend_of(alias or task.backend)) is not None:
         declared.note(task, backend.wishes)
@@ -166,14 +165,12 @@ def _places(biz_code: str, using: str) -> Iterator[tuple[str, str | None]]:
 
 
 def _named() -> list[str]:
-    """The modules that a worker imports before it starts."""
     named = [each for each in apps.get_app_configs() if each.module is not None]
     found = [each.name for each in named if module_has_submodule(each.module, MODULE)]
     return [*(f"{name}.{MODULE}" for name in found), *modules()]
 
 
 def _reached(named: list[str]) -> set[str]:
-    """These modules, and those that they have imported, as far as their names tell."""
     found, left = set(), list(named)
     while left:
         name = left.pop()

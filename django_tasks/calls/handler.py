@@ -80,7 +80,6 @@ class CallHandler(TaskHandler):
         return await sync_to_async(attempt.finished)(value)
 
     def _note(self, payload: str | None) -> str | None:
-        """The call: its result is found by any of its runs."""
         return payload if told_of_text(payload) else None
 
 

@@ -102,8 +102,6 @@ def _options(call: Call) -> dict[str, Any]:
 
 
 class _Row(NamedTuple):
-    """A call's row."""
-
     status: int
     claimed_by: int | None
     claim_time: datetime | None
@@ -117,8 +115,6 @@ class _Row(NamedTuple):
 
 
 class _Line(NamedTuple):
-    """A line of the history of a call."""
-
     id: int
     outcome: str
     started: datetime
@@ -216,8 +212,6 @@ def error_of(text: str, path: str) -> TaskError:
 
 
 class _Look(NamedTuple):
-    """All that one look at the database has found of a call."""
-
     id: str
     call: Call
     row: _Row | None
@@ -264,7 +258,6 @@ class _Look(NamedTuple):
         return attempts.ended or (self.row and self.row.update_time)
 
     def _errors(self, status: TaskResultStatus, attempts: Attempts) -> list[TaskError]:
-        """Its errors; without a history, the last one that its row keeps."""
         if not attempts.errors and self.row and self.row.last_error:
             return [error_of(self.row.last_error, "")]
         return list(attempts.errors)

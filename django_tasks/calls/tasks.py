@@ -118,7 +118,6 @@ class KeyedTask(AnyTask):
 
 
 def _now() -> datetime:
-    """The clock of the database that has the tasks, aware UTC."""
     from django_tasks.store import clock  # it needs the models; functions come before
     from django_tasks.store.aliases import write_alias
 

@@ -143,7 +143,6 @@ def _isolation_of_postgresql(alias: str, connection: BaseDatabaseWrapper) -> Ite
 
 
 def _isolation_level(options: Mapping[str, Any]) -> str:
-    """As Django's option says, which is a number, or else as the options of the session do."""
     with suppress(KeyError, TypeError, ValueError):
         from django.db.backends.postgresql.psycopg_any import IsolationLevel
 

@@ -1,14 +1,15 @@
 """Add tasks, one or many. See ``django_tasks.api``."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from copy import copy
+from datetime import datetime, timedelta
 from inspect import isclass
-from typing import TYPE_CHECKING, Any, overload
+from typing import TYPE_CHECKING, Any, TypedDict, overload
 
 from asgiref.sync import sync_to_async
 
 from django_tasks import payloads, signals
-from django_tasks.backoff import Duration
+from django_tasks.backoff import Backoff, Duration
 from django_tasks.client.arguments import (
     Number,
     check_names,
@@ -16,12 +17,12 @@ from django_tasks.client.arguments import (
     note_unknown,
     terms_of_task,
 )
-from django_tasks.client.facts import FACTS, OPTIONS
 from django_tasks.client.storing import Item, storage
 from django_tasks.exceptions import TaskTypeError, TaskValueError
 from django_tasks.handlers.base import TaskHandler
 from django_tasks.handlers.registry import handler_for
 from django_tasks.models import Task
+from django_tasks.schedules import Schedule
 from django_tasks.sentences import sentence as _
 from django_tasks.store import clock
 from django_tasks.store.aliases import write_alias
@@ -36,13 +37,51 @@ from django_tasks.values.conflicts import (
     checked_conflict,
     checked_conflict_of_many,
 )
-from django_tasks.values.options import NO_OPTIONS, TaskOptions
+from django_tasks.values.options import NAMES, NO_OPTIONS, OnMisfire, TaskOptions
 from django_tasks.values.random_text import random_text
+
+
+class GivenOptions(TypedDict, total=False):
+    """The options of one task, as ``TaskOptions`` has them; None: as its handler says."""
+
+    max_attempts: int | None
+    timeout: Duration | None
+    expires: datetime | timedelta | None
+    backoff: Backoff | Duration | Sequence[Duration] | None
+    misfire_grace_time: Duration | None
+    on_misfire: OnMisfire | None
+    coalesce: bool | None
+    catch_up: int | None
+
+
+class Facts(GivenOptions, total=False):
+    """All that can be said of a task besides its key.
+
+    ``when``        a datetime, naive in the current time zone, or a timedelta from now by the
+                    database's clock
+    ``biz_ext``     the payload: JSON, as PAYLOAD_ENCODER writes it
+    ``schedule``    a value of ``django_tasks.schedules`` or its text: the task runs again and
+                    again, first at ``when``, or without one at the schedule's first time
+    ``queue``, ``priority``  None: as the handler says
+    ``name``        for people, up to 200 characters
+    """
+
+    when: datetime | timedelta
+    biz_ext: Any
+    schedule: Schedule | str | timedelta | None
+    queue: str | None
+    priority: int | None
+    name: str
+
+
+OPTIONS = NAMES
+FACTS = frozenset(Facts.__annotations__) | OPTIONS
+
 
 if TYPE_CHECKING:
     from typing import Unpack
 
-    from django_tasks.client.facts import Facts, GivenOptions
+    from django_tasks.client.adding import Facts, GivenOptions
 
 DEFAULT_BATCH, MOST_IN_BATCH = 500, 1000
 # 130 bits: nobody meets another one's number.

@@ -172,7 +172,6 @@ def _warn_once(code: str) -> None:
 
 
 def _near_code(code: str) -> str | None:
-    """The code of a handler that somebody who wrote ``code`` may have meant, or None."""
     return closest(code, get_task_handlers())
 
 

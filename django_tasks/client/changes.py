@@ -1,4 +1,4 @@
-"""The changes of many tasks: a table of them, and the engine that makes one in bounded batches."""
+"""The changes of many tasks: a table, the engine of bounded batches, and the lines of a cancel."""
 
 from collections.abc import Callable, Generator, Iterator, Mapping
 from contextlib import contextmanager
@@ -9,11 +9,46 @@ from typing import Any, NamedTuple
 from django.db.models import Q, QuerySet
 
 from django_tasks import signals
-from django_tasks.client.cancelling import lines_at
+from django_tasks.handlers.registry import handler_for, terms_for
 from django_tasks.models import Task
 from django_tasks.store import clock, control
-from django_tasks.values.status import Status
+from django_tasks.store.control import CancelledLine, Gone
+from django_tasks.values.calls import told_of_text
+from django_tasks.values.runs import HistoryLine
+from django_tasks.values.status import RunOutcome, Status
 from django_tasks.wakeup.wake import LONG_AGO, wake_workers
+
+
+def lines_at(now: datetime, biz_code: str | None = None) -> CancelledLine | None:
+    """The lines of tasks, all of ``biz_code`` if it is given, that are cancelled at ``now``.
+
+    A history that is not of all runs keeps none. None: no task has a line, and none is asked for.
+    A call of a function tells itself how it is: this process may not have imported the function.
+    """
+    if biz_code is not None and handler_for(biz_code) and terms_for(biz_code).kept != "all":
+        return None
+
+    def line_of(gone: Gone) -> HistoryLine | None:
+        told = told_of_text(gone.payload)
+        if (told.call.results if told else terms_for(gone.biz_code).kept) != "all":
+            return None
+        return HistoryLine(
+            gone.biz_code,
+            gone.biz_num,
+            gone.when,
+            scheduled_time=None,
+            started=now,
+            ended=now,
+            outcome=str(RunOutcome.CANCELLED.value),
+            missed="",
+            attempt=gone.attempts,
+            worker="",
+            error="",
+            detail=gone.payload if told else None,
+        )
+
+    return line_of
+
 
 # So many ids are read at once, by whichever index bounds the filter. Of more than that every
 # thousandth row of ten million is one: then a walk along the ids meets them soon enough.
@@ -159,7 +194,6 @@ def _change(
     code: str | None,
     using: str,
 ) -> _Changed:
-    """Change those of ``ids`` that still match."""
     now = clock.now(using)
 
     def change(still: Q) -> _Changed:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 from asgiref.sync import sync_to_async
 
 from django_tasks import payloads, signals
+from django_tasks.client.adding import FACTS, OPTIONS
 from django_tasks.client.arguments import (
     Key,
     Match,
@@ -20,9 +21,7 @@ from django_tasks.client.arguments import (
     checked_options,
     checked_schedule,
 )
-from django_tasks.client.cancelling import lines_at
-from django_tasks.client.changes import VERBS, Step
-from django_tasks.client.facts import FACTS, OPTIONS
+from django_tasks.client.changes import VERBS, Step, lines_at
 from django_tasks.exceptions import TaskTypeError, TaskValueError
 from django_tasks.handlers.base import TaskHandler
 from django_tasks.handlers.registry import handler_for
@@ -39,7 +38,7 @@ from django_tasks.wakeup.wake import LONG_AGO, wake_workers
 if TYPE_CHECKING:
     from typing import Unpack
 
-    from django_tasks.client.facts import Facts
+    from django_tasks.client.adding import Facts
 
 
 def cancel_task(biz_code: str, biz_num: Number, *, using: str | None = None) -> CancelResult:
@@ -215,7 +214,6 @@ def _take(step: Step, biz_code: str, biz_num: Number, using: str | None) -> bool
 
 
 def _changed(count: int, change: str, key: Key, using: str, when: datetime | None = None) -> bool:
-    """Tell if a task was changed. If so, receivers hear of it; workers, if it may be due."""
     if not count:
         return False
     signals.task_changed.send_robust(Task, **key._asdict(), change=change, using=using)

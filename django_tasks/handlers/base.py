@@ -167,7 +167,6 @@ class TaskHandler:
         """
 
     def _note(self, payload: str | None) -> str | None:
-        """JSON text for a line of the history that has no detail, of a task with this payload."""
         return None
 
 

@@ -260,7 +260,6 @@ def for_latest(claimed: Claimed, recurrence: Recurrence, now: datetime) -> Claim
 def _passed(
     schedule: Schedule, intended: datetime, first: datetime, now: datetime, most: int
 ) -> list[datetime]:
-    """The last ``most`` times after ``intended`` up to ``now``, of which ``first`` is the first."""
     if most <= 0:
         return []
     basis = _basis(schedule, intended, first)

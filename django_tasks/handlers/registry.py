@@ -63,7 +63,6 @@ _lock = Lock()
 
 @forks.in_child
 def _renew_lock() -> None:
-    """Make a lock that no thread of the parent holds."""
     global _lock
     _lock = Lock()
 
@@ -94,7 +93,6 @@ def register_task_handler(handler: type[TaskHandler] | TaskHandler) -> None:
 
 
 def _is_same(known: TaskHandler, other: TaskHandler) -> bool:
-    """Tell if two handlers are one: the same, or instances of one class; of functions, the same."""
     return known is other or (type(known) is type(other) and not isinstance(known, FunctionHandler))
 
 
@@ -225,7 +223,6 @@ def _noting_problems(what: str, place: str) -> Iterator[None]:
 
 
 def _masked(error: Exception) -> str:
-    """The words of an error without what is secret; a sentence of ours stays one."""
     words = said(error)
     masked = without_secrets(words)
     return words if masked == words else masked
@@ -266,7 +263,6 @@ def _defined_in(module: ModuleType) -> Iterator[Any]:
 
 
 def _is_base(handler: type[TaskHandler]) -> bool:
-    """Tell if a class is there to be inherited from, rather than a handler without its code."""
     return isabstract(handler) or (_is_codeless(handler) and bool(handler.__subclasses__()))
 
 
@@ -320,7 +316,6 @@ def _checked_code(handler: TaskHandler) -> str:
 
 
 def _check_attributes(handler: TaskHandler) -> None:
-    """TypeError or ValueError, which names the attribute, for a limit that cannot be used."""
     for name in ("timeout", "kill_after", "misfire_grace_time"):
         if (value := getattr(handler, name)) is not None:
             duration(name, value)
@@ -338,7 +333,6 @@ def _check_attributes(handler: TaskHandler) -> None:
 
 
 def _check_as_setting(name: str, value: Any) -> None:
-    """Raise TaskValueError for an attribute that the setting of its name could not be either."""
     try:
         conf.convert(name.upper(), value)
     except (TypeError, ValueError) as error:
@@ -346,7 +340,6 @@ def _check_as_setting(name: str, value: Any) -> None:
 
 
 def _check_methods(handler: TaskHandler) -> None:
-    """Raise HandlerError unless it has the one method that does its work."""
     one, many = has_own(handler, "handle"), has_own(handler, "handle_batch")
     place = describe(handler)
     if one and many:
@@ -370,7 +363,6 @@ def _check_methods(handler: TaskHandler) -> None:
 
 
 def _check_call(handler: TaskHandler) -> None:
-    """Raise HandlerError if calling its method would not run its code."""
     method = method_of(handler)
     if isgeneratorfunction(method) or isasyncgenfunction(method):
         raise HandlerError(
@@ -399,7 +391,6 @@ def _check_call(handler: TaskHandler) -> None:
 
 
 def _check_policies(handler: TaskHandler) -> None:
-    """TypeError or ValueError for what cannot say when to run, to skip or to try again."""
     if handler.schedule is not None:
         as_schedule(handler.schedule)
     elif handler.each_host or handler.sticky:

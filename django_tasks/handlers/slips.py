@@ -41,7 +41,6 @@ def _of(handler: TaskHandler) -> Iterator[Slip]:
 
 
 def _known(handler: TaskHandler) -> dict[str, Any]:
-    """All names that mean something to a handler: those of the package's classes that it is of."""
     return {
         name: value
         for each in type(handler).__mro__

@@ -220,7 +220,6 @@ def _taken(wish: Wish) -> Held | None:
 
 
 def _pauses(wait: float) -> Iterator[float]:
-    """Seconds before each further try, the last of which comes when ``wait`` is over."""
     end = ticks() + wait
     pause = FIRST_PAUSE
     while (left := end - ticks()) > 0:

@@ -98,8 +98,6 @@ def _told(value: Any) -> Any:
 
 @dataclass(frozen=True, slots=True)
 class _Line:
-    """A line, the place of its sentence and the moment when it was said."""
-
     level: int
     text: str
     words: Mapping[str, Any]

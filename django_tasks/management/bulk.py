@@ -223,7 +223,6 @@ def refuse_everything(which: TaskFilter, options: dict[str, Any]) -> None:
 
 
 def _said(plural: Any, count: Amount, which: TaskFilter) -> str:
-    """A lazy plural with its number, and the words for which tasks are meant."""
     number = f"{count.number:,}"
     if count.is_more:
         number = gettext("More than %(count)s") % {"count": number}

@@ -87,7 +87,6 @@ def _next_or_last(field: str, text: str, here: datetime, *, is_past: bool) -> da
 
 
 def _both(moment: datetime) -> tuple[datetime, ...]:
-    """The two moments of a time that comes twice; one of any other, in a gap too."""
     second = moment.replace(fold=1)
     # In UTC: Python compares times of one zone by their hands, which are the same.
     is_twice = moment.astimezone(timezone.utc) < second.astimezone(timezone.utc)

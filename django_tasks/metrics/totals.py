@@ -23,15 +23,11 @@ Sums = Mapping[str, list[float]]
 
 
 class _Part(NamedTuple):
-    """The sums of some minutes by code, and the mark of the rows that they are of."""
-
     mark: Mark
     sums: Sums
 
 
 class _Older(NamedTuple):
-    """The sums of all but the last minutes together, and the marks of their parts."""
-
     closed: Mark
     open: Mapping[int, Mark]
     sums: Sums
@@ -110,7 +106,6 @@ def _open(border: int, kept: Mapping[int, _Part], using: str) -> dict[int, _Part
 
 
 def _older(closed: _Part, parts: Mapping[int, _Part], last: int, kept: _Older | None) -> _Older:
-    """The closed part and those of the minutes up to ``last``, added only if one has changed."""
     marks = {at: part.mark for at, part in parts.items() if at <= last}
     if kept is not None and (kept.closed, kept.open) == (closed.mark, marks):
         return kept

@@ -38,7 +38,6 @@ def metrics(
 
 
 def _may_see(request: HttpRequest) -> bool:
-    """Tell if the request has the token of METRICS_TOKEN, or a user who may view tasks."""
     return _has_token(request) or _has_user(request)
 
 

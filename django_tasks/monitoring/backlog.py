@@ -124,7 +124,6 @@ def _share(lanes: Sequence[Lane], most_counted: int) -> int:
 
 
 def _uncounted(lane: Lane, now: datetime) -> tuple[Amount, Amount]:
-    """The amounts of a lane in which nothing was counted: none are due, or at least the first."""
     return Amount(0, lane.first <= now), Amount(0, lane.first <= now - LATE)
 
 

@@ -236,7 +236,6 @@ class TaskFilter:
         return Status.PENDING if self.due else self._status()
 
     def _status(self) -> Status | None:
-        """The status that is meant, though it may not be named."""
         about_failures = self.exception or self.error or self.since
         elsewhere = self.due or self.stuck or self.worker is not None
         if self.status is None and about_failures and not elsewhere:
@@ -290,7 +289,6 @@ class TaskFilter:
         return within if len(lanes) <= MOST_PLACES else timed
 
     def _by_time(self, now: datetime) -> tuple[Q, datetime | None]:
-        """The condition of ``due``, and its time."""
         if not self.due:
             return Q(), None
         limit = now - timedelta(seconds=LATE_SECONDS) if self.due == "late" else now
@@ -331,7 +329,6 @@ def _is_code(text: str, using: str) -> bool:
 
 
 def _is_large(code: str, using: str) -> bool:
-    """Tell if a code has more tasks than are looked through for a part of a number."""
     numbers = Task._base_manager.using(using).filter(biz_code=code).order_by().values("biz_num")
     return numbers[: MOST_SEARCHED + 1].count() > MOST_SEARCHED
 
@@ -343,7 +340,6 @@ def _within_codes(using: str) -> Q:
 
 
 def _codes(using: str) -> set[str]:
-    """The codes of all rows: a seek for each lane."""
     return {lane.biz_code for status in Status for lane in every_lane(status, using=using)}
 
 

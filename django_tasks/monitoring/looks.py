@@ -50,7 +50,6 @@ def _last_first(sought: TaskFilter, using: str, now: datetime) -> QuerySet[Task]
 
 
 def _of_each_lane(status: Status, sought: TaskFilter, using: str) -> list[int]:
-    """Tasks of a status: those of each lane that were due last."""
     lanes = [lane for _status, lane in sought.lanes(using=using)][:MOST_LOOKS]
     return newest_each(lanes, status, LOOKED // max(1, len(lanes)), using=using)
 

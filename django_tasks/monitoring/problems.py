@@ -348,7 +348,6 @@ def _versions(facts: Evidence) -> Iterator[Problem]:
 
 
 def _of_tasks(kind: str, level: str, sentence: str, **params: str) -> Problem:
-    """A problem whose cure is a list of tasks, with the filter of these params."""
     return Problem(kind, level, sentence, gettext("See the tasks"), TASKS, params)
 
 

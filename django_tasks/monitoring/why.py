@@ -52,8 +52,6 @@ class Reason(NamedTuple):
 
 @dataclass(frozen=True)
 class _Case:
-    """A task, the clock, and what was read about its surroundings."""
-
     task: Task
     using: str
     now: datetime
@@ -185,7 +183,6 @@ def _paused_as_part(case: _Case) -> Reason | None:
 
 
 def _nobody(case: _Case) -> Reason | None:
-    """Reasons why no worker would look at it."""
     task = case.task
     kind, able = obstacle(case.workers, task.queue, task.biz_code)
     if kind == "no worker":
@@ -222,7 +219,6 @@ def _no_worker(case: _Case) -> str:
 
 
 def _kept_back(case: _Case) -> Reason | None:
-    """Reasons why workers that could take it do not."""
     task = case.task
     _kind, able = obstacle(case.workers, task.queue, task.biz_code)
     able = [each for each in able if not each.is_quiet]
@@ -289,7 +285,6 @@ def _busy(case: _Case, able: list[WorkerState]) -> Reason | None:
 
 
 def _behind(case: _Case, able: list[WorkerState]) -> Reason | None:
-    """Others of its lane are due earlier; as many as an index finds quickly."""
     task = case.task
     lane = Task._base_manager.using(case.using).filter(
         status=Status.PENDING, queue=task.queue, priority=task.priority, biz_code=task.biz_code

@@ -140,7 +140,6 @@ def obstacle(found: Iterable[WorkerState], queue: str, code: str) -> tuple[str, 
 
 
 def _serves(worker: WorkerState, queue: str, code: str) -> bool:
-    """Tell if a worker is for the queue; on a host's own, if it has that of the handler as well."""
     if is_of_a_host(queue) and worker.queues and terms_for(code).queue not in worker.queues:
         return False
     return worker.serves(queue)

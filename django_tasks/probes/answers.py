@@ -111,7 +111,6 @@ class Handler(BaseHTTPRequestHandler):
             self.rfile.close()
 
     def _begin(self) -> bytes:
-        """Send status and headers; returns the body."""
         answer = self._answer()
         self.send_response(answer.status)
         self.send_header("Content-Type", answer.content_type)

@@ -65,7 +65,6 @@ def _listen_everywhere(port: int) -> list[socket.socket]:
 
 
 def _listen(address: Address) -> list[socket.socket]:
-    """Listen at each address that the name has here, if there is one at least."""
     found = socket.getaddrinfo(address.host, address.port, type=socket.SOCK_STREAM)
     listeners: list[socket.socket] = []
     failure: OSError | None = None

@@ -80,7 +80,6 @@ class Server:
 
 
 def _cut(connection: socket.socket | None) -> None:
-    """End the wait of the thread that has the connection, which closes it."""
     if connection is not None:
         with suppress(OSError):
             connection.shutdown(socket.SHUT_RDWR)

@@ -106,7 +106,6 @@ class ServiceManager:
             self._socket = None
 
     def _note(self, words: list[str], health: Health) -> None:
-        """Remember what was said; anything else is said again."""
         self._is_started = self._is_started or "READY=1" in words
         self._is_stopping = self._is_stopping or "STOPPING=1" in words
         self._reason = health.reason

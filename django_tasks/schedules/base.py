@@ -116,11 +116,9 @@ class Schedule:
         raise NotImplementedError
 
     def _shortest(self) -> timedelta | None:
-        """The shortest time between two fires; None if there are no two, or nobody knows."""
         raise NotImplementedError
 
     def _zone(self) -> tzinfo | None:
-        """The zone of the clock that it goes by, if it goes by one."""
         return None
 
     def _floats(self) -> bool:
@@ -160,7 +158,6 @@ class Schedule:
         return min(end, last or LATEST)
 
     def _number(self, count: int) -> datetime | None:
-        """The ``count``-th fire from ``start``; None if there are fewer."""
         for number, fire in enumerate(self._fires(), start=1):
             if number == count:
                 return fire
@@ -173,7 +170,6 @@ class Schedule:
             asked = Asked(fire, beat, fire)
 
     def _fires(self) -> Iterator[datetime]:
-        """All fires from the opening on, without regard for the options."""
         beat = self._opening()
         asked = Asked(None, beat, beat - TICK)
         while (fire := self._fire(asked)) is not None:

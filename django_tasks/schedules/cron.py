@@ -148,7 +148,6 @@ def _one_of(expression: object, given: dict[str, Any]) -> Crontab | Fields:
 
 @lru_cache(maxsize=1024)  # rows have the same expressions again and again
 def _times(expression: str) -> Crontab | Fields:
-    """The times of an expression: crontab has no ``=``, and fields by name have one each."""
     return read_fields(expression) if "=" in expression else read_crontab(expression)
 
 

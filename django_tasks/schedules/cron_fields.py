@@ -173,7 +173,6 @@ def _from(values: Sequence[int], least: int) -> int | None:
 
 @lru_cache(maxsize=4096)
 def _days(texts: tuple[str, ...], year: int) -> tuple[int, ...]:
-    """The days of a year, 1 to 366, that match month, day, week and day of the week."""
     months, days, weeks, weekdays = map(values_of, FIELDS[1:5], texts)
     positions = positions_of(texts[1])
 

@@ -110,7 +110,6 @@ def _wrong_with(expression: str) -> str | None:
 
 
 def _number(value: str) -> int:
-    """A value of a field that has a number, whichever it is: both ends of a range are of one."""
     name = value.lower()
     for names, first in ((MONTHS, 1), (SUNDAY_FIRST, 0)):
         if name in names:

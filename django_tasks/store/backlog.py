@@ -187,7 +187,6 @@ _LANE = "status = {status:d} AND queue = {} AND priority = {} AND biz_code = {}"
 def _each(
     lanes: Sequence[Lane], status: Status, look: _Look, dialect: Dialect
 ) -> list[tuple[Any, ...]]:
-    """The columns of a look at each lane, behind the place of the lane in ``lanes``."""
     lanes = lanes[:MOST_LOOKS]
     if not lanes:
         return []

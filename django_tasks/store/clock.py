@@ -26,7 +26,6 @@ _lock = Lock()
 
 @forks.in_child
 def _renew_lock() -> None:
-    """Make a lock that no thread of the parent holds."""
     global _lock
     _lock = Lock()
 

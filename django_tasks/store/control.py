@@ -320,7 +320,6 @@ def _switch(
 
 
 def _chosen(when: datetime, using: str) -> Case:
-    """The ``scheduled_time`` of tasks with a schedule whose time somebody has chosen."""
     moment = Value(for_django(dialect_of(using).storable(when)))
     return Case(When(schedule__isnull=False, then=moment), output_field=DateTimeField())
 

@@ -66,7 +66,6 @@ def _joined(
     merged: Callable[[str | None], str | None],
     now: datetime,
 ) -> tuple[NewTask, datetime | None]:
-    """The values that are added to a row, and the latest time for which it waits."""
     if there.begins_again:
         return new, latest
     if there.status != Status.FAILED:
@@ -87,7 +86,6 @@ def _locked(dialect: Dialect, new: NewTask) -> There | None:
 
 
 def _stored(dialect: Dialect, new: NewTask, latest: datetime | None) -> Task:
-    """Note until when it waits at the latest, in the row that is locked, and read it."""
     key = new[:2]
     if latest is not None:
         template = "UPDATE {task} SET latest_time = %s WHERE biz_code = %s AND biz_num = %s"

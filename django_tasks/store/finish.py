@@ -160,7 +160,6 @@ _fence_of = attrgetter("id", "version", "worker_id")
 
 
 def _hand_over_of(claimed: Claimed, outcome: Outcome, moment: datetime | None) -> FreedRow:
-    """The change of a row by an outcome, a table of values. ``moment``: the end of the run."""
     fence = Fence._make(_fence_of(claimed))
     attempts, rescues, error = claimed.attempts, claimed.rescues, claimed.last_error
     tries = attempts + 1

@@ -73,8 +73,6 @@ Limits = tuple[int | None, str | None]
 
 
 class _State(NamedTuple):
-    """The row of a gate; the last two are the limits that an operator has set."""
-
     id: int
     passes: int
     full_until: int

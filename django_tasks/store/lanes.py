@@ -156,7 +156,6 @@ def _look_of(dialect: Dialect, found: Sequence[tuple[Any, ...]]) -> Look:
 
 
 def _startable(look: Look) -> Look:
-    """The free lanes of a look, in the order to claim them, and the pauses."""
     return look._replace(lanes=in_order(look.free()))
 
 

@@ -116,7 +116,6 @@ def _probes(dialect: Dialect, start: int) -> list[Place]:
 
 
 def _first_between(dialect: Dialect, young: int, old: int, before: datetime) -> int:
-    """The id from which on lines are old, between that of a young and that of an old one."""
     while old - young > 1:
         middle = (young + old) // 2
         if any(ended < before for _, ended in _lines(dialect, middle, 1)):
@@ -136,7 +135,6 @@ def _places(dialect: Dialect, rows: Iterable[tuple[Any, ...]]) -> list[Place]:
 
 
 def _delete(dialect: Dialect, ids: Sequence[int]) -> int:
-    """Delete those of the lines that nobody holds locked; returns how many."""
     with write_transaction(dialect.connection.alias):
         template = f"SELECT id FROM {{run}} WHERE id IN ({placeholders(len(ids))})"
         free = flatten(dialect.fetch(template + dialect.lock_free_rows, ids))

@@ -125,7 +125,6 @@ def beginning(fragment: str, *, using: str) -> Q:
 
 
 def _sorts_by_letters(using: str) -> bool:
-    """Tell if the order of numbers is that of their letters' codes; asked once for a connection."""
     connection = connections[using]
     if connection.vendor != "postgresql":
         return True

@@ -171,7 +171,6 @@ def _rare(dialect: Dialect, task: NewTask) -> tuple[Any, ...]:
 
 @cache
 def _constants(rare: bool, paused: bool) -> str:
-    """Values that all rows of an INSERT share, behind those that are given for each."""
     status = Status.PAUSED if paused else Status.PENDING
     return f"{'' if rare else _NOTHING_RARE}, {status:d}{_CONSTANTS}"
 
@@ -242,7 +241,6 @@ def _locked_rows(
 
 
 def _moves(task: NewTask, there: tuple[int, datetime] | None, on_conflict: OnConflict) -> bool:
-    """Tell if an add takes effect, given the status and time of the row under its key."""
     if there is None or there[0] == Status.CANCELLING:
         return True
     return on_conflict is OnConflict.EARLIEST and task.when < there[1]

@@ -158,7 +158,6 @@ def _started(configs: Sequence[WorkerConfig], notes: Notes, *, is_child: bool) -
 
 
 def _are_broken(workers: list[Worker]) -> bool:
-    """Tell if a poller has ended by an error, or a database has rejected a statement for good."""
     return any(worker.failed or worker.is_rejected for worker in workers)
 
 
@@ -208,7 +207,6 @@ def _ending_in_time(workers: list[Worker]) -> Iterator[None]:
 def _stop(
     workers: list[Worker], notes: Notes, pulse: Pulse = NO_PULSE, *, is_child: bool = False
 ) -> int:
-    """Wait for workers that were told to stop, against one deadline."""
     patience = max(worker.config.shutdown_timeout for worker in workers)
     deadline = ticks() + patience
     for worker in workers:
@@ -339,7 +337,6 @@ class Child:
         return 0 if code == ASKED else code
 
     def _plan(self, process: ForkProcess) -> float:
-        """Say that the process has died; returns the seconds until its successor starts."""
         self._delay = next_delay(self._delay, ticks() - self._started)
         logs.child_ended(self.number, process.pid or 0, process.exitcode, self._delay)
         return self._delay

@@ -102,7 +102,6 @@ def options_of_text(text: str | None) -> TaskOptions:
 
 
 def _plain(value: Any) -> Any:
-    """An option as JSON has it: durations are seconds."""
     if isinstance(value, datetime):
         return value.astimezone(timezone.utc).isoformat()
     if isinstance(value, Exponential):

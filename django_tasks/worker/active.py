@@ -177,7 +177,6 @@ class Active:
         return self._config.lease / 12
 
     def _cycle(self) -> float:
-        """Renew each term, and take the locks that are free; seconds until the next time."""
         self._for_each(list(self._terms), self._renew)
         wanted = {lock_of(code): code for code in self._codes() if code not in self._terms}
         states = rows.states(wanted, using=self._config.using) if wanted else []
@@ -241,7 +240,6 @@ class Active:
         self._terms = {other: term for other, term in self._terms.items() if other != code}
 
     def _pause(self) -> float:
-        """Until the next renewal, or until the first lease of the others ends."""
         ends = [state.until for state in self.others.values() if state.until is not None]
         first = min((self._clock.seconds_to(end) for end in ends), default=inf)
         return max(SLACK_SECONDS, min(self._config.heartbeat_interval, first + SLACK_SECONDS))

@@ -6,18 +6,21 @@ an attempt for another one.
 """
 
 from collections.abc import Iterator, Sequence
+from datetime import timedelta
 from functools import partial
+from threading import Lock
 from typing import NamedTuple, Protocol
 
 from django_tasks import logs, signals
 from django_tasks.clock import Tick
-from django_tasks.exceptions import ClaimLost
+from django_tasks.exceptions import ClaimLost, TaskTimeout
 from django_tasks.handlers.companions import COMPANIONS, accompanied
 from django_tasks.handlers.current import CURRENT, Batch, about
 from django_tasks.handlers.registry import terms_for
 from django_tasks.host.clocks import ticks
 from django_tasks.store.claimed_rows import unmoved
 from django_tasks.store.connection import drop_connections
+from django_tasks.store.errors import is_refusal
 from django_tasks.store.finish import Ended, finish_inside
 from django_tasks.store.gates import has_rate
 from django_tasks.values.claimed import Claimed
@@ -27,8 +30,58 @@ from django_tasks.worker.calls import Answer, Calls
 from django_tasks.worker.endings import Endings
 from django_tasks.worker.executor import TakeEnds
 from django_tasks.worker.fresh_context import FreshContext
-from django_tasks.worker.refusals import FIRST_DELAY, Refusals, delay_after
 from django_tasks.worker.run import Run, RunEnd, Standing, leave
+
+# After a refusal, doubled each time.
+FIRST_DELAY = timedelta(seconds=1)
+LONGEST_DELAY = timedelta(seconds=60)
+# Refusals in a row that make a failed attempt.
+MOST_REFUSALS = 10
+
+
+class Refusals:
+    """Counts of refusals in a row, by row. For all threads."""
+
+    CAPACITY = 10_000
+
+    def __init__(self, using: str) -> None:
+        self._using = using
+        self._lock = Lock()
+        self._counts: dict[int, int] = {}
+
+    def note(self, row_id: int) -> int:
+        """Count one more; returns the count."""
+        with self._lock:
+            count = self._counts.pop(row_id, 0) + 1
+            if len(self._counts) >= self.CAPACITY:
+                self._counts.pop(next(iter(self._counts)))  # the oldest
+            self._counts[row_id] = count
+            return count
+
+    def has(self, row_id: int) -> bool:
+        """Tell if the last end of this row was refused."""
+        return row_id in self._counts
+
+    def forget(self, row_id: int, error: BaseException | None = None) -> None:
+        """After any end, unless it failed by an ``error`` that would come again."""
+        if self._counts and (error is None or not self.would_come_again(error)):
+            with self._lock:
+                self._counts.pop(row_id, None)
+
+    def would_come_again(self, error: BaseException) -> bool:
+        """Tell if halves would likely fail in the same way, and take as long to do so.
+
+        A database that is down, or the timeout of the whole call: 500 tasks that each wait for it
+        would be a thousand calls of one thread.
+        """
+        if isinstance(error, TimeoutError | TaskTimeout):
+            return True
+        return isinstance(error, Exception) and is_refusal(error, using=self._using)
+
+
+def delay_after(refusals: int) -> timedelta:
+    """The pause after this number of refusals."""
+    return min(FIRST_DELAY * 2.0 ** (refusals - 1), LONGEST_DELAY)
 
 
 class Ending(NamedTuple):
@@ -216,7 +269,6 @@ class Batches:
         finish_inside(ends, self._standing.clock.now(), using=self._using)
 
     def _told(self, endings: Sequence[Ending], duration: float) -> list[RunEnd]:
-        """The ends of a batch that has returned, once everybody has been told of each."""
         run, _ = endings[0].end
         self._endings.warn_if_slow(run, duration, len(endings))
         return [self._told_of_one(*ending, duration) for ending in endings]

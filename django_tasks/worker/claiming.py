@@ -123,7 +123,6 @@ class Claiming:
         return [lane for lane in lanes if self._lane_claims.is_open(lane)]
 
     def _claim_due(self, due: list[Lane], now: datetime, room: int, careful: bool) -> int:
-        """Claim a suspect if it is time for one, and then from each lane what fits."""
         suspects = self._lane_claims.claim_suspect(self._claimer(), now)
         items = self._start(suspects, 1, first=True)
         return items + self._claim_from(due, now, room - items, careful)

@@ -116,7 +116,6 @@ def _drop_ended() -> None:
 
 @cache
 def _stop_at_exit() -> None:
-    """Register the callback that stops whatever runs when the process exits, once."""
     atexit.register(_stop_in_time)
 
 

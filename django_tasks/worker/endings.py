@@ -125,7 +125,6 @@ class Endings:
         return end or (run, Fail(text, path))
 
     def _time_to_retry(self, run: Run, error: BaseException, attempt: int) -> datetime | None:
-        """The time of the next try; None if the task's backoff wants none."""
         if isinstance(error, RetryLater):
             try:
                 return moment_of("RetryLater", error.when, self._standing.clock)
@@ -185,7 +184,6 @@ def _delay(run: Run, error: BaseException, attempt: int) -> timedelta | None:
 
 
 def _answer(run: Run, error: BaseException, attempt: int) -> float | None:
-    """The seconds that the task's backoff says. Raises what that does."""
     backoff = as_backoff(run.policy.backoff)
     if not isinstance(backoff, ByError):
         return seconds(backoff.delay(attempt))

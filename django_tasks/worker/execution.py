@@ -37,7 +37,7 @@ from django_tasks.values.outcomes import (
 from django_tasks.values.runs import keeps, line_of
 from django_tasks.worker.apart.parent import NoProcess, NotRun, ProcessDied, run_apart
 from django_tasks.worker.atomic import NotBegun, Unanswered, atomically
-from django_tasks.worker.batches import Batches
+from django_tasks.worker.batches import FIRST_DELAY, MOST_REFUSALS, Batches, Refusals, delay_after
 from django_tasks.worker.calls import Calls
 from django_tasks.worker.coroutines import EventLoop
 from django_tasks.worker.endings import Endings
@@ -51,7 +51,6 @@ from django_tasks.worker.misfires import (
     parked,
     with_own_terms,
 )
-from django_tasks.worker.refusals import FIRST_DELAY, MOST_REFUSALS, Refusals, delay_after
 from django_tasks.worker.run import Run, RunEnd, Standing, leave
 from django_tasks.worker.suspects import is_suspect
 from django_tasks.worker.timeouts import Timeouts
@@ -154,7 +153,6 @@ class Runner:
         return self._in_company(run, self.tried)
 
     def _in_company(self, run: Run, call: Callable[[Run], T]) -> T:
-        """The answer of ``call``, which is told what it is about, and so are companions."""
         with about(run.task):
             return accompanied([run.task], partial(call, run)) if COMPANIONS else call(run)
 

@@ -266,7 +266,6 @@ class Executor:
             close_connections()
 
     def _run_all(self, place: int, own: Sequence[BaseDatabaseWrapper] = ()) -> None:
-        """Run one item after the other until none waits."""
         take = partial(self._take, place, own)
         leave_transactions()  # the thread of an async run may have taken its time
         while True:
@@ -315,7 +314,6 @@ class Executor:
         self._process.look(claimed, now)
 
     def _left(self, place: int) -> Item:
-        """The claims of this thread's item that have not ended yet."""
         running = self._running[place]
         return running.item if running else ()
 

@@ -349,7 +349,6 @@ class Finisher:
 
 
 def _of_different_rows(ends: list[Ended]) -> list[Ended]:
-    """Those before the first whose row has been there already."""
     rows: set[int] = set()
     for place, end in enumerate(ends):
         if end.claimed.id in rows:

@@ -70,7 +70,6 @@ class Idling:
         return max(0.0, pause) + self._step_aside()
 
     def _until_later(self, lanes: list[Lane], due: list[Lane], now: datetime) -> float:
-        """Seconds until something else is due: in other lanes, or behind the rows of these."""
         later = [lane.first for lane in lanes if lane.first > now]
         for lane in due:
             if moment := next_due(lane, now, using=self._config.using):

@@ -198,7 +198,6 @@ class LaneClaims:
     def _claim_portion(
         self, claimer: Claimer, lane: Lane, now: datetime, most: int, careful: bool
     ) -> list[Claimed]:
-        """Claim from one lane, and note how much of it goes into one statement."""
         try:
             claims = self._claim_lane(claimer, lane, now, most, careful)
         except Exception as error:

@@ -128,7 +128,6 @@ class Lanes:
         return lanes
 
     def _look(self, now: datetime) -> list[Lane]:
-        """The lanes that have pending tasks, are not paused, and are for this worker."""
         begun = self._clock.monotonic()
         is_worth_a_try = self._next_along <= begun or self._cost > 2 * self._vain_cost
         if is_worth_a_try and begun < self._next_full:
@@ -159,7 +158,6 @@ class Lanes:
         return store.in_order(found)
 
     def _places(self) -> list[tuple[Key, Place | None]]:
-        """The lanes that may have tasks for this worker, and the place in each to seek from."""
         handlers = get_task_handlers()
         own = [key for code in handlers for key in self._lanes_of(code)]
         keys = {key for key in [*own, *self._marks.keys()] if key[2] in handlers}

@@ -57,7 +57,6 @@ class LaneMarks(NamedTuple):
         return min(marks) if marks and len(marks) == divisor else None
 
     def _keep(self, is_kept: Callable[[Share], bool]) -> None:
-        """Forget the others: the number of workers has changed."""
         for share in [share for share in self.known if not is_kept(share)]:
             del self.known[share]
 
@@ -150,7 +149,6 @@ def _latest(now: datetime) -> Place:
 
 
 def _place_after(end: Ended) -> Place | None:
-    """The place where the row waits after this end; None if it does not wait."""
     claimed, outcome = end.claimed, end.outcome
     if isinstance(outcome, Unsettled):
         outcome = outcome.otherwise

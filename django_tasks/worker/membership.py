@@ -257,7 +257,6 @@ class Membership:
         return [peer for peer in view.peers if peer.id != self.worker_id]
 
     def _end_of(self, peer: workers.Peer, view: View) -> float:
-        """The end of a peer's lease unless it sends a heartbeat, by our monotonic clock."""
         lease = max(peer.lease, self._config.lease)
         return view.seen[peer.id][1] + lease * (1 + CLOCK_DRIFT)  # its seconds may be longer
 

@@ -139,7 +139,6 @@ def _usual(run: Run) -> Literal["skip", "fail"]:
 
 
 def _expired(run: Run, policy: Policy, now: datetime) -> RunEnd:
-    """The end of a task that is not to start any more, a retry or a later time neither."""
     action = policy.on_misfire if policy.on_misfire in ("skip", "fail") else _usual(run)
     run = run.having_missed(action, run.lateness(now))
     if action == "skip":

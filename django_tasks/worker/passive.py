@@ -163,7 +163,6 @@ class Passive:
             times.note(*row)
 
     def _tell(self, code: str, moment: datetime, payload: Any) -> None:
-        """Call the hook, unless this worker is the active one or knows of none."""
         handler, state = handler_for(code), self._active.others.get(code)
         if handler is None or state is None or state.since is None:
             return

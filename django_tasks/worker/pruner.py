@@ -56,7 +56,6 @@ class Pruner:
                 return
 
     def _chore(self, piece: Callable[[], bool], interval: float) -> Callable[[], bool]:
-        """A chore of its own pace: True if a piece of it was done in this cycle."""
         due = float("-inf")
 
         def do_if_due() -> bool:

@@ -148,7 +148,6 @@ class Recurring:
             close_connections()
 
     def _keep_once(self) -> None:
-        """Keep the rows; or look at them, if others have not taken this host for gone."""
         now = self._clock.now()
         is_known = now - self._touched < HOST_IS_GONE
         attend = self._look if self.is_settled() and is_known else self._keep

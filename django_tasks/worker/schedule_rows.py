@@ -100,7 +100,6 @@ def _keep_all(
     now: datetime,
     config: WorkerConfig,
 ) -> None:
-    """Keep the row of a handler; remove that which it had before, for all hosts or for each."""
     code, schedule, using = handler.get_biz_code(), text_of(handler), config.using
     of_all, of_host = (code, SCHEDULE_NUM), (code, number_of(config.host))
     queue, own, other = handler.queue, of_all, of_host
@@ -224,7 +223,6 @@ def _release(now: datetime) -> Release:
 
 
 def _says(there: Planned, wanted: Planned) -> bool:
-    """Tell if a row says what is wanted, and knows of this release or a newer one."""
     kept, own = there.options.release, wanted.options.release
     if not isinstance(kept, Release) or not isinstance(own, Release) or kept.is_older_than(own):
         return False

@@ -78,7 +78,6 @@ class UnknownCodes:
         return None
 
     def _search(self, lane: Lane, now: datetime) -> None:
-        """Look for a handler, and have the poller look again; tell of the code if there is none."""
         try:
             if finders.find(lane.biz_code, using=self._using):
                 local.ring(self._using, overdue=True)

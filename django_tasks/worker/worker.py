@@ -212,7 +212,6 @@ class Worker:
         return {item[0].biz_code for item, _ in self._executor.running()}
 
     def _last_delay(self) -> timedelta:
-        """The longest time from the last act of this worker to the end of its process."""
         patience = self.config.shutdown_timeout if self._has_neighbours else 0.0
         return timedelta(seconds=LAST_ACT_SECONDS + patience)
 
@@ -329,7 +328,6 @@ class Worker:
             return True
 
     def _must_be_rescued(self) -> bool:
-        """Tell if the end of a run cannot be written, or this worker not be taken out."""
         return self.is_rejected and (
             self._heartbeat.rejected.is_open or not self._poller.has_written()
         )

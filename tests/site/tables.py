@@ -10,7 +10,7 @@ from typing import Any
 from docutils import nodes
 
 from django_tasks import api, schedules, testing
-from django_tasks.client.facts import Facts
+from django_tasks.client.adding import Facts
 from django_tasks.models import Task
 from django_tasks.schedules.base import PlanOptions
 from django_tasks.worker.config import WorkerConfig

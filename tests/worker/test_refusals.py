@@ -11,7 +11,7 @@ from django_tasks.store.finish import Ended, finish
 from django_tasks.values.outcomes import Settled
 from django_tasks.values.status import Status
 from django_tasks.worker import endings, execution
-from django_tasks.worker.refusals import LONGEST_DELAY, MOST_REFUSALS, Refusals
+from django_tasks.worker.batches import LONGEST_DELAY, MOST_REFUSALS, Refusals
 from tests.factories import table
 from tests.worker.conftest import Register
 from tests.worker.parts import USING, One, added, ago, claimed, joined, runner, stored

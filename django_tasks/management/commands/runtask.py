@@ -81,7 +81,6 @@ class Command(TaskCommand):
             raise CommandError(gettext("runtask runs in the main thread only."))
 
     def _refuse_task(self, task: Task | None, key: str) -> None:
-        """Raise CommandError for a task that cannot run here, with the reason."""
         problem = ""
         if task is None:
             problem = gettext("There is no such task.")

@@ -101,7 +101,6 @@ class Command(TranslatedCommand):
             sys.exit(code)
 
     def _introduce(self, configs: list[WorkerConfig], processes: int, verbosity: int) -> None:
-        """Say what is served: where the log goes, or in plain text before a log for people."""
         if not _show_log(verbosity):
             with override("en"):  # as the other lines of the log
                 sentence = _introduction(configs, processes)
@@ -288,7 +287,6 @@ def _refuse_clash() -> None:
 
 
 def _refuse_place() -> None:
-    """Raise CommandError where workers could not see the tasks, or signals could not be heard."""
     for connection in connections.all(initialized_only=True):
         if connection.in_atomic_block:
             raise CommandError(
@@ -375,7 +373,6 @@ def _bounded(config: WorkerConfig) -> Iterator[BaseDatabaseWrapper]:
 
 
 def _is_watching(is_reloading: bool) -> bool:
-    """Tell if this process only watches over the one that runs the tasks, and reloads it."""
     return is_reloading and os.environ.get(autoreload.DJANGO_AUTORELOAD_ENV) != "true"
 
 

@@ -208,7 +208,6 @@ class Command(TaskCommand):
     def _section(
         self, title: str, heads: list[str], lines: list[list[Any]], most: int | None = None
     ) -> None:
-        """Show a table under a title, of the first ``most`` lines; nothing where there are none."""
         if not lines:
             return
         self.say("")
@@ -312,7 +311,6 @@ def _broken(
 
 
 def _has_failed(counted: Amount, most: int, using: str) -> bool:
-    """Tell if more than ``most`` have failed; an amount that was not counted so far is counted."""
     if not counted.is_more or counted.number > most:
         return counted.number > most
     rows = Task._base_manager.using(using).filter(status=Status.FAILED)

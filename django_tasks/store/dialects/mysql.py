@@ -158,6 +158,5 @@ class MariaDB(MySQL):
 
 
 def _number(cause: BaseException) -> int:
-    """The number of a MySQL error; 0 if it has none."""
     number = cause.args[0] if cause.args else 0
     return number if isinstance(number, int) else 0

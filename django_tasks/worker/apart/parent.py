@@ -106,8 +106,6 @@ def _databases(using: str) -> dict[str, str]:
 
 
 class _Process:
-    """A process that runs one claim, and the pipe on which it answers."""
-
     def __init__(self, job: dict[str, Any]) -> None:
         """Start it. Raises OSError or NoProcess."""
         command = [_python(), *_flags(), "-c", PROGRAM]
