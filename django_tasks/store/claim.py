@@ -257,7 +257,7 @@ def _claim_returning(
     rows = [found] if len(wanted) == 1 else _by_lane(wanted, found)
     claims = _claims_of(dialect, wanted, rows, claimer, now)
     if sum(map(len, claims)) >= limit:  # lanes behind the last of these were not searched
-        while not claims[-1]:
+        while len(claims) > 1 and not claims[-1]:
             claims.pop()
     for (_, _, places), some in zip(wanted, claims, strict=False):
         some.sort(key=place_of)

@@ -148,7 +148,8 @@ class Claiming:
             at_once = min(2 * at_once, most_at_once)
             taken += items
             place += len(claims)
-            if is_in_order and not all(claims):
+            empty = [lane for lane, some in zip(lanes, claims, strict=False) if not some]
+            if is_in_order and any(map(self._gates.is_open, empty)):
                 is_in_order = False
                 due[place:] = _parted(due[place:])
         return taken
@@ -169,10 +170,7 @@ class Claiming:
     def _claim_some(
         self, claimer: Claimer, lanes: list[Lane], now: datetime, room: int, careful: bool
     ) -> tuple[list[list[Claimed]], int]:
-        """Claim from one lane, or from several that are plain; the claims of each and the items.
-
-        Several bring nothing at all after an error that may be of one of them.
-        """
+        """The claims of each lane, none after an error of several; and the number of items."""
         batch = terms_for(lanes[0].biz_code).batch
         fitting = min(room * batch, self._left())
         portions = [self._lane_claims.portion(lane, fitting) for lane in lanes]

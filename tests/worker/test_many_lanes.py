@@ -10,6 +10,7 @@ from django_tasks.handlers.base import TaskHandler
 from django_tasks.models import Task
 from django_tasks.store import claim as store
 from django_tasks.store.lanes import LANES_AT_ONCE
+from django_tasks.worker import claiming
 from tests.worker.conftest import Register
 from tests.worker.parts import CODE, added, ahead
 from tests.worker.test_claiming import Claimer
@@ -143,6 +144,25 @@ def test_a_code_with_a_gate_or_batches_goes_by_itself_in_its_turn(
         ["special"],
         ["customer 3", "customer 4", "customer 5"],
     ]
+
+
+def test_a_limit_that_is_reached_is_no_reason_to_change_the_order(
+    register: Register, asked: list[list[str]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nobody was quicker there."""
+    register(lambda task: None)
+    register(lambda task: None, "limited", max_running=1)
+    added("runs", "limited")
+    first = Claimer()
+    first.claim()
+    monkeypatch.setattr(claiming, "random", lambda: pytest.fail("The order was changed."))
+    customers(1)
+    added("waits", "limited", queue="limited", when=ahead(-990))
+    for number in range(1, 5):
+        added(str(number), queue=f"customer {number}", when=ahead(-900 + number))
+    claimer = Claimer(first.membership)
+    claimer.claim()
+    assert claimer.keys() == list("01234")
 
 
 def test_no_more_is_claimed_than_fits_or_than_max_tasks_say(register: Register) -> None:
