@@ -47,7 +47,7 @@ dst: ## schedules around every change of clocks of all zones, 2000 to 2037, in s
 
 explore: ## a cluster in a box: SEEDS=1000 schedules of ten workers in simulated time, ten minutes
 	@scripts/setup lint
-	@exec $(VENV)/bin/python -m tests.explore --seeds $(SEEDS) $(ARGS)
+	@exec $(VENV)/bin/python -m tests.simulated_cluster --seeds $(SEEDS) $(ARGS)
 
 faults: ## faults against real servers on all databases and clusters, half an hour (ARGS="--seed 7")
 	@scripts/setup faults

@@ -58,28 +58,28 @@ MATRIX = {"3.10": "5.2", "3.12": "6.0", "3.13": "6.1", "3.14": "6.1"}
 # tests/asking.py finds what asks nothing of a database. These ask one, and are about something
 # else: words, permissions, pages and the tool that reads them. They run on SQLite.
 ABOUT_NO_DATABASE = (
-    "tests/coming/test_pages.py",
+    "tests/importers/test_pages.py",
     "tests/doors/test_admin_security.py",
-    "tests/language",
+    "tests/translation",
     "tests/site/test_judges.py",
 )
 
 # Minutes of real processes, of waiting for them, and of tools: "long" runs them, with the main
 # line's Python.
 LONG = (
-    "tests/coming/test_adoption.py",
-    "tests/coming/test_importing.py",  # not every Django has the packages that it needs
-    "tests/coming/test_pages.py",  # reads the pages with the tools of the site
-    "tests/coming/test_triggers.py",
+    "tests/importers/test_adoption.py",
+    "tests/importers/test_importing.py",  # not every Django has the packages that it needs
+    "tests/importers/test_pages.py",  # reads the pages with the tools of the site
+    "tests/importers/test_triggers.py",
     "tests/deploy",
     "tests/doors/test_admin_security.py",
     "tests/doors/test_page_plans.py",  # 60,000 rows
-    "tests/explore",
+    "tests/simulated_cluster",
     "tests/faults",
-    "tests/habits",
+    "tests/environments",
     "tests/integration",
-    "tests/language/test_catalogue.py",
-    "tests/language/test_edits.py",  # all ways of languages to write numbers and times
+    "tests/translation/test_catalogue.py",
+    "tests/translation/test_edits.py",  # all ways of languages to write numbers and times
     "tests/site",
     "tests/test_benchmarks.py",
     "tests/test_demo.py",
@@ -91,10 +91,10 @@ LONG = (
 # Those of them that are about pages, tools and deployments: "tools" runs them on SQLite, beside the
 # others. In one session these took as long as all else together.
 ABOUT_TOOLS = (
-    "tests/coming/test_pages.py",
+    "tests/importers/test_pages.py",
     "tests/deploy",
-    "tests/language/test_catalogue.py",
-    "tests/language/test_edits.py",
+    "tests/translation/test_catalogue.py",
+    "tests/translation/test_edits.py",
     "tests/site",
     "tests/test_benchmarks.py",
     "tests/test_demo.py",
@@ -119,7 +119,7 @@ PAGES_OF_ADMIN = (
 # server, and the faults stop and kill workers on each. "processes" shows them on SQLite and on the
 # server that the project begins with.
 ABOUT_PROCESSES = (
-    "tests/habits/test_apart.py",
+    "tests/environments/test_apart.py",
     "tests/integration/test_forks.py",
     "tests/integration/test_json_logs.py",
     "tests/integration/test_metrics_port.py",
@@ -133,8 +133,8 @@ WITH_PROCESSES = ("sqlite", "mysql")
 # the same ones, through a worker, a page or a command.
 ABOUT_SERVERS = (
     "tests/doors/test_page_plans.py",
-    "tests/habits/test_mysql_errors.py",
-    "tests/habits/test_sessions.py",
+    "tests/environments/test_mysql_errors.py",
+    "tests/environments/test_sessions.py",
     "tests/monitoring",
     "tests/statements",
     "tests/store",
@@ -296,7 +296,7 @@ def package(session: nox.Session) -> None:
 def explore(session: nox.Session) -> None:
     """Play a cluster in simulated time: the kept seeds, and new ones for half a minute."""
     arguments = session.posargs or ["--kept", "--seconds", "30", "--jobs", "1"]
-    _run(session, "python", "-m", "tests.explore", *arguments)
+    _run(session, "python", "-m", "tests.simulated_cluster", *arguments)
 
 
 @nox.session(venv_backend="none", allow_parallel=True)

@@ -80,11 +80,11 @@ from django_tasks.exceptions import (
     TaskValueError,
     UnknownDatabase,
 )
-from django_tasks.handing.handler import HandOver
 from django_tasks.handlers.base import Finished, Stop, TaskHandler, task_handler
 from django_tasks.handlers.current import current_task
 from django_tasks.handlers.registry import get_task_handlers, register_task_handler
 from django_tasks.handlers.running_task import PassiveTask, RunningTask
+from django_tasks.handover.handler import HandOver
 from django_tasks.host.clocks import ticks
 from django_tasks.locks.held import Held
 from django_tasks.locks.locking import aget_lock, alock, get_lock, lock

@@ -14,16 +14,16 @@ class DjangoTasksConfig(AppConfig):
         import django
 
         from django_tasks import checks, logs
-        from django_tasks.coming.gate import refuse_forerunner, remind_of_rows
-        from django_tasks.handing import checks as handing_checks
         from django_tasks.handlers import registry
+        from django_tasks.handover import checks as handing_checks
+        from django_tasks.importers.gate import refuse_forerunner, remind_of_rows
 
         checks.register()
         handing_checks.register()
         logs.connect()
         registry.load()
         if django.VERSION >= (6, 0):
-            from django_tasks.calls import connect
+            from django_tasks.functions import connect
 
             connect()
         for receiver in (refuse_forerunner, remind_of_rows):

@@ -32,14 +32,14 @@ from django.tasks import task_backends
 from django.tasks.exceptions import InvalidTask
 from django.tasks.signals import task_enqueued
 
-from django_tasks.calls.backends import RowBackend, way_from
-from django_tasks.calls.backoff import checked_backoff
-from django_tasks.calls.declared import code_for, note
-from django_tasks.calls.hearing import is_heard
-from django_tasks.calls.options import options
-from django_tasks.calls.tasks import AnyTask, KeyedTask, after, for_backend, restored
-from django_tasks.calls.terms import options_of_call
 from django_tasks.exceptions import TaskTypeError, TaskValueError
+from django_tasks.functions.backends import RowBackend, way_from
+from django_tasks.functions.backoff import checked_backoff
+from django_tasks.functions.declared import code_for, note
+from django_tasks.functions.hearing import is_heard
+from django_tasks.functions.options import options
+from django_tasks.functions.tasks import AnyTask, KeyedTask, after, for_backend, restored
+from django_tasks.functions.terms import options_of_call
 from django_tasks.host.clocks import EPOCH
 from django_tasks.values.calls import longest_key
 from django_tasks.values.conflicts import checked_conflict, debounce_terms
@@ -96,7 +96,7 @@ class DatabaseBackend(RowBackend):
         that are not JSON, TaskValueError for those that cannot be stored, TaskExists as
         ``on_conflict`` says.
         """
-        from django_tasks.calls.enqueueing import Enqueueing  # it needs the models
+        from django_tasks.functions.enqueueing import Enqueueing  # it needs the models
 
         self.validate_task(task)
         result, is_new = Enqueueing(task, self.wishes, self.alias).one(args, kwargs)
@@ -106,7 +106,7 @@ class DatabaseBackend(RowBackend):
 
     def enqueue_many(self, task: AnyTask, calls: Iterable[Any]) -> list[Any]:
         """Store a call for each pair of arguments and keyword arguments: see ``enqueue_many``."""
-        from django_tasks.calls.enqueueing import Enqueueing
+        from django_tasks.functions.enqueueing import Enqueueing
 
         self.validate_task(task)
         if isinstance(task, KeyedTask) and task.key is not None:
@@ -121,7 +121,7 @@ class DatabaseBackend(RowBackend):
 
         After a call has ended it is there as long as the history is: see HISTORY_AGE.
         """
-        from django_tasks.calls.results import result_of
+        from django_tasks.functions.results import result_of
 
         # Not from a replica: it may not have heard of a call that has just been enqueued.
         return result_of(result_id, using=self.database)
@@ -136,7 +136,7 @@ class DatabaseBackend(RowBackend):
             place = f"TASKS[{self.alias!r}]"
             problem = _("%(place)s needs 'django_tasks' in INSTALLED_APPS.", place=place)
             return [Error(problem, id="django_tasks.E007")]
-        from django_tasks.calls.checks import messages
+        from django_tasks.functions.checks import messages
 
         return list(messages(self, self.own_problems()))
 

@@ -15,8 +15,8 @@ from django.utils.translation import gettext_lazy as _
 from django.utils.translation import pgettext_lazy
 
 from django_tasks.fields import KeyField, OptionsField, payload_field
-from django_tasks.guarded import GuardedModel, GuardedQuerySet
 from django_tasks.indexes import ClaimIndex
+from django_tasks.orm_guard import GuardedModel, GuardedQuerySet
 from django_tasks.sentences import on_a_line
 from django_tasks.timezones import aware
 from django_tasks.values.figures import COUNTED, SUMMED

@@ -6,13 +6,13 @@ from typing import Any
 from django_tasks.conf import options
 from django_tasks.exceptions import TaskValueError
 from django_tasks.sentences import sentence as _
-from django_tasks.values import payload
+from django_tasks.values import payload_text
 
 
 def encoded(value: Any, field: str = "biz_ext") -> str | None:
     """A payload as JSON text, None for None. Raises TaskTypeError and TaskValueError."""
     wishes = options()
-    text = payload.dump(value, wishes.payload_limit, wishes.payload_encoder, field)
+    text = payload_text.dump(value, wishes.payload_limit, wishes.payload_encoder, field)
     if wishes.payload_decoder is not JSONDecoder:
         try:
             decoded(text)  # before it is stored: nobody could read the task
@@ -27,7 +27,7 @@ def decoded(text: str | None) -> Any:
     """The payload of a JSON text, None for None; ValueError if it is broken."""
     wanted = options().payload_decoder
     # json keeps one decoder of its own kind ready: that takes half of the time.
-    return payload.load(text, None if wanted is JSONDecoder else wanted)
+    return payload_text.load(text, None if wanted is JSONDecoder else wanted)
 
 
 class _Encoder:
@@ -37,7 +37,7 @@ class _Encoder:
         self._own = options().payload_encoder(**manners)
 
     def encode(self, value: Any) -> str:
-        return payload.portable(self._own.encode(value))
+        return payload_text.portable(self._own.encode(value))
 
 
 def encoder(**manners: Any) -> _Encoder:

@@ -15,7 +15,7 @@ from django_tasks.clock import ClockReading, Tick
 from django_tasks.exceptions import TaskTypeError, TaskValueError
 from django_tasks.handlers.running_task import RunningTask
 from django_tasks.models import Task
-from django_tasks.values import payload
+from django_tasks.values import payload_text
 from django_tasks.values.claimed import Claimed
 from tests.factories import NOW, a_task
 from tests.naming import named
@@ -41,7 +41,7 @@ values = st.recursive(
 @example("\\\\u0000")
 @example({"\\": ["\\u0000", "\u2028", "\x7f", "\ufeff", "\ufffe"]})
 def test_what_was_dumped_is_loaded_again(value):
-    assert payload.load(payload.dump(value, LIMIT)) == value
+    assert payload_text.load(payload_text.dump(value, LIMIT)) == value
 
 
 @pytest.mark.django_db
@@ -75,7 +75,7 @@ def test_floats_are_written_without_exponents_and_texts_as_they_are(value):
         assert "e+" not in number
         return float(number)
 
-    text = payload.portable(json.dumps(value))
+    text = payload_text.portable(json.dumps(value))
 
     assert written(json.loads(text, parse_float=plain)) == written(value)
 
@@ -103,17 +103,17 @@ class AnyText(json.JSONEncoder):
 )
 def test_what_an_encoder_of_the_project_has_written_is_looked_at(text, word):
     with pytest.raises(TaskValueError, match=word) as caught:
-        payload.dump(text, LIMIT, AnyText)
+        payload_text.dump(text, LIMIT, AnyText)
     assert caught.value.field == "biz_ext"
 
 
 def test_what_it_has_written_well_is_stored_as_it_is():
-    assert payload.dump('{"a": 1.50}', LIMIT, AnyText) == '{"a": 1.50}'
+    assert payload_text.dump('{"a": 1.50}', LIMIT, AnyText) == '{"a": 1.50}'
 
 
 def test_an_encoder_may_write_less_than_json_would():
     text = f"[{','.join('1' * 100)}]"
-    assert payload.dump(text, len(text), AnyText) == text
+    assert payload_text.dump(text, len(text), AnyText) == text
 
 
 class ByPieces(json.JSONEncoder):
@@ -125,30 +125,30 @@ class ByPieces(json.JSONEncoder):
 
 def test_what_is_written_by_pieces_is_looked_at_too():
     with pytest.raises(TaskValueError, match="is not JSON"):
-        payload.dump([1], LIMIT, ByPieces)
+        payload_text.dump([1], LIMIT, ByPieces)
 
 
 @taken
 def test_each_payload_that_is_taken_has_a_text_that_means_it(value):
-    assert written(payload.load(payload.dump(value, LIMIT))) == written(value)
+    assert written(payload_text.load(payload_text.dump(value, LIMIT))) == written(value)
 
 
 @refused
 def test_each_payload_that_no_database_keeps_is_refused_by_name(value, word):
     with pytest.raises(TaskValueError, match=word) as caught:
-        payload.dump(value, LIMIT, field="attributes")
+        payload_text.dump(value, LIMIT, field="attributes")
     assert (caught.value.field, caught.value.value) == ("attributes", value)
 
 
 def test_none_is_no_payload():
-    assert payload.dump(None, LIMIT) is None
-    assert payload.load(None) is None
+    assert payload_text.dump(None, LIMIT) is None
+    assert payload_text.load(None) is None
 
 
 @pytest.mark.parametrize("text", ["", "{", "NaN?", "'x'"])
 def test_a_broken_text_is_a_value_error(text):
     with pytest.raises(ValueError):
-        payload.load(text)
+        payload_text.load(text)
 
 
 @pytest.mark.parametrize(
@@ -162,7 +162,7 @@ def test_a_broken_text_is_a_value_error(text):
 )
 def test_what_some_database_cannot_store_is_refused(value):
     with pytest.raises(TaskValueError) as caught:
-        payload.dump(value, LIMIT)
+        payload_text.dump(value, LIMIT)
 
     assert caught.value.field == "biz_ext"
     assert caught.value.value is value
@@ -173,7 +173,7 @@ def test_what_some_database_cannot_store_is_refused(value):
 @pytest.mark.parametrize("value", [object(), {1, 2}, b"x", NOW, {(1, 2): 3}, [1j], ...])
 def test_what_json_has_no_word_for_is_a_type_error(value):
     with pytest.raises(TaskTypeError) as caught:
-        payload.dump(value, LIMIT)
+        payload_text.dump(value, LIMIT)
 
     assert (caught.value.field, caught.value.value) == ("biz_ext", value)
     assert isinstance(caught.value, TypeError)
@@ -185,12 +185,12 @@ def test_a_payload_that_contains_itself_is_refused():
     value.append(value)
 
     with pytest.raises(TaskValueError):
-        payload.dump(value, LIMIT)
+        payload_text.dump(value, LIMIT)
 
 
 def test_a_number_too_long_for_python_to_write_is_refused():
     with pytest.raises(TaskValueError):
-        payload.dump(10**5000, LIMIT)
+        payload_text.dump(10**5000, LIMIT)
 
 
 def nested(levels, kind):
@@ -207,7 +207,7 @@ KINDS = {"lists": lambda v: [v], "dicts": lambda v: {"a": v}, "tuples": lambda v
 @pytest.mark.parametrize("levels", [32, 33, 500, 100_000])
 def test_deeper_than_31_levels_is_refused(kind, levels):
     with pytest.raises(TaskValueError) as caught:
-        payload.dump(nested(levels, KINDS[kind]), LIMIT)
+        payload_text.dump(nested(levels, KINDS[kind]), LIMIT)
     assert caught.value.field == "biz_ext"
 
 
@@ -224,10 +224,10 @@ def test_31_levels_are_stored(kind):
 
 @pytest.mark.parametrize(("value", "size"), [("x" * 8, 10), ("ü" * 4, 10), ("😀" * 2, 10)])
 def test_the_limit_is_in_bytes_of_utf8(value, size):
-    assert payload.dump(value, size)
+    assert payload_text.dump(value, size)
 
     with pytest.raises(TaskValueError, match=f"{size} bytes.*{size - 1}"):
-        payload.dump(value, size - 1)
+        payload_text.dump(value, size - 1)
 
 
 @pytest.mark.django_db
@@ -278,7 +278,7 @@ def a_run(text, attempts=0, rescues=0, asked=False):
 
 @given(values)
 def test_a_payload_that_was_only_read_has_not_changed(value):
-    run = a_run(payload.dump(value, LIMIT))
+    run = a_run(payload_text.dump(value, LIMIT))
 
     assert run.changed_payload() is None
     assert run.biz_ext == value
@@ -288,7 +288,7 @@ def test_a_payload_that_was_only_read_has_not_changed(value):
 @given(values, values)
 def test_a_payload_that_the_handler_set_has_changed(before, after):
     assume(json.dumps(before, sort_keys=True) != json.dumps(after, sort_keys=True))
-    run = a_run(payload.dump(before, LIMIT))
+    run = a_run(payload_text.dump(before, LIMIT))
     run.biz_ext = after
 
     assert json.loads(run.changed_payload()) == after
@@ -298,7 +298,7 @@ def test_a_payload_that_the_handler_set_has_changed(before, after):
     ("before", "after"), [(1, True), (0, False), (1, 1.0), ([0], [False]), ({"a": 1}, {"a": True})]
 )
 def test_values_that_python_takes_for_equal_and_json_does_not_are_a_change(before, after):
-    run = a_run(payload.dump(before, LIMIT))
+    run = a_run(payload_text.dump(before, LIMIT))
     run.biz_ext = after
 
     changed = run.changed_payload()

@@ -20,7 +20,7 @@ from django_tasks.admin.lists import alias, may
 from django_tasks.admin.log import note
 from django_tasks.api import CancelResult
 from django_tasks.models import Task
-from django_tasks.monitoring.words import in_a_row
+from django_tasks.reads.words import in_a_row
 from django_tasks.values.status import OWNED
 
 

@@ -8,7 +8,7 @@ from django.utils.translation import gettext as _
 
 from django_tasks.admin.site import address_of
 from django_tasks.exceptions import TaskValueError
-from django_tasks.monitoring.filters import TaskFilter
+from django_tasks.reads.filters import TaskFilter
 
 # The names in a URL, those of Django's own filters, where a TaskFilter has others.
 URL_NAMES = {"status": "status__exact", "code": "biz_code", "number": "biz_num", "search": "q"}

@@ -31,9 +31,9 @@ from django_tasks.client.changes import Step
 from django_tasks.exceptions import TaskException
 from django_tasks.host.clocks import ticks
 from django_tasks.models import Task
-from django_tasks.monitoring.filters import TaskFilter
-from django_tasks.monitoring.many import meant, steps
-from django_tasks.monitoring.words import Amount, counted, in_a_row
+from django_tasks.reads.filters import TaskFilter
+from django_tasks.reads.many import meant, steps
+from django_tasks.reads.words import Amount, counted, in_a_row
 from django_tasks.store import clock
 from django_tasks.timezones import aware
 from django_tasks.values.status import OWNED

@@ -22,10 +22,10 @@ from django_tasks.client.arguments import check_code
 from django_tasks.client.operating import set_limits
 from django_tasks.exceptions import TaskException, TaskTypeError, TaskValueError
 from django_tasks.models import Gate, Pause
-from django_tasks.monitoring.codes import Code, codes, rate_text
-from django_tasks.monitoring.figures import series, series_by_code
-from django_tasks.monitoring.overview import HOUR, see
-from django_tasks.monitoring.words import as_sentence, listed
+from django_tasks.reads.codes import Code, codes, rate_text
+from django_tasks.reads.figures import series, series_by_code
+from django_tasks.reads.overview import HOUR, see
+from django_tasks.reads.words import as_sentence, listed
 from django_tasks.store import clock
 from django_tasks.values.limits import MOST, Limit, as_limit
 

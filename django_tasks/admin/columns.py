@@ -42,9 +42,9 @@ from django_tasks.admin.pages import (
 from django_tasks.admin.standing import ListedState, surroundings
 from django_tasks.exceptions import TaskException
 from django_tasks.models import Task
-from django_tasks.monitoring.filters import MOST_SEARCHED, TaskFilter
-from django_tasks.monitoring.looks import look
-from django_tasks.monitoring.words import Amount, error_line, scope_name
+from django_tasks.reads.filters import MOST_SEARCHED, TaskFilter
+from django_tasks.reads.looks import look
+from django_tasks.reads.words import Amount, error_line, scope_name
 from django_tasks.store import clock
 from django_tasks.timezones import aware
 from django_tasks.values.status import Status

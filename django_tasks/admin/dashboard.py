@@ -15,11 +15,11 @@ from django.views.decorators.cache import never_cache
 from django_tasks.admin import charts, site
 from django_tasks.admin.charts import Chart, Curve, Part, Stack
 from django_tasks.admin.lists import alias, sees_workers
-from django_tasks.monitoring.backlog import Coming, Group
-from django_tasks.monitoring.figures import series
-from django_tasks.monitoring.overview import SPANS, Overview, Speed, overview
-from django_tasks.monitoring.problems import WORKER, WORKERS, Problem
-from django_tasks.monitoring.words import Amount, about, at, span
+from django_tasks.reads.backlog import Coming, Group
+from django_tasks.reads.figures import series
+from django_tasks.reads.overview import SPANS, Overview, Speed, overview
+from django_tasks.reads.problems import WORKER, WORKERS, Problem
+from django_tasks.reads.words import Amount, about, at, span
 from django_tasks.values.figures import Figures
 
 # Seconds between two looks of a page that is open.

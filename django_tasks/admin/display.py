@@ -17,7 +17,7 @@ from django.utils.timesince import timesince
 from django.utils.translation import gettext, ngettext, npgettext, npgettext_lazy, pgettext
 
 from django_tasks.conf import options
-from django_tasks.monitoring.words import Amount, at, distance_text, stamp
+from django_tasks.reads.words import Amount, at, distance_text, stamp
 from django_tasks.timezones import aware
 
 LONG_CELL = 200  # characters of one cell of a list

@@ -17,9 +17,9 @@ from django_tasks.admin.display import ERROR_TAIL, moment_and_distance, number_o
 from django_tasks.admin.lists import alias
 from django_tasks.client.changes import Step
 from django_tasks.models import Task
-from django_tasks.monitoring.backlog import Group, failures
-from django_tasks.monitoring.filters import TaskFilter
-from django_tasks.monitoring.words import error_line
+from django_tasks.reads.backlog import Group, failures
+from django_tasks.reads.filters import TaskFilter
+from django_tasks.reads.words import error_line
 from django_tasks.store import clock
 from django_tasks.values.status import Status
 

@@ -13,8 +13,8 @@ from django.utils.translation import gettext_lazy as _
 
 from django_tasks.admin.lists import MOST_CHOICES, CodeFilter, alias, sees_workers
 from django_tasks.models import WorkerRow
-from django_tasks.monitoring.filters import TaskFilter
-from django_tasks.monitoring.workers import name_of
+from django_tasks.reads.filters import TaskFilter
+from django_tasks.reads.workers import name_of
 from django_tasks.store import clock
 from django_tasks.store.lanes import every_lane
 from django_tasks.values.status import Status

@@ -24,7 +24,7 @@ from django_tasks.client.arguments import (
 )
 from django_tasks.exceptions import TaskException, TaskValueError
 from django_tasks.models import Task
-from django_tasks.monitoring.words import as_sentence
+from django_tasks.reads.words import as_sentence
 from django_tasks.schedules.base import LONGEST
 from django_tasks.schedules.policies import Plan, as_plan
 

@@ -9,7 +9,7 @@ from django.db.models import QuerySet
 from django.http import HttpRequest
 
 from django_tasks.admin import lists
-from django_tasks.monitoring.words import Amount
+from django_tasks.reads.words import Amount
 
 # What a row is sorted by: whole numbers, its id last.
 Key = tuple[int, ...]

@@ -23,8 +23,8 @@ from django_tasks.client.arguments import check_code, check_queue
 from django_tasks.client.doubts import doubts
 from django_tasks.exceptions import TaskValueError
 from django_tasks.models import Pause
-from django_tasks.monitoring import backlog
-from django_tasks.monitoring.words import as_sentence, in_a_row, scope_name, scope_words
+from django_tasks.reads import backlog
+from django_tasks.reads.words import as_sentence, in_a_row, scope_name, scope_words
 from django_tasks.store import clock
 
 

@@ -34,8 +34,8 @@ from django_tasks.admin.task_views import TaskSteps, no_task
 from django_tasks.client.arguments import check_code
 from django_tasks.exceptions import TaskException, TaskValueError
 from django_tasks.models import Task, TaskRun
-from django_tasks.monitoring import recurring
-from django_tasks.monitoring.words import as_sentence, listed
+from django_tasks.reads import recurring
+from django_tasks.reads.words import as_sentence, listed
 from django_tasks.schedules.base import LONGEST
 from django_tasks.schedules.policies import Plan, clauses
 from django_tasks.store import clock

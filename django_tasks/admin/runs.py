@@ -39,9 +39,9 @@ from django_tasks.admin.pages import Page, PagedList, in_order, place_of, walked
 from django_tasks.admin.site import StrictPages
 from django_tasks.exceptions import TaskException
 from django_tasks.models import TaskRun
-from django_tasks.monitoring.filters import TaskFilter, none_of
-from django_tasks.monitoring.looks import without_index
-from django_tasks.monitoring.words import Amount, error_line
+from django_tasks.reads.filters import TaskFilter, none_of
+from django_tasks.reads.looks import without_index
+from django_tasks.reads.words import Amount, error_line
 from django_tasks.store import clock, search
 from django_tasks.values.status import RunOutcome
 

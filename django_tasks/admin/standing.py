@@ -14,9 +14,9 @@ from django_tasks import api
 from django_tasks.conf import options
 from django_tasks.handlers.finders import has_handler
 from django_tasks.models import Gate, Task
-from django_tasks.monitoring.codes import limit_of, opening, rate_text
-from django_tasks.monitoring.filters import LATE_SECONDS
-from django_tasks.monitoring.workers import WorkerState, name_of, obstacle, workers
+from django_tasks.reads.codes import limit_of, opening, rate_text
+from django_tasks.reads.filters import LATE_SECONDS
+from django_tasks.reads.workers import WorkerState, name_of, obstacle, workers
 from django_tasks.store import clock
 from django_tasks.store.pauses import PauseIndex
 from django_tasks.timezones import aware

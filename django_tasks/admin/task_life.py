@@ -18,8 +18,8 @@ from django_tasks.admin.display import (
     told,
 )
 from django_tasks.models import Task, TaskRun
-from django_tasks.monitoring.recurring import coming_of
-from django_tasks.monitoring.words import listed, message_of, progress_text
+from django_tasks.reads.recurring import coming_of
+from django_tasks.reads.words import listed, message_of, progress_text
 from django_tasks.schedules.policies import clauses
 from django_tasks.timezones import aware
 from django_tasks.values.status import Status

@@ -19,7 +19,7 @@ from django_tasks.admin.task_views import TaskSteps
 from django_tasks.exceptions import TaskExists
 from django_tasks.handlers.registry import sticky_codes
 from django_tasks.models import Task
-from django_tasks.monitoring.why import why
+from django_tasks.reads.why import why
 from django_tasks.store import clock
 from django_tasks.values.hosts import is_schedule_num
 from django_tasks.values.status import Status

@@ -17,8 +17,8 @@ from django_tasks.admin.lists import alias, may
 from django_tasks.admin.log import note
 from django_tasks.client.operating import ask_worker
 from django_tasks.models import WorkerRow
-from django_tasks.monitoring.words import at, listed, memory, span, state_words
-from django_tasks.monitoring.workers import Claim, WorkerState, claims, worker_of
+from django_tasks.reads.words import at, listed, memory, span, state_words
+from django_tasks.reads.workers import Claim, WorkerState, claims, worker_of
 from django_tasks.store import clock
 from django_tasks.timezones import aware
 from django_tasks.values.status import RunOutcome, WorkerWish

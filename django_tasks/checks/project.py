@@ -10,10 +10,10 @@ from django.urls import URLPattern, get_resolver
 from django_tasks import conf, installation
 from django_tasks.checks.databases import sqlite_files
 from django_tasks.checks.messages import error, refusals, warning
-from django_tasks.guesses import closest
 from django_tasks.handlers import registry
 from django_tasks.handlers.finders import known_handlers
-from django_tasks.handlers.slips import slips
+from django_tasks.handlers.misspelt_names import slips
+from django_tasks.near_names import closest
 from django_tasks.sentences import sentence as _
 
 

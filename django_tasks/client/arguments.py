@@ -12,12 +12,12 @@ from django_tasks import logs, payloads
 from django_tasks.backoff import Duration
 from django_tasks.conf import options as settings
 from django_tasks.exceptions import TaskTypeError, TaskValueError
-from django_tasks.guesses import closest, did_you_mean
 from django_tasks.handlers.base import near_name
 from django_tasks.handlers.finders import known_handler
 from django_tasks.handlers.recurrence import first_time
 from django_tasks.handlers.registry import get_task_handlers, handler_for
 from django_tasks.models import Task
+from django_tasks.near_names import closest, did_you_mean
 from django_tasks.schedules import Foreign
 from django_tasks.schedules.budget import budget
 from django_tasks.schedules.policies import Plan, as_plan

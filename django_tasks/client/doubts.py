@@ -2,10 +2,10 @@
 
 from collections.abc import Collection
 
-from django_tasks.guesses import closest, did_you_mean
 from django_tasks.handlers.finders import has_handler, known_handlers
 from django_tasks.handlers.registry import terms_for
 from django_tasks.models import WorkerRow
+from django_tasks.near_names import closest, did_you_mean
 from django_tasks.sentences import Sentence
 from django_tasks.sentences import sentence as _
 from django_tasks.store.lanes import every_lane

@@ -8,8 +8,8 @@ from django_tasks import payloads
 from django_tasks.backoff import Backoff, Duration, Exponential, seconds
 from django_tasks.conf import options
 from django_tasks.exceptions import HandlerError, RetryLater, TaskTimeout, shortened
-from django_tasks.guesses import closest, did_you_mean
 from django_tasks.handlers.running_task import PassiveTask, RunningTask
+from django_tasks.near_names import closest, did_you_mean
 from django_tasks.sentences import sentence as _
 from django_tasks.values.keys import DEFAULT_QUEUE
 from django_tasks.values.limits import Limit, as_limit

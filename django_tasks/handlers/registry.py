@@ -19,7 +19,6 @@ from django.utils.module_loading import import_string, module_has_submodule
 from django_tasks import conf
 from django_tasks.backoff import as_backoff
 from django_tasks.exceptions import HandlerError, TaskException, TaskValueError, shortened
-from django_tasks.guesses import closest
 from django_tasks.handlers.base import (
     FunctionHandler,
     TaskHandler,
@@ -32,6 +31,7 @@ from django_tasks.handlers.base import (
     terms_of,
 )
 from django_tasks.host import forks
+from django_tasks.near_names import closest
 from django_tasks.redaction import without_secrets
 from django_tasks.schedules import as_schedule
 from django_tasks.sentences import said

@@ -11,7 +11,7 @@ from django_tasks.exceptions import TaskValueError
 from django_tasks.host.clocks import ticks
 from django_tasks.sentences import on_a_line
 from django_tasks.timezones import for_django
-from django_tasks.values import payload
+from django_tasks.values import payload_text
 from django_tasks.values.amounts import whole_number
 from django_tasks.values.claimed import MOST_PROGRESS, PROGRESS_LENGTH, Claimed, Progress
 from django_tasks.values.keys import check_text
@@ -254,7 +254,7 @@ class RunningTask:
             return None
         if self._has_saved:
             return text  # a transaction of the handler's own may have rolled back what was saved
-        return None if payload.same(text, self._claimed.biz_ext) else text
+        return None if payload_text.same(text, self._claimed.biz_ext) else text
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, RunningTask) and self._claimed[:2] == other._claimed[:2]

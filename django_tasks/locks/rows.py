@@ -27,9 +27,9 @@ from django.db.models.functions import Greatest
 
 from django_tasks.host.clocks import EPOCH
 from django_tasks.models import Lock
-from django_tasks.store.bounds import bounded_transaction
 from django_tasks.store.clock import read_clock
 from django_tasks.store.dialects import dialect_of
+from django_tasks.store.timeouts import bounded_transaction
 from django_tasks.store.transactions import retried
 
 NOBODY = ""

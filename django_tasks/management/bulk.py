@@ -12,10 +12,10 @@ from django_tasks.client.changes import Piece, Step
 from django_tasks.management.base import TaskCommand, trouble, usage
 from django_tasks.management.choosing import add_filters, filter_of
 from django_tasks.models import Pause
-from django_tasks.monitoring.filters import TaskFilter
-from django_tasks.monitoring.many import meant, steps
-from django_tasks.monitoring.plain import amount
-from django_tasks.monitoring.words import Amount, counted, scope_words
+from django_tasks.reads.filters import TaskFilter
+from django_tasks.reads.many import meant, steps
+from django_tasks.reads.plain import amount
+from django_tasks.reads.words import Amount, counted, scope_words
 from django_tasks.sentences import plain
 from django_tasks.values.status import Status
 

@@ -10,7 +10,7 @@ from django.utils.translation import gettext
 from django_tasks.exceptions import TaskValueError
 from django_tasks.management.times import past
 from django_tasks.models import WorkerRow
-from django_tasks.monitoring.filters import TaskFilter
+from django_tasks.reads.filters import TaskFilter
 from django_tasks.store import clock
 from django_tasks.values.status import Status
 

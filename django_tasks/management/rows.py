@@ -8,7 +8,7 @@ from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
 from django_tasks.models import Task, TaskRun, WorkerRow
-from django_tasks.monitoring.words import distance_text, error_line, stamp
+from django_tasks.reads.words import distance_text, error_line, stamp
 from django_tasks.timezones import aware
 from django_tasks.values.keys import DEFAULT_QUEUE
 from django_tasks.values.status import Status

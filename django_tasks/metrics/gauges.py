@@ -7,9 +7,9 @@ from operator import add
 from django_tasks.metrics import catalogue as names
 from django_tasks.metrics.families import Labels, Samples
 from django_tasks.metrics.state import State
-from django_tasks.monitoring.backlog import CountedLane
-from django_tasks.monitoring.words import Amount
-from django_tasks.monitoring.workers import WorkerState
+from django_tasks.reads.backlog import CountedLane
+from django_tasks.reads.words import Amount
+from django_tasks.reads.workers import WorkerState
 
 
 def write(state: State, codes: Labels, queues: Labels, samples: Samples) -> None:

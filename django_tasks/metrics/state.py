@@ -4,10 +4,10 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from django_tasks.handlers.finders import known_handlers
-from django_tasks.monitoring import backlog
-from django_tasks.monitoring.backlog import CountedLane
-from django_tasks.monitoring.words import Amount
-from django_tasks.monitoring.workers import WorkerState, held, workers
+from django_tasks.reads import backlog
+from django_tasks.reads.backlog import CountedLane
+from django_tasks.reads.words import Amount
+from django_tasks.reads.workers import WorkerState, held, workers
 from django_tasks.store import clock, lanes
 from django_tasks.store.backlog import HeldTasks
 from django_tasks.store.lanes import Lane

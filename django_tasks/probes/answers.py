@@ -12,9 +12,9 @@ from django.utils.translation import gettext
 
 from django_tasks import logs
 from django_tasks.host.clocks import ticks
-from django_tasks.monitoring.words import listed
 from django_tasks.probes.board import Board
 from django_tasks.probes.health import ProbeFacts, judge
+from django_tasks.reads.words import listed
 
 # The longest wait for a piece of a request.
 READ_SECONDS = 5.0

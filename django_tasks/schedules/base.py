@@ -9,7 +9,7 @@ from itertools import islice
 from typing import NamedTuple, TypedDict
 
 from django_tasks.exceptions import TaskValueError
-from django_tasks.guesses import closest, did_you_mean
+from django_tasks.near_names import closest, did_you_mean
 from django_tasks.schedules.arguments import TICK, UTC, moment, utc
 from django_tasks.schedules.budget import apart, budget, is_limited, step, step_once
 from django_tasks.schedules.durations import format_duration

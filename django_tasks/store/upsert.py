@@ -19,7 +19,7 @@ from django_tasks.store.dialects import Dialect, dialect_of, placeholders
 from django_tasks.store.statuses import OWNED_SQL
 from django_tasks.store.transactions import answered_transaction, write_transaction
 from django_tasks.timezones import for_django
-from django_tasks.values import payload
+from django_tasks.values import payload_text
 from django_tasks.values.conflicts import OnConflict
 from django_tasks.values.options import options_of_text
 from django_tasks.values.status import Status
@@ -329,6 +329,6 @@ def _stored(dialect: Dialect, row: tuple[Any, ...]) -> Task:
 def _as_task(dialect: Dialect, values: dict[str, Any]) -> Task:
     values["biz_ext"] = payloads.decoded(values["biz_ext"])
     values["options"] = options_of_text(values["options"])
-    values["progress"] = payload.load(values["progress"])
+    values["progress"] = payload_text.load(values["progress"])
     ordered = [values[name] for name in _ALL_FIELDS]
     return Task.from_db(dialect.connection.alias, _ALL_FIELDS, ordered)

@@ -20,12 +20,12 @@ from django_tasks.host.clocks import ticks
 from django_tasks.host.stop_signals import Notes, held_back
 from django_tasks.logs.patient import PatientLog, patiently
 from django_tasks.probes.board import Board, Slot
-from django_tasks.probes.teller import ChildPulse, Pulse, Teller
+from django_tasks.probes.reporter import ChildPulse, Pulse, Teller
 from django_tasks.store.dialects import has_one_writer
 from django_tasks.supervisor.probing import Answering, Probes, facts_about
 from django_tasks.supervisor.recycling import Recycling, next_delay
 from django_tasks.worker.config import WorkerConfig
-from django_tasks.worker.surroundings import shares_one_thread
+from django_tasks.worker.web_servers import shares_one_thread
 from django_tasks.worker.worker import Worker, abandon_all, stop_all
 
 # How often the main thread looks up: whether its workers have ended by themselves, and whether

@@ -6,7 +6,7 @@ from datetime import datetime
 from django import template
 from django.utils.translation import gettext
 
-from django_tasks.monitoring import words
+from django_tasks.reads import words
 from django_tasks.values.figures import Histogram
 
 register = template.Library()

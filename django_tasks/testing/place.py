@@ -20,10 +20,10 @@ from django_tasks.testing.autocommit import Autocommit
 from django_tasks.testing.clock import present
 from django_tasks.values.claimed import Claimed
 from django_tasks.worker.active import Active
-from django_tasks.worker.calls import Answer, Calls
 from django_tasks.worker.config import WorkerConfig
 from django_tasks.worker.coroutines import EventLoop, Raised, limited
 from django_tasks.worker.execution import Runner
+from django_tasks.worker.handler_calls import Answer, Calls
 from django_tasks.worker.membership import Membership, served_by
 from django_tasks.worker.places import place_of
 from django_tasks.worker.run import Run, RunEnd

@@ -26,10 +26,10 @@ from django_tasks.store.gates import has_rate
 from django_tasks.values.claimed import Claimed
 from django_tasks.values.outcomes import DONE, Again, GiveBack, Lost, Unsettled, settled
 from django_tasks.worker.atomic import NotBegun, Unanswered, atomically
-from django_tasks.worker.calls import Answer, Calls
 from django_tasks.worker.endings import Endings
 from django_tasks.worker.executor import TakeEnds
 from django_tasks.worker.fresh_context import FreshContext
+from django_tasks.worker.handler_calls import Answer, Calls
 from django_tasks.worker.run import Run, RunEnd, Standing, leave
 
 # After a refusal, doubled each time.

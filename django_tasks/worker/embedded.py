@@ -8,10 +8,10 @@ from django_tasks import logs, requirements
 from django_tasks.exceptions import CannotStart
 from django_tasks.handlers import finders, registry
 from django_tasks.host import forks
-from django_tasks.worker import surroundings
-from django_tasks.worker.apart import child
+from django_tasks.worker import web_servers
 from django_tasks.worker.condition import Condition
 from django_tasks.worker.config import WorkerConfig
+from django_tasks.worker.isolated import child
 from django_tasks.worker.worker import Worker, abandon_all, stop_all
 
 # All that have not ended: on one database there may be one at work and others still stopping.
@@ -37,7 +37,7 @@ def start_worker(config: WorkerConfig) -> bool:
     """
     if child.is_here:
         return False
-    if surroundings.is_before_fork():
+    if web_servers.is_before_fork():
         return _start_after_fork(config)
     if refusal := finders.refusal():  # without the lock: a module of the project may call us
         raise CannotStart("\n".join(refusal))
@@ -45,7 +45,7 @@ def start_worker(config: WorkerConfig) -> bool:
         _drop_ended()
         if any(each.config.using == config.using and each.is_wanted() for each in _workers):
             return False
-        if surroundings.shares_one_thread():
+        if web_servers.shares_one_thread():
             logs.shares_one_thread(config.using)
         if problem := requirements.memory_problem(config.using):
             logs.unfit_database(config.using, problem)
@@ -102,7 +102,7 @@ def _start_after_fork(config: WorkerConfig) -> bool:
 
 @cache
 def _start_wanted_after_fork() -> None:
-    surroundings.call_after_fork(_start_wanted)
+    web_servers.call_after_fork(_start_wanted)
 
 
 def _start_wanted() -> None:

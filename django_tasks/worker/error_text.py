@@ -14,7 +14,7 @@ ERROR_LENGTH = 10_000
 PATH_LENGTH = 200
 
 _WORKER = Path(__file__).parent
-_OURS = str(_WORKER), str(_WORKER.parent / "calls"), interrupts.__file__
+_OURS = str(_WORKER), str(_WORKER.parent / "functions"), interrupts.__file__
 
 
 def error_text(error: BaseException) -> str:

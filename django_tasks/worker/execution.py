@@ -35,15 +35,15 @@ from django_tasks.values.outcomes import (
     settled,
 )
 from django_tasks.values.runs import keeps, line_of
-from django_tasks.worker.apart.parent import NoProcess, NotRun, ProcessDied, run_apart
 from django_tasks.worker.atomic import NotBegun, Unanswered, atomically
 from django_tasks.worker.batches import FIRST_DELAY, MOST_REFUSALS, Batches, Refusals, delay_after
-from django_tasks.worker.calls import Calls
 from django_tasks.worker.coroutines import EventLoop
 from django_tasks.worker.endings import Endings
 from django_tasks.worker.error_text import class_path, error_text
 from django_tasks.worker.executor import Item, TakeEnds
 from django_tasks.worker.finisher import line_since_claim
+from django_tasks.worker.handler_calls import Calls
+from django_tasks.worker.isolated.parent import NoProcess, NotRun, ProcessDied, run_apart
 from django_tasks.worker.misfires import (
     UnreadableSchedule,
     in_time,

@@ -20,12 +20,12 @@ from django_tasks.store import gates
 from django_tasks.store.claim import Claimer, claim_row
 from django_tasks.store.finish import Ended
 from django_tasks.values.claimed import Claimed
-from django_tasks.worker.calls import Calls
 from django_tasks.worker.config import WorkerConfig
 from django_tasks.worker.coroutines import EventLoop
 from django_tasks.worker.counting import Counts
 from django_tasks.worker.execution import Runner
 from django_tasks.worker.finisher import Finisher
+from django_tasks.worker.handler_calls import Calls
 from django_tasks.worker.heartbeat import Heartbeat, Report
 from django_tasks.worker.marks import Marks
 from django_tasks.worker.membership import Membership

@@ -12,7 +12,7 @@ from django_tasks.values.hosts import is_of_a_host, queue_of
 from django_tasks.worker.config import WorkerConfig
 from django_tasks.worker.last_look import LastLook
 from django_tasks.worker.marks import Key, Marks
-from django_tasks.worker.unknown import UnknownCodes
+from django_tasks.worker.missing_handlers import UnknownCodes
 
 # As long as claims come back full, a more urgent task can wait for a moment: this long between two
 # looks for lanes; and where looks take long (PostgreSQL's walk over deleted rows, until it is

@@ -12,7 +12,7 @@ from django_tasks.api import paused
 from django_tasks.client import changes
 from django_tasks.management import base, bulk
 from django_tasks.models import Task
-from django_tasks.monitoring import filters
+from django_tasks.reads import filters
 from django_tasks.store import control
 from django_tasks.values.status import Status
 from tests.commands.conftest import Call

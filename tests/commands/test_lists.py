@@ -8,7 +8,7 @@ import pytest
 from django_tasks.api import pause_tasks
 from django_tasks.management.commands import listtasks
 from django_tasks.models import Task
-from django_tasks.monitoring import filters
+from django_tasks.reads import filters
 from django_tasks.values.status import OWNED, Status
 from tests.commands.conftest import Call
 from tests.factories import NOW, a_row, a_run, a_worker, in_utc, later

@@ -10,7 +10,7 @@ from typing import Any
 import yaml
 
 from tests.deploy.shop import DEPLOY, Shop
-from tests.habits.web import free_port
+from tests.environments.web import free_port
 from tests.leader import Leader
 from tests.waiting import eventually
 

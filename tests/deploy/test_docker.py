@@ -20,7 +20,7 @@ from django_tasks.supervisor.processes import PATIENCE_SECONDS
 from tests.deploy.image import Image, bare_environment
 from tests.deploy.shop import DEPLOY, Shop
 from tests.deploy.units import seconds
-from tests.habits.web import free_port
+from tests.environments.web import free_port
 from tests.leader import Leader
 from tests.waiting import eventually
 

@@ -15,7 +15,7 @@ from supervisor.xmlrpc import SupervisorTransport
 from django_tasks import conf
 from django_tasks.supervisor.processes import PATIENCE_SECONDS
 from tests.deploy.shop import DEPLOY, Shop, secret_files
-from tests.habits.web import free_port
+from tests.environments.web import free_port
 from tests.leader import Leader, group
 from tests.waiting import DEADLINE, eventually
 

@@ -15,9 +15,9 @@ from django.urls import reverse
 from django_tasks.admin import bulk, columns, lists
 from django_tasks.client.changes import Step
 from django_tasks.models import Task
-from django_tasks.monitoring import backlog, filters
-from django_tasks.monitoring.filters import TaskFilter
-from django_tasks.monitoring.many import steps
+from django_tasks.reads import backlog, filters
+from django_tasks.reads.filters import TaskFilter
+from django_tasks.reads.many import steps
 from django_tasks.timezones import for_django
 from django_tasks.values.status import Status
 from tests.doors.conftest import Staff, logged_in

@@ -16,7 +16,7 @@ from django_tasks.admin.pages import Anchor, Key, page_of, place_of
 from django_tasks.exceptions import TaskValueError
 from django_tasks.handlers.base import task_handler
 from django_tasks.models import Gate
-from django_tasks.monitoring.filters import MOST_SEARCHED, TaskFilter
+from django_tasks.reads.filters import MOST_SEARCHED, TaskFilter
 from django_tasks.timezones import for_django
 from django_tasks.values.status import Status
 from tests.doors.conftest import Staff
@@ -257,7 +257,7 @@ def test_a_part_of_a_number_that_is_not_sought_in_a_large_code_is_told(
     hint = "only the beginning of a number is sought."
     query = {"biz_code": "order", "q": "u-1"}
     assert hint not in text(boss.get(reverse(LIST), query))
-    monkeypatch.setattr("django_tasks.monitoring.filters.MOST_SEARCHED", 2)
+    monkeypatch.setattr("django_tasks.reads.filters.MOST_SEARCHED", 2)
     shown = text(boss.get(reverse(LIST), query))
     assert "0 tasks : code order, whose number begins with “u-1”" in shown
     assert f"Of a code with more than 2 tasks, {hint}" in shown

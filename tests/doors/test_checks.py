@@ -27,9 +27,9 @@ from devtools import CHECKOUT
 from django_tasks import checks, installation
 from django_tasks.admin import register
 from django_tasks.fields import KeyField
-from django_tasks.handing import checks as handing_checks
 from django_tasks.handlers import registry
 from django_tasks.handlers.base import TaskHandler, task_handler
+from django_tasks.handover import checks as handing_checks
 from django_tasks.models import Lock
 from django_tasks.store.dialects import Dialect, dialect_of
 from tests.vendor import MARIADB, MYSQL_FAMILY, SERVERS, is_on, only_on
@@ -102,7 +102,7 @@ def test_every_id_stands_in_the_table_and_every_id_of_the_table_is_used() -> Non
     files = [
         *Path(checks.__file__).parent.glob("*.py"),
         Path(checks.__file__).parent.parent / "backend.py",
-        Path(checks.__file__).parent.parent / "calls" / "checks.py",
+        Path(checks.__file__).parent.parent / "functions" / "checks.py",
         Path(handing_checks.__file__),
     ]
     source = "".join(file.read_text() for file in files)

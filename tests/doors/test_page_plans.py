@@ -22,7 +22,7 @@ from benchmarks.pages import crowd
 from benchmarks.pages.addresses import PAGES, Page, rows_to_look_at
 from django_tasks.admin import lists, runs
 from django_tasks.models import Task, TaskRun
-from django_tasks.monitoring import backlog, filters, looks
+from django_tasks.reads import backlog, filters, looks
 from tests.doors.conftest import logged_in
 from tests.plans import asked, handler_reads, lines_of, steps_of
 from tests.vendor import MARIADB, POSTGRESQL, SQLITE, only_on

@@ -18,7 +18,7 @@ from django_tasks.admin.display import told_with_day
 from django_tasks.admin.task_steps import seen_of
 from django_tasks.handlers.base import TaskHandler, task_handler
 from django_tasks.models import Task
-from django_tasks.monitoring import recurring
+from django_tasks.reads import recurring
 from django_tasks.values.hosts import number_of, queue_of
 from django_tasks.values.keys import SCHEDULE_NUM
 from django_tasks.values.options import TaskOptions

@@ -17,7 +17,7 @@ from django_tasks import api
 from django_tasks.admin import task_steps
 from django_tasks.admin.task_steps import STEPS, PageStep, seen_of
 from django_tasks.models import Task
-from django_tasks.monitoring.words import message_of
+from django_tasks.reads.words import message_of
 from django_tasks.timezones import for_django
 from django_tasks.values.keys import SCHEDULE_NUM
 from django_tasks.values.options import TaskOptions

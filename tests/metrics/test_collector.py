@@ -10,7 +10,7 @@ from django_tasks.api import add_task, pause_tasks, task_handler
 from django_tasks.metrics import TaskCollector, families, state
 from django_tasks.metrics.catalogue import ENTRIES
 from django_tasks.models import TaskMinute
-from django_tasks.monitoring import workers as monitored
+from django_tasks.reads import workers as monitored
 from django_tasks.values.figures import LATE_BOUNDS, TOOK_BOUNDS
 from django_tasks.values.hosts import queue_of
 from django_tasks.values.status import Status

@@ -14,7 +14,7 @@ from django.db import connection, connections, transaction
 from django_tasks.metrics.collector import BOUNDS
 from django_tasks.models import Task
 from django_tasks.store import clock
-from tests.habits.conftest import another_way
+from tests.environments.conftest import another_way
 from tests.metrics.reading import scrape
 from tests.proxy import Proxy
 from tests.vendor import ON_SQLITE, SERVERS, only_on

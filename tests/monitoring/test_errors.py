@@ -2,7 +2,7 @@
 
 import pytest
 
-from django_tasks.monitoring.words import error_line
+from django_tasks.reads.words import error_line
 
 OF_A_DATABASE = """Traceback (most recent call last):
   File "a.py", line 1, in handle

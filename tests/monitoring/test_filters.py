@@ -10,8 +10,8 @@ import pytest
 from django_tasks.api import pause_tasks
 from django_tasks.exceptions import TaskValueError
 from django_tasks.models import Pause, Task
-from django_tasks.monitoring import filters
-from django_tasks.monitoring.filters import LATE_SECONDS, TaskFilter
+from django_tasks.reads import filters
+from django_tasks.reads.filters import LATE_SECONDS, TaskFilter
 from django_tasks.timezones import for_django
 from django_tasks.values.status import OWNED, Status
 from tests.factories import NOW, a_row, a_worker, in_utc, later

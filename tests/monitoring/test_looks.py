@@ -2,8 +2,8 @@
 
 import pytest
 
-from django_tasks.monitoring import looks
-from django_tasks.monitoring.filters import TaskFilter
+from django_tasks.reads import looks
+from django_tasks.reads.filters import TaskFilter
 from django_tasks.store import backlog
 from django_tasks.values.status import Status
 from tests.factories import NOW, later, rows

@@ -10,9 +10,9 @@ from django_tasks.client import changes
 from django_tasks.client.changes import Piece, Step
 from django_tasks.exceptions import TaskTypeError, TaskValueError
 from django_tasks.models import Task
-from django_tasks.monitoring import filters
-from django_tasks.monitoring.filters import TaskFilter
-from django_tasks.monitoring.many import shift, steps
+from django_tasks.reads import filters
+from django_tasks.reads.filters import TaskFilter
+from django_tasks.reads.many import shift, steps
 from django_tasks.values.status import Status
 from tests.factories import NOW, a_row, in_utc, later, rows, table, the_row
 from tests.worker.parts import heard

@@ -6,8 +6,8 @@ import pytest
 
 from django_tasks.admin.standing import surroundings
 from django_tasks.api import pause_tasks
-from django_tasks.monitoring.overview import overview
-from django_tasks.monitoring.why import why
+from django_tasks.reads.overview import overview
+from django_tasks.reads.why import why
 from tests.factories import CODE, NOW, a_row, a_worker, later
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("now")]

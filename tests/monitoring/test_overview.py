@@ -10,10 +10,10 @@ from django.db.models import F
 from django_tasks import api
 from django_tasks.handlers.base import task_handler
 from django_tasks.models import Gate, TaskMinute
-from django_tasks.monitoring import backlog
-from django_tasks.monitoring.overview import Overview, overview
-from django_tasks.monitoring.words import Amount
-from django_tasks.monitoring.workers import WorkerState
+from django_tasks.reads import backlog
+from django_tasks.reads.overview import Overview, overview
+from django_tasks.reads.words import Amount
+from django_tasks.reads.workers import WorkerState
 from django_tasks.values.hosts import queue_of
 from django_tasks.values.status import Status
 from tests.factories import NOW, a_row, a_worker, later, rows, table

@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 from django.db import connection
 
-from django_tasks.monitoring import backlog
-from django_tasks.monitoring.overview import overview, see
+from django_tasks.reads import backlog
+from django_tasks.reads.overview import overview, see
 from django_tasks.values.status import Status
 from tests.factories import NOW, a_worker, later, rows
 from tests.plans import analyze

@@ -7,7 +7,7 @@ import pytest
 from django_tasks.api import TaskHandler, pause_tasks
 from django_tasks.locks import rows as locks
 from django_tasks.models import Gate, Task, WorkerRow
-from django_tasks.monitoring.why import Reason, why
+from django_tasks.reads.why import Reason, why
 from django_tasks.values.keys import lock_of
 from django_tasks.values.status import Status
 from tests.factories import CODE, NOW, a_row, a_worker, later

@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from django_tasks.probes import teller
+from django_tasks.probes import reporter
 from django_tasks.probes.health import Health
-from django_tasks.probes.teller import EVERY_SECONDS, HealthFile, ServiceManager
+from django_tasks.probes.reporter import EVERY_SECONDS, HealthFile, ServiceManager
 from django_tasks.worker.condition import Condition as C
 from tests.worker.parts import StillTicks
 
@@ -26,7 +26,7 @@ STOPPING = Health(True, False, C.STOPPING, "It stops.")
 @pytest.fixture
 def now(monkeypatch: pytest.MonkeyPatch) -> StillTicks:
     still = StillTicks()
-    monkeypatch.setattr(teller, "ticks", still)
+    monkeypatch.setattr(reporter, "ticks", still)
     return still
 
 

@@ -9,7 +9,7 @@ from hypothesis import HealthCheck, given, settings, target
 from hypothesis import strategies as st
 
 from django_tasks.exceptions import TaskException, TaskValueError
-from django_tasks.monitoring.recurring import coming
+from django_tasks.reads.recurring import coming
 from django_tasks.schedules import AnyOf, Cron, parse
 from django_tasks.schedules.accept import stored
 from django_tasks.schedules.policies import as_plan

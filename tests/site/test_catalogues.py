@@ -13,7 +13,7 @@ from docutils.core import publish_doctree
 from devtools import CHECKOUT
 from devtools.site import catalogues
 from devtools.site.languages import TRANSLATIONS
-from tests.language.marks import RULES
+from tests.translation.marks import RULES
 
 LITERAL = re.compile(r"``(.+?)``")
 LINK = re.compile(r"<([^<>`\s]+)>`_")

@@ -17,7 +17,7 @@ from django_tasks.admin import runs as run_pages
 from django_tasks.client import changes as many_changes
 from django_tasks.client.changes import Step
 from django_tasks.models import Pause, Task, WorkerRow
-from django_tasks.monitoring import backlog, filters, looks
+from django_tasks.reads import backlog, filters, looks
 from django_tasks.values.status import Status
 from tests.doors.test_admin import ADD, DELETE, LIST, NEW, PAUSE_ADD, RUNS, act, save, sent
 from tests.doors.test_admin_bulk import TO, ask, go_to_the_end

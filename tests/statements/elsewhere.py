@@ -40,11 +40,11 @@ def only() -> list[Only]:
     return [
         *(Only(False, why, names) for why, names in _NO_STATEMENTS),
         Only(
-            False, "SQLAlchemy asks, of another database", ("coming/apscheduler.py in_sqlalchemy",)
+            False, "SQLAlchemy asks, of another database", ("importers/apscheduler.py in_sqlalchemy",)
         ),
-        Only(THEIRS_ARE_HERE, "packages of others", ("coming/models.py", "coming/celery_beat.py")),
-        Only(THEIRS_ARE_HERE, "packages of others", ("coming/apscheduler.py in_django",)),
-        Only(DJANGO_HAS_TASKS, "Django's tasks framework", ("calls/",)),
+        Only(THEIRS_ARE_HERE, "packages of others", ("importers/models.py", "importers/celery_beat.py")),
+        Only(THEIRS_ARE_HERE, "packages of others", ("importers/apscheduler.py in_django",)),
+        Only(DJANGO_HAS_TASKS, "Django's tasks framework", ("functions/",)),
         Only(sqlite, "SQLite's own", _SQLITE),
         Only(postgresql, "PostgreSQL's own", _POSTGRESQL),
         Only(family, "MySQL's and MariaDB's own", _FAMILY),
@@ -63,7 +63,7 @@ _NO_STATEMENTS = (
         "a method of others",
         ("admin/codes.py limits_words", "admin/workers.py WorkerAdmin._tasks_of"),
     ),
-    ("a method of others", ("logs/fields.py", "monitoring/overview.py overview seen.claims")),
+    ("a method of others", ("logs/fields.py", "reads/overview.py overview seen.claims")),
     ("a method of others", ("management/base.py", "schedules/every.py")),
     ("said to people", ("checks/database_settings.py", "checks/database_answers.py _charset_of")),
 )
@@ -72,15 +72,15 @@ _SQLITE = (
     "checks/database_answers.py _journal_mode",
 )
 _POSTGRESQL = (
-    *("store/dialects/postgresql.py", "wakeup/postgres.py", "store/bounds.py _bounded_locally"),
+    *("store/dialects/postgresql.py", "wakeup/postgres.py", "store/timeouts.py _bounded_locally"),
     *("store/backlog.py _each_at_once", "store/lanes.py _SOUGHT_LANES"),
     *("store/lanes.py _LATER", "store/lanes.py _LEAP"),
     "store/search.py _sorts_by_letters",
 )
 _FAMILY = (
     *("store/dialects/mysql.py _WAITS", "store/dialects/mysql.py MySQL"),
-    *("store/bounds.py _MYSQL_ASK", "store/bounds.py _MYSQL_SET"),
-    *("store/bounds.py _bounded_session", "store/transactions.py _begin"),
+    *("store/timeouts.py _MYSQL_ASK", "store/timeouts.py _MYSQL_SET"),
+    *("store/timeouts.py _bounded_session", "store/transactions.py _begin"),
     *("store/claim.py _candidates", "store/claim.py _behind_suspects"),
     *("store/claim.py _take_unlocked", "store/claim.py _take", "store/lanes.py _GROUPED_LANES"),
     *("store/ownership.py _hand_over _hand_over_joined", "store/ownership.py _hand_over_joined"),

@@ -14,8 +14,8 @@ from django.test import Client
 from django_tasks.models import EndedPause, Gate, Pause, TaskMinute, TaskRun, WorkerRow
 from django_tasks.store import clock
 from django_tasks.store.dialects import dialect_of
-from tests.coming.old import Old
 from tests.factories import NOW, table
+from tests.importers.old import Old
 from tests.statements import doors, walk
 from tests.statements.elsewhere import DJANGO_HAS_TASKS, THEIRS_ARE_HERE, only
 from tests.statements.places import places, places_in

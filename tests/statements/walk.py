@@ -22,7 +22,7 @@ from django_tasks.clock import ClockReading, Tick
 from django_tasks.handlers import finders, registry
 from django_tasks.handlers.base import Stop
 from django_tasks.handlers.running_task import RunningTask
-from django_tasks.store import bounds, claim, claimed_rows, forerunner, gates, lanes, runs, search
+from django_tasks.store import claim, claimed_rows, forerunner, gates, lanes, runs, search, timeouts
 from django_tasks.store import connection as sessions
 from django_tasks.store.clock import read_clock
 from django_tasks.store.dialects import Bounds, choice, dialect_of
@@ -33,12 +33,12 @@ from django_tasks.values.outcomes import Again, Done
 from django_tasks.values.status import Status
 from django_tasks.wakeup import postgres
 from django_tasks.worker import recurring, schedule_rows
-from tests.coming import jobs, stores
-from tests.coming.conftest import FRESH
-from tests.coming.old import Old
-from tests.coming.test_adoption import ASIDE, adopted
-from tests.coming.test_importing import from_beat, from_file, imported, periodic
 from tests.factories import NOW, WORKER, a_claim, a_lane, a_line, a_row, later, rows, table
+from tests.importers import jobs, stores
+from tests.importers.conftest import FRESH
+from tests.importers.old import Old
+from tests.importers.test_adoption import ASIDE, adopted
+from tests.importers.test_importing import from_beat, from_file, imported, periodic
 from tests.store.test_parameters import ME, Texts, everything
 from tests.waiting import DEADLINE, eventually
 from tests.worker.parts import config, starting
@@ -125,7 +125,7 @@ def _set_up() -> None:
         own.close()
     sessions.take_connection(USING, BOUNDS)
     sessions.keep_connection(USING)
-    with bounds.bounded_transaction(USING, 2.0):
+    with timeouts.bounded_transaction(USING, 2.0):
         read_clock(using=USING)
     sessions.close_connections()
 
@@ -195,13 +195,13 @@ def clients() -> None:
 
 def calls(patch: Patch) -> None:
     """Functions of Django's tasks framework."""
-    from django_tasks.calls import results
-    from django_tasks.calls.handler import FormerHandler
-    from tests.calls.conftest import BACKENDS
+    from django_tasks.functions import results
+    from django_tasks.functions.handler import FormerHandler
+    from tests.functions.conftest import BACKENDS
 
     patch.setattr(results, "AT_ONCE", 1)
     with override_settings(TASKS=BACKENDS):
-        from tests.calls.functions import echo
+        from tests.functions.functions import echo
 
         result = echo.enqueue(1)
         table().update(status=Status.RUNNING, claimed_by=WORKER, claim_time=for_django(NOW))
@@ -211,7 +211,7 @@ def calls(patch: Patch) -> None:
         result.refresh()
         assert result.return_value == 1
         assert not finders.find("nowhere", using=USING)
-        code = "tests.calls.functions.echo"
+        code = "tests.functions.functions.echo"
         today: Any = registry.handler_for(code)
         a_row("@schedule", biz_code=code)
         claimed = a_claim("@schedule", biz_code="former")

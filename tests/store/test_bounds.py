@@ -10,8 +10,8 @@ import pytest
 from django.db import DatabaseError, connection, transaction
 
 from django_tasks.models import Pause
-from django_tasks.store.bounds import bounded_transaction
 from django_tasks.store.dialects import dialect_of
+from django_tasks.store.timeouts import bounded_transaction
 from django_tasks.store.transactions import is_contention
 from tests.conftest import Elsewhere
 from tests.vendor import SERVERS, VENDOR, only_on

@@ -17,7 +17,7 @@ from django_tasks.store.claim import (
 from django_tasks.store.lanes import Lane, Look, Place, has_suspects, look_along
 from django_tasks.store.pauses import Scope, set_pause
 from django_tasks.store.upsert import upsert_one
-from django_tasks.values import payload
+from django_tasks.values import payload_text
 from django_tasks.values.conflicts import OnConflict
 from django_tasks.values.options import TaskOptions
 from django_tasks.values.status import OWNED, Status
@@ -82,7 +82,7 @@ def test_a_claim_brings_home_all_of_the_row(careful):
     (claimed,) = take(now=later(1), careful=careful)
 
     assert isinstance(claimed.biz_ext, str)
-    assert payload.load(claimed.biz_ext) == {"a": ["ü", None]}
+    assert payload_text.load(claimed.biz_ext) == {"a": ["ü", None]}
     assert claimed._asdict() | {"biz_ext": None} == {
         "id": row.pk,
         "version": 9,

@@ -18,8 +18,8 @@ from django_tasks.api import add_task, add_tasks, cancel_task
 from django_tasks.client.changes import Step
 from django_tasks.handlers.base import TaskHandler
 from django_tasks.models import Task
-from django_tasks.monitoring import many
-from django_tasks.monitoring.filters import TaskFilter
+from django_tasks.reads import many
+from django_tasks.reads.filters import TaskFilter
 from django_tasks.store.claim import Claimer, claim, claim_alone, owned_ids
 from django_tasks.store.dialects import Bounds, dialect_of
 from django_tasks.store.dialects.mysql import MySQL

@@ -36,7 +36,7 @@ from django_tasks.store.finish import Ended, FinishResult, finish
 from django_tasks.store.lanes import Lane
 from django_tasks.store.rescue import DIED_ALONE, give_back_strays, rescue
 from django_tasks.store.upsert import NewTask, upsert, upsert_one
-from django_tasks.values import payload
+from django_tasks.values import payload_text
 from django_tasks.values.claimed import Claimed
 from django_tasks.values.conflicts import DebounceTerms, OnConflict
 from django_tasks.values.outcomes import Again, Done, Fail, GiveBack, Reschedule, Retry, Unsettled
@@ -139,7 +139,7 @@ class Protocol(RuleBasedStateMachine):
         value = self.next_payload()
         self.no_two_times_are_equal()
         when = self.second + delay
-        text = payload.dump(value, 1000)
+        text = payload_text.dump(value, 1000)
         (biz_code, biz_num), (queue, priority) = key, place
         new = NewTask(biz_code, biz_num, self.moment(when), text, queue, priority, schedule)
         return value, when, new
@@ -307,7 +307,7 @@ class Protocol(RuleBasedStateMachine):
             assert item.id not in self.gone
             assert (item.attempts, item.rescues) == (row.attempts, row.rescues)
             assert item.last_error == self.error(row)
-            assert payload.load(item.biz_ext) == row.biz_ext
+            assert payload_text.load(item.biz_ext) == row.biz_ext
             assert item.when == self.moment(row.when)
             assert item.intended_time == self.moment(row.intended)
             known = self.reference.claim(row, worker.id, self.second)
@@ -330,7 +330,7 @@ class Protocol(RuleBasedStateMachine):
             return jittered, "next", {"when": when, "scheduled": when - 1}
         if kind == "next with payload":
             value = self.next_payload()
-            text = payload.dump(value, 1000)
+            text = payload_text.dump(value, 1000)
             return Reschedule(self.moment(when), text), "next", {"when": when, "biz_ext": value}
         if kind == "retry":
             retry = Retry(self.moment(when), error)
@@ -481,7 +481,7 @@ class Protocol(RuleBasedStateMachine):
                 taken += claim_alone(Claimer(last.id), lane, self.now, using=USING)
             if not taken:
                 return
-            self.claimed_payloads |= {payload.load(item.biz_ext) for item in taken}
+            self.claimed_payloads |= {payload_text.load(item.biz_ext) for item in taken}
             finish([Ended(item, Done()) for item in taken], self.now, using=USING)
 
 

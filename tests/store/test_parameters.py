@@ -440,7 +440,7 @@ def public() -> set[str]:
             is_public = inspect.isfunction(value) and not name.startswith("_")
             if is_public and value.__module__ == module and "using" in parameters(value):
                 found.add(f"{module.rpartition('.')[2]}.{name}")
-    # Those about the forerunner's table rename it: tests/coming has them, hostile texts and all.
+    # Those about the forerunner's table rename it: tests/importers has them, hostile texts and all.
     found = {name for name in found if not name.startswith("forerunner.")}
     return found - {
         "aliases.read_alias",

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from django_tasks.worker.apart import parent
-from django_tasks.worker.apart.parent import NoProcess
+from django_tasks.worker.isolated import parent
+from django_tasks.worker.isolated.parent import NoProcess
 
 
 def connections(names: dict[str, Any], *, vendor: str = "sqlite", in_memory: bool = False) -> Any:

@@ -15,8 +15,8 @@ from django_tasks.exceptions import TaskTimeout
 from django_tasks.store.finish import Ended
 from django_tasks.values.outcomes import Done, Outcome, Retry, Settled
 from django_tasks.worker import execution
-from django_tasks.worker.apart import substitute
-from django_tasks.worker.apart.texts import claim_to_text, end_of_text
+from django_tasks.worker.isolated import substitute
+from django_tasks.worker.isolated.texts import claim_to_text, end_of_text
 from django_tasks.worker.timeouts import Timeouts
 from tests.conftest import Elsewhere
 from tests.factories import NOW, a_claim_of

@@ -12,7 +12,12 @@ from django_tasks.store.finish import Ended
 from django_tasks.values import outcomes
 from django_tasks.values.claimed import Claimed
 from django_tasks.values.runs import HistoryLine
-from django_tasks.worker.apart.texts import claim_of_text, claim_to_text, end_of_text, end_to_text
+from django_tasks.worker.isolated.texts import (
+    claim_of_text,
+    claim_to_text,
+    end_of_text,
+    end_to_text,
+)
 from tests.factories import a_claim_of
 
 times = st.datetimes(timezones=st.just(timezone.utc))

@@ -12,7 +12,7 @@ from django.db.models import Sum
 from django_tasks import api
 from django_tasks.api import add_task
 from django_tasks.models import Task, TaskMinute
-from django_tasks.monitoring.figures import (
+from django_tasks.reads.figures import (
     failures_by_exception,
     figures,
     figures_by_code,

@@ -28,9 +28,9 @@ from django_tasks.values.outcomes import (
     Unsettled,
 )
 from django_tasks.worker import execution
-from django_tasks.worker.apart.parent import NoProcess, NotRun, ProcessDied
 from django_tasks.worker.error_text import ERROR_LENGTH
 from django_tasks.worker.executor import Executor
+from django_tasks.worker.isolated.parent import NoProcess, NotRun, ProcessDied
 from django_tasks.worker.membership import Membership
 from tests.worker.conftest import Register
 from tests.worker.parts import (

@@ -16,7 +16,7 @@ from django_tasks.handlers.base import TaskHandler
 from django_tasks.models import Task
 from django_tasks.redaction import MASK
 from django_tasks.store.finish import Ended, finish
-from django_tasks.values import payload
+from django_tasks.values import payload_text
 from django_tasks.values.outcomes import Done
 from django_tasks.values.status import Status
 from django_tasks.worker import finisher as finisher_module
@@ -269,4 +269,4 @@ def test_a_schedule_is_data_whatever_it_looks_like(
 @pytest.mark.parametrize("value", [b"\x80\x04.", Unregistered, os.system, {1: os}, {object(): 1}])
 def test_a_payload_that_only_a_pickle_could_hold_is_refused(value: Any) -> None:
     with pytest.raises(TaskTypeError):
-        payload.dump(value, 1000)
+        payload_text.dump(value, 1000)

@@ -1,6 +1,6 @@
 """``start()`` in processes that fork later, or that have no threads.
 
-Real servers are in ``tests/habits``; here is what not every installation of them shows.
+Real servers are in ``tests/environments``; here is what not every installation of them shows.
 """
 
 import os
@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from django_tasks import api
-from django_tasks.worker import embedded, surroundings
+from django_tasks.worker import embedded, web_servers
 from django_tasks.worker.config import WorkerConfig
 
 pytestmark = pytest.mark.each_database
@@ -189,6 +189,6 @@ def test_greenlets_in_the_place_of_threads_are_said(
     monkey: Any = ModuleType("gevent.monkey")
     monkey.is_module_patched = lambda name: patched and name == "threading"
     monkeypatch.setitem(sys.modules, "gevent.monkey", monkey)
-    assert surroundings.shares_one_thread() == patched
+    assert web_servers.shares_one_thread() == patched
     api.start()
     assert [line.startswith("gevent has replaced") for line in caplog.messages] == [True] * patched

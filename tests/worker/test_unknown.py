@@ -12,7 +12,7 @@ from django_tasks.client.adding import add_task
 from django_tasks.handlers import finders
 from django_tasks.handlers.registry import register_task_handler
 from django_tasks.models import Task
-from django_tasks.worker import unknown
+from django_tasks.worker import missing_handlers
 from django_tasks.worker.worker import Worker
 from tests.waiting import DEADLINE, eventually
 from tests.worker.conftest import Register
@@ -170,7 +170,7 @@ def test_a_finder_that_nobody_wants_is_not_asked(
 def test_a_database_that_does_not_answer_is_asked_again(
     only: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(unknown, "RETRY_SECONDS", 0.0)
+    monkeypatch.setattr(missing_handlers, "RETRY_SECONDS", 0.0)
     module = only(Module("late", OperationalError("gone")))
     due("late")
     worker = Worker(config())
@@ -204,7 +204,7 @@ def test_a_module_that_hangs_holds_up_no_other_one_and_no_stop(only: Any) -> Non
 def test_one_that_hangs_too_long_keeps_no_worker_from_its_end(
     only: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(unknown, "SETTLE_SECONDS", 0.2)
+    monkeypatch.setattr(missing_handlers, "SETTLE_SECONDS", 0.2)
     module = only(Hanging("stuck", "late"))
     due("stuck")
     try:

@@ -9,12 +9,12 @@ from django.core.management.base import CommandError, CommandParser
 from django.db import DatabaseError, connections
 from django.utils.translation import gettext, ngettext
 
-from django_tasks.coming.adoption import CannotAdopt, Survey, adopt, find, survey
-from django_tasks.coming.handlers import without_handler
-from django_tasks.coming.places import database
 from django_tasks.exceptions import TaskException
+from django_tasks.importers.adoption import CannotAdopt, Survey, adopt, find, survey
+from django_tasks.importers.handlers import without_handler
+from django_tasks.importers.places import database
 from django_tasks.management.base import OfLines, TranslatedCommand
-from django_tasks.monitoring.words import listed
+from django_tasks.reads.words import listed
 from django_tasks.schedules.arguments import zone as zone_of
 from django_tasks.sentences import sentence as _
 from django_tasks.store import forerunner

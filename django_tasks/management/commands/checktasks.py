@@ -12,8 +12,8 @@ from django_tasks.handlers.recurrence import TRIGGER
 from django_tasks.handlers.registry import handler_for
 from django_tasks.management.base import TaskCommand, trouble
 from django_tasks.models import Task
-from django_tasks.monitoring.plain import amount
-from django_tasks.monitoring.words import Amount, counted_rows
+from django_tasks.reads.plain import amount
+from django_tasks.reads.words import Amount, counted_rows
 from django_tasks.schedules.accept import stored
 from django_tasks.sentences import said
 from django_tasks.sentences import sentence as _

@@ -7,19 +7,19 @@ from typing import Any
 from django.core.management.base import CommandError, CommandParser
 from django.utils.translation import gettext
 
-from django_tasks.coming import apscheduler, celery_beat
-from django_tasks.coming.codes import CodeNames
-from django_tasks.coming.found import Found, Left, StoreError
-from django_tasks.coming.handlers import without_handler
-from django_tasks.coming.importing import Arrival, add, tasks_for
-from django_tasks.coming.places import database
 from django_tasks.exceptions import TaskException
+from django_tasks.importers import apscheduler, celery_beat
+from django_tasks.importers.codes import CodeNames
+from django_tasks.importers.found import Found, Left, StoreError
+from django_tasks.importers.handlers import without_handler
+from django_tasks.importers.importing import Arrival, add, tasks_for
+from django_tasks.importers.places import database
 from django_tasks.management.base import TranslatedCommand, told_of_errors
-from django_tasks.monitoring.words import listed
+from django_tasks.reads.words import listed
 from django_tasks.schedules.policies import clauses
 from django_tasks.sentences import sentence as _
 from django_tasks.store import clock
-from django_tasks.values.payload import dump
+from django_tasks.values.payload_text import dump
 
 PROGRESS = 5000
 STORES = ("apscheduler", "django-apscheduler", "celery-beat")

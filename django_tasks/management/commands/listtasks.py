@@ -17,8 +17,8 @@ from django_tasks.management.rows import (
     worker_names,
 )
 from django_tasks.models import Task
-from django_tasks.monitoring.plain import amount
-from django_tasks.monitoring.words import Amount, counted_rows, in_a_row
+from django_tasks.reads.plain import amount
+from django_tasks.reads.words import Amount, counted_rows, in_a_row
 from django_tasks.sentences import sentence as _
 
 # As many are put in order of time; of more some are shown as the index has them.

@@ -10,8 +10,8 @@ from django.utils.translation import gettext, ngettext_lazy
 from django_tasks.client.changes import Piece, Step
 from django_tasks.management.bulk import BulkCommand
 from django_tasks.management.times import TIMES, future, length
-from django_tasks.monitoring.filters import TaskFilter
-from django_tasks.monitoring.many import shift, steps
+from django_tasks.reads.filters import TaskFilter
+from django_tasks.reads.many import shift, steps
 from django_tasks.sentences import sentence as _
 
 

@@ -9,8 +9,8 @@ from django.utils.translation import gettext, ngettext
 from django_tasks.management.base import TaskCommand, trouble, usage
 from django_tasks.management.times import length
 from django_tasks.models import Task, TaskRun
-from django_tasks.monitoring.plain import amount
-from django_tasks.monitoring.words import Amount, counted_rows, stamp
+from django_tasks.reads.plain import amount
+from django_tasks.reads.words import Amount, counted_rows, stamp
 from django_tasks.sentences import sentence as _
 from django_tasks.store import failed, runs
 from django_tasks.timezones import aware, for_django

@@ -14,8 +14,8 @@ from django_tasks.handlers.registry import sticky_codes
 from django_tasks.management.base import TaskCommand, trouble
 from django_tasks.management.rows import due_words
 from django_tasks.models import Task
-from django_tasks.monitoring.why import why
-from django_tasks.monitoring.words import span
+from django_tasks.reads.why import why
+from django_tasks.reads.words import span
 from django_tasks.sentences import sentence as _
 from django_tasks.timezones import aware
 from django_tasks.values.status import RunOutcome, Status

@@ -19,8 +19,8 @@ from django_tasks.management.rows import (
     worker_of,
 )
 from django_tasks.models import Task, TaskRun
-from django_tasks.monitoring.why import why
-from django_tasks.monitoring.words import class_name, listed, progress_text, span
+from django_tasks.reads.why import why
+from django_tasks.reads.words import class_name, listed, progress_text, span
 from django_tasks.schedules.policies import clauses
 from django_tasks.sentences import sentence as _
 from django_tasks.values.status import Status

@@ -20,15 +20,15 @@ import django_tasks
 from django_tasks import conf, installation, logs, requirements
 from django_tasks.exceptions import TaskValueError
 from django_tasks.handlers import finders, registry
-from django_tasks.handlers.slips import slips
+from django_tasks.handlers.misspelt_names import slips
 from django_tasks.host.stop_signals import held_back
 from django_tasks.logs.patient import patiently
 from django_tasks.management.base import OfLines, TranslatedCommand, usage
 from django_tasks.management.output import Unread
 from django_tasks.models import Task
-from django_tasks.monitoring.words import listed
 from django_tasks.probes.answers import Page
 from django_tasks.probes.ports import Address
+from django_tasks.reads.words import listed
 from django_tasks.sentences import said
 from django_tasks.sentences import sentence as _
 from django_tasks.store import tables

@@ -10,9 +10,9 @@ from django.utils.translation import gettext, ngettext, pgettext
 from django_tasks.management.base import TaskCommand, trouble, usage
 from django_tasks.management.rows import local
 from django_tasks.models import Task
-from django_tasks.monitoring.overview import Overview, overview
-from django_tasks.monitoring.problems import rejected_session
-from django_tasks.monitoring.words import Amount, class_name, listed, span, stamp
+from django_tasks.reads.overview import Overview, overview
+from django_tasks.reads.problems import rejected_session
+from django_tasks.reads.words import Amount, class_name, listed, span, stamp
 from django_tasks.sentences import sentence as _
 from django_tasks.store.rejections import session_rejection
 from django_tasks.values.figures import Histogram
