@@ -14,8 +14,7 @@ from django.utils import timezone
 from django.utils.translation import gettext_lazy as _
 from django.utils.translation import pgettext_lazy
 
-from django_tasks.fields import KeyField, OptionsField, payload_field
-from django_tasks.indexes import ClaimIndex
+from django_tasks.fields import ClaimIndex, KeyField, OptionsField, payload_field
 from django_tasks.orm_guard import GuardedModel, GuardedQuerySet
 from django_tasks.sentences import on_a_line
 from django_tasks.timezones import aware

@@ -2,7 +2,7 @@
 
 from string import ascii_letters, digits
 
-from django_tasks.values.random_text import random_text
+from django_tasks.values.keys import random_text
 
 
 def test_it_has_letters_and_digits_only_and_all_of_them() -> None:

@@ -16,8 +16,7 @@ from django_tasks import api
 from django_tasks.admin.addresses import bulk_of, tasks_of
 from django_tasks.admin.bulk import step_of
 from django_tasks.admin.columns import TaskColumns
-from django_tasks.admin.lists import alias, may
-from django_tasks.admin.log import note
+from django_tasks.admin.lists import alias, may, note
 from django_tasks.api import CancelResult
 from django_tasks.models import Task
 from django_tasks.reads.words import in_a_row

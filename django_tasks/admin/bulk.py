@@ -24,8 +24,7 @@ from django.utils.translation import gettext_lazy as _
 from django_tasks.admin import lists
 from django_tasks.admin.addresses import bulk_of, list_of, refused_list, tasks_of
 from django_tasks.admin.display import in_brackets, number_of_tasks, told, zone_name
-from django_tasks.admin.lists import alias, may
-from django_tasks.admin.log import in_project_words
+from django_tasks.admin.lists import alias, in_project_words, may
 from django_tasks.admin.site import FramedPages
 from django_tasks.client.changes import Step
 from django_tasks.exceptions import TaskException

@@ -16,8 +16,7 @@ from django.utils.translation import gettext_lazy as _
 from django_tasks import api
 from django_tasks.admin import charts, site
 from django_tasks.admin.dashboard import late_chart, runs_chart
-from django_tasks.admin.lists import alias, may
-from django_tasks.admin.log import Say, note
+from django_tasks.admin.lists import Say, alias, may, note
 from django_tasks.client.arguments import check_code
 from django_tasks.client.operating import set_limits
 from django_tasks.exceptions import TaskException, TaskTypeError, TaskValueError

@@ -17,8 +17,7 @@ from django.utils.translation import gettext_lazy as _
 from django_tasks import api
 from django_tasks.admin import site
 from django_tasks.admin.display import time_above_distance
-from django_tasks.admin.lists import AnyModelForm, alias, may
-from django_tasks.admin.log import note
+from django_tasks.admin.lists import AnyModelForm, alias, may, note
 from django_tasks.client.arguments import check_code, check_queue
 from django_tasks.client.doubts import doubts
 from django_tasks.exceptions import TaskValueError

@@ -18,8 +18,7 @@ from django.utils.translation import gettext_lazy as _
 from django_tasks import api
 from django_tasks.admin.display import distance, told, told_with_day, zone_name
 from django_tasks.admin.forms import ScheduleForm
-from django_tasks.admin.lists import alias, may
-from django_tasks.admin.log import note
+from django_tasks.admin.lists import alias, may, note
 from django_tasks.admin.task_steps import (
     ANEW,
     MOVED,

@@ -22,8 +22,13 @@ from django.utils.http import urlencode
 from django.utils.text import capfirst
 from django.utils.translation import gettext_lazy as _
 
-from django_tasks.admin.lists import ModelAdminOfAny, NothingToEdit, OnlyShown, may
-from django_tasks.admin.log import in_project_words
+from django_tasks.admin.lists import (
+    ModelAdminOfAny,
+    NothingToEdit,
+    OnlyShown,
+    in_project_words,
+    may,
+)
 from django_tasks.values.keys import NAME_LENGTH
 
 POLICY = "Content-Security-Policy"

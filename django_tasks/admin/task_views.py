@@ -14,8 +14,7 @@ from django.utils.translation import gettext_lazy as _
 
 from django_tasks.admin.display import told, zone_name
 from django_tasks.admin.forms import RescheduleForm
-from django_tasks.admin.lists import alias, may
-from django_tasks.admin.log import note
+from django_tasks.admin.lists import alias, may, note
 from django_tasks.admin.site import FramedPages
 from django_tasks.admin.task_steps import (
     CANCEL,

@@ -13,8 +13,7 @@ from django.utils.translation import gettext_lazy as _
 
 from django_tasks.admin import site
 from django_tasks.admin.display import cell
-from django_tasks.admin.lists import alias, may
-from django_tasks.admin.log import note
+from django_tasks.admin.lists import alias, may, note
 from django_tasks.client.operating import ask_worker
 from django_tasks.models import WorkerRow
 from django_tasks.reads.words import at, listed, memory, span, state_words

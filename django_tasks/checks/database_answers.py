@@ -11,8 +11,7 @@ from django.db import Error, connections
 from django.db.backends.base.base import BaseDatabaseWrapper
 from django.db.models import Field, JSONField
 
-from django_tasks.checks.databases import asks_for_wal, in_memory, task_databases
-from django_tasks.checks.messages import error, warning
+from django_tasks.checks.messages import asks_for_wal, error, in_memory, task_databases, warning
 from django_tasks.fields import KeyField
 from django_tasks.models import Task
 from django_tasks.sentences import sentence as _

@@ -9,8 +9,14 @@ from django.core.checks import CheckMessage
 from django.db.backends.base.base import BaseDatabaseWrapper
 
 from django_tasks import conf, requirements
-from django_tasks.checks.databases import asks_for_wal, in_memory, task_databases
-from django_tasks.checks.messages import error, refusals, warning
+from django_tasks.checks.messages import (
+    asks_for_wal,
+    error,
+    in_memory,
+    refusals,
+    task_databases,
+    warning,
+)
 from django_tasks.handlers.registry import sticky_codes, terms_for
 from django_tasks.sentences import sentence as _
 

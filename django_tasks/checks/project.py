@@ -8,8 +8,7 @@ from django.core.checks import CheckMessage, Error
 from django.urls import URLPattern, get_resolver
 
 from django_tasks import conf, installation
-from django_tasks.checks.databases import sqlite_files
-from django_tasks.checks.messages import error, refusals, warning
+from django_tasks.checks.messages import error, refusals, sqlite_files, warning
 from django_tasks.handlers import registry
 from django_tasks.handlers.finders import known_handlers
 from django_tasks.handlers.misspelt_names import slips

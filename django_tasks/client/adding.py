@@ -37,8 +37,8 @@ from django_tasks.values.conflicts import (
     checked_conflict,
     checked_conflict_of_many,
 )
+from django_tasks.values.keys import random_text
 from django_tasks.values.options import NAMES, NO_OPTIONS, OnMisfire, TaskOptions
-from django_tasks.values.random_text import random_text
 
 
 class GivenOptions(TypedDict, total=False):

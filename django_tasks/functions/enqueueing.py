@@ -23,7 +23,7 @@ from django_tasks.store import clock
 from django_tasks.store.aliases import write_alias
 from django_tasks.timezones import for_django
 from django_tasks.values.calls import Call, id_of, longest_key, told_of_text
-from django_tasks.values.random_text import random_text
+from django_tasks.values.keys import random_text
 
 LIFE_LENGTH = 8
 # Of a call whose key another one has, which ends meanwhile.

@@ -19,13 +19,24 @@ from django_tasks.importers.found import (
     StoreError,
     next_time,
     payload,
+    rows_of,
 )
-from django_tasks.importers.models import rows_of
-from django_tasks.importers.triggers import schedule_of
 from django_tasks.redaction import BAD_URL, masked
+from django_tasks.schedules import Schedule, from_apscheduler
 from django_tasks.sentences import said
 from django_tasks.sentences import sentence as _
 from django_tasks.values.options import TaskOptions
+
+
+def schedule_of(trigger: object) -> Schedule:
+    """The schedule that fires as ``trigger`` does; CannotCome if there is none."""
+    try:
+        return from_apscheduler(trigger)
+    except TaskException as error:
+        raise CannotCome(
+            _("its trigger %(trigger)s: %(error)s", trigger=trigger, error=error)
+        ) from None
+
 
 # A job's id and its pickled state, which the driver may wrap.
 Pickled = tuple[str, Any]

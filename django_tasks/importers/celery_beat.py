@@ -7,8 +7,7 @@ from typing import Any
 
 from django_tasks.exceptions import TaskException
 from django_tasks.importers.dialects import from_crontab
-from django_tasks.importers.found import CannotCome, Found, Left, next_time, payload
-from django_tasks.importers.models import rows_of
+from django_tasks.importers.found import CannotCome, Found, Left, next_time, payload, rows_of
 from django_tasks.schedules import At, Every, Schedule
 from django_tasks.sentences import said
 from django_tasks.sentences import sentence as _

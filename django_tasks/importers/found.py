@@ -1,11 +1,21 @@
 """Jobs of other schedulers, as they were found: they can come over, or stay for a reason."""
 
 import json
+from collections.abc import Iterable
 from datetime import datetime
 from typing import Any, NamedTuple
 
+from django.apps import apps
+from django.core.management.base import CommandError
+from django.db import connections, router
+from django.db.models import QuerySet
+
+from django_tasks.exceptions import UnknownDatabase
+from django_tasks.handlers.finders import has_handler
+from django_tasks.models import Task
 from django_tasks.schedules import At, Schedule
 from django_tasks.sentences import sentence as _
+from django_tasks.store.aliases import write_alias
 from django_tasks.values.options import NO_OPTIONS, TaskOptions
 
 
@@ -69,3 +79,45 @@ def payload(args: Any, kwargs: Any) -> dict[str, Any]:
     if not same:
         raise CannotCome(_("JSON would change its arguments (tuples, keys that are no texts)"))
     return value
+
+
+def without_handler(codes: Iterable[str]) -> list[str]:
+    """Those of ``codes`` that no handler of this project has."""
+    return sorted(code for code in set(codes) if not has_handler(code))
+
+
+def database(alias: str | None) -> str:
+    """``alias``, or the choice of the router; CommandError if no tasks can be there."""
+    try:
+        using = write_alias(alias)
+    except UnknownDatabase:
+        choices = ", ".join(repr(name) for name in connections)
+        raise CommandError(
+            _("--database must be one of %(choices)s, not %(alias)r", choices=choices, alias=alias)
+        ) from None
+    if not router.allow_migrate_model(using, Task):
+        raise CommandError(
+            _("--database %(using)s: the routers keep the tables of tasks elsewhere.", using=using)
+        )
+    return using
+
+
+def rows_of(app: str, model: str, using: str | None) -> "QuerySet[Any]":
+    """All rows of a model, in the database ``using`` or where the router reads them.
+
+    Raises StoreError if the app is not installed, or there is no such database.
+    """
+    if not apps.is_installed(app):
+        raise StoreError(
+            _("%(app)s is not in INSTALLED_APPS, without which its tables are not read", app=app)
+        )
+    if using is not None and using not in connections:
+        raise StoreError(
+            _(
+                "--from-database %(using)s: there is only %(connections)s",
+                using=using,
+                connections=", ".join(connections),
+            )
+        )
+    rows: QuerySet[Any] = apps.get_model(app, model)._default_manager.all()
+    return rows.using(using) if using else rows

@@ -14,7 +14,7 @@ from django.utils.translation import gettext_lazy as _
 
 from django_tasks.client.doubts import doubts
 from django_tasks.exceptions import TaskException
-from django_tasks.importers.places import database
+from django_tasks.importers.found import database
 from django_tasks.management import output
 from django_tasks.sentences import plain
 from django_tasks.store import clock, tables

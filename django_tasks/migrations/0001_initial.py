@@ -2,7 +2,7 @@
 
 import django.utils.timezone
 import django_tasks.fields
-import django_tasks.indexes
+import django_tasks.fields
 import django_tasks.payloads
 import django_tasks.values.options
 from django.db import migrations, models
@@ -148,7 +148,7 @@ class Migration(migrations.Migration):
                 'verbose_name_plural': 'tasks',
                 'db_table': 't_task',
                 'permissions': [('run_task', 'Can run, reschedule and requeue tasks'), ('cancel_task', 'Can cancel tasks'), ('pause_task', 'Can pause and resume tasks'), ('operate_task', 'Can stop workers and set limits')],
-                'indexes': [django_tasks.indexes.ClaimIndex(fields=['status', 'queue', 'priority', 'biz_code', 'when', 'id'], name='t_task_claim')],
+                'indexes': [django_tasks.fields.ClaimIndex(fields=['status', 'queue', 'priority', 'biz_code', 'when', 'id'], name='t_task_claim')],
                 'constraints': [models.UniqueConstraint(fields=('biz_code', 'biz_num'), name='t_task_key')],
             },
         ),

@@ -19,10 +19,9 @@ from django_tasks.store.lanes import (
     Place,
     due_params,
 )
-from django_tasks.store.statuses import OWNED_SQL, STATUS_OF_FOUND
 from django_tasks.store.transactions import write_transaction
 from django_tasks.values.claimed import Claimed
-from django_tasks.values.status import Status
+from django_tasks.values.status import OWNED_SQL, STATUS_OF_FOUND, Status
 
 
 # What a claim reads of each row: not what all rows of its lane have in common, which each driver

@@ -12,11 +12,10 @@ from django_tasks.exceptions import ClaimLost
 from django_tasks.sentences import sentence as _
 from django_tasks.store.dialects import Dialect, dialect_of, placeholders
 from django_tasks.store.ownership import Fence
-from django_tasks.store.statuses import FINISHABLE_SQL, OWNED_SQL, STATUS_OF_FOUND
 from django_tasks.store.timeouts import bounded_transaction
 from django_tasks.store.transactions import retried
 from django_tasks.values.claimed import Claimed, Progress
-from django_tasks.values.status import Status
+from django_tasks.values.status import FINISHABLE_SQL, OWNED_SQL, STATUS_OF_FOUND, Status
 
 # How long to wait for a row that somebody is just writing, in seconds.
 LONGEST_WAIT = 5.0

@@ -7,9 +7,8 @@ from django.db import DatabaseError
 
 from django_tasks.store.dialects import Dialect, dialect_of, flatten, placeholders
 from django_tasks.store.lanes import Lane, every_lane
-from django_tasks.store.statuses import STATUS_OF_FOUND
 from django_tasks.store.transactions import is_contention, write_transaction
-from django_tasks.values.status import Status
+from django_tasks.values.status import STATUS_OF_FOUND, Status
 
 # Rows that one call deletes, and lanes at which a worker's call looks, at most.
 AT_ONCE = 500

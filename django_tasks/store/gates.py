@@ -24,10 +24,10 @@ from django.db import DatabaseError, transaction
 
 from django_tasks.host.clocks import EPOCH
 from django_tasks.store.dialects import Dialect, dialect_of
-from django_tasks.store.statuses import OWNED_SQL
 from django_tasks.store.transactions import is_contention, retried, write_transaction
 from django_tasks.values.claimed import Claimed
 from django_tasks.values.limits import NO_LIMIT, Limit, as_limit, in_force
+from django_tasks.values.status import OWNED_SQL
 
 # A worker that has the gate needs a few milliseconds.
 PASSING_SECONDS = 0.05

@@ -10,8 +10,7 @@ from typing import Any, NamedTuple, Protocol, TypeVar
 
 from django_tasks.store.batches import batches
 from django_tasks.store.dialects import Dialect, flatten, placeholders
-from django_tasks.store.statuses import CANCELLING_SQL, FINISHABLE_SQL, STATUS_OF_FOUND
-from django_tasks.values.status import Status
+from django_tasks.values.status import CANCELLING_SQL, FINISHABLE_SQL, STATUS_OF_FOUND, Status
 
 
 class Fence(NamedTuple):

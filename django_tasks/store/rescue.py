@@ -15,9 +15,9 @@ from django_tasks.store.claim import owned_ids
 from django_tasks.store.dialects import Dialect, dialect_of, flatten, placeholders
 from django_tasks.store.lanes import SUSPICIOUS_RESCUES
 from django_tasks.store.ownership import Fence, FreedRow, give_up, unchanged
-from django_tasks.store.statuses import OWNED_SQL, STATUS_OF_FOUND
 from django_tasks.store.transactions import write_transaction
 from django_tasks.values.runs import HistoryLine
+from django_tasks.values.status import OWNED_SQL, STATUS_OF_FOUND
 
 DIED_ALONE = "The worker process died while it ran this task alone."
 

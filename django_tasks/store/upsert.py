@@ -16,13 +16,12 @@ from django.db import IntegrityError
 from django_tasks import payloads
 from django_tasks.models import Task
 from django_tasks.store.dialects import Dialect, dialect_of, placeholders
-from django_tasks.store.statuses import OWNED_SQL
 from django_tasks.store.transactions import answered_transaction, write_transaction
 from django_tasks.timezones import for_django
 from django_tasks.values import payload_text
 from django_tasks.values.conflicts import OnConflict
 from django_tasks.values.options import options_of_text
-from django_tasks.values.status import Status
+from django_tasks.values.status import OWNED_SQL, Status
 
 
 class NewTask(NamedTuple):

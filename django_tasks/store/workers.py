@@ -9,7 +9,7 @@ from typing import NamedTuple
 from django_tasks.clock import ClockReading
 from django_tasks.conf import host_name
 from django_tasks.store.dialects import dialect_of, placeholders
-from django_tasks.store.statuses import OWNED_SQL
+from django_tasks.values.status import OWNED_SQL
 
 LOOPBACK = ("127.", "[::1]", "localhost:")
 

@@ -16,7 +16,7 @@ from django.utils import translation
 
 from django_tasks.admin.display import told
 from django_tasks.admin.forms import TaskForm
-from django_tasks.admin.log import note
+from django_tasks.admin.lists import note
 from django_tasks.admin.task_steps import STEPS
 from django_tasks.handlers.base import TaskHandler
 from django_tasks.handlers.running_task import RunningTask

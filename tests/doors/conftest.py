@@ -59,7 +59,7 @@ def databases(monkeypatch: pytest.MonkeyPatch) -> Callable[..., ConnectionHandle
         handler = ConnectionHandler({"default": {}} | settings)
         for alias in settings:
             _skip_without_driver(handler, alias)
-        monkeypatch.setattr(checks.databases, "connections", handler)
+        monkeypatch.setattr(checks.messages, "connections", handler)
         monkeypatch.setattr(requirements, "connections", handler)
         monkeypatch.setattr(checks.database_answers, "session_rejection", lambda alias: None)
         monkeypatch.setattr(checks.database_answers, "_missing", lambda *_: [])

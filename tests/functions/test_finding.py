@@ -25,7 +25,7 @@ from django_tasks.functions.finding import FunctionFinder, UnknownFunction, is_a
 from django_tasks.handlers import finders
 from django_tasks.handlers.base import TaskHandler
 from django_tasks.handlers.registry import get_task_handlers, handler_for
-from django_tasks.importers.handlers import without_handler
+from django_tasks.importers.found import without_handler
 from django_tasks.management.commands import starttask
 from django_tasks.metrics import state
 from django_tasks.models import Task

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
+from django_tasks.importers.apscheduler import schedule_of
 from django_tasks.importers.found import CannotCome
-from django_tasks.importers.triggers import schedule_of
 from django_tasks.schedules import parse
 from tests.importers.stores import need
 

@@ -11,7 +11,7 @@ from typing import Any
 
 from django_tasks.store import finish, gates, rescue, workers
 from django_tasks.store.dialects import dialect_of, flatten, placeholders
-from django_tasks.store.statuses import OWNED_SQL
+from django_tasks.values.status import OWNED_SQL
 from django_tasks.worker import heartbeat, rescuer, worker
 from django_tasks.worker.batches import Batches
 from django_tasks.worker.claiming import Claiming

@@ -40,9 +40,15 @@ def only() -> list[Only]:
     return [
         *(Only(False, why, names) for why, names in _NO_STATEMENTS),
         Only(
-            False, "SQLAlchemy asks, of another database", ("importers/apscheduler.py in_sqlalchemy",)
+            False,
+            "SQLAlchemy asks, of another database",
+            ("importers/apscheduler.py in_sqlalchemy",),
         ),
-        Only(THEIRS_ARE_HERE, "packages of others", ("importers/models.py", "importers/celery_beat.py")),
+        Only(
+            THEIRS_ARE_HERE,
+            "packages of others",
+            ("importers/models.py", "importers/celery_beat.py"),
+        ),
         Only(THEIRS_ARE_HERE, "packages of others", ("importers/apscheduler.py in_django",)),
         Only(DJANGO_HAS_TASKS, "Django's tasks framework", ("functions/",)),
         Only(sqlite, "SQLite's own", _SQLITE),

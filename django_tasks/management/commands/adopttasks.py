@@ -11,8 +11,7 @@ from django.utils.translation import gettext, ngettext
 
 from django_tasks.exceptions import TaskException
 from django_tasks.importers.adoption import CannotAdopt, Survey, adopt, find, survey
-from django_tasks.importers.handlers import without_handler
-from django_tasks.importers.places import database
+from django_tasks.importers.found import database, without_handler
 from django_tasks.management.base import OfLines, TranslatedCommand
 from django_tasks.reads.words import listed
 from django_tasks.schedules.arguments import zone as zone_of

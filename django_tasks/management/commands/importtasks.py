@@ -9,11 +9,8 @@ from django.utils.translation import gettext
 
 from django_tasks.exceptions import TaskException
 from django_tasks.importers import apscheduler, celery_beat
-from django_tasks.importers.codes import CodeNames
-from django_tasks.importers.found import Found, Left, StoreError
-from django_tasks.importers.handlers import without_handler
-from django_tasks.importers.importing import Arrival, add, tasks_for
-from django_tasks.importers.places import database
+from django_tasks.importers.found import Found, Left, StoreError, database, without_handler
+from django_tasks.importers.importing import Arrival, CodeNames, add, tasks_for
 from django_tasks.management.base import TranslatedCommand, told_of_errors
 from django_tasks.reads.words import listed
 from django_tasks.schedules.policies import clauses
