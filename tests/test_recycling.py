@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from django_tasks.host.memory import resident_memory
-from django_tasks.supervisor.processes import MEGABYTE, Recycling
+from django_tasks.supervisor.recycling import MEGABYTE, Recycling
 
 
 def test_without_limits_nothing_is_enough():

@@ -17,16 +17,8 @@ from django_tasks.host import stop_signals
 from django_tasks.host.clocks import ticks
 from django_tasks.host.stop_signals import Notes
 from django_tasks.supervisor import processes
-from django_tasks.supervisor.processes import (
-    ASKED,
-    COST,
-    FIRST_DELAY,
-    LONGEST_DELAY,
-    REJECTED,
-    STEADY_SECONDS,
-    Child,
-    Recycling,
-)
+from django_tasks.supervisor.processes import ASKED, COST, REJECTED, Child
+from django_tasks.supervisor.recycling import FIRST_DELAY, LONGEST_DELAY, STEADY_SECONDS, Recycling
 from tests.waiting import DEADLINE, eventually
 from tests.worker.parts import config
 

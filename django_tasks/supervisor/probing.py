@@ -20,7 +20,7 @@ from django_tasks.probes.health import ProbeFacts, facts
 from django_tasks.probes.ports import Address, listen_at
 from django_tasks.probes.reporter import HealthFile, OwnPulse, Pulse, Teller
 from django_tasks.probes.server import Server
-from django_tasks.supervisor.processes import next_delay
+from django_tasks.supervisor.recycling import next_delay
 from django_tasks.worker.config import WorkerConfig
 
 

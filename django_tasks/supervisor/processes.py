@@ -17,13 +17,13 @@ from django.db import connections
 from django_tasks import logs
 from django_tasks.handlers.companions import take_leave
 from django_tasks.host.clocks import ticks
-from django_tasks.host.memory import resident_memory
 from django_tasks.host.stop_signals import Notes, held_back
 from django_tasks.logs.patient import PatientLog, patiently
 from django_tasks.probes.board import Board, Slot
 from django_tasks.probes.reporter import ChildPulse, Pulse, Teller
 from django_tasks.store.dialects import has_one_writer
 from django_tasks.supervisor.probing import Answering, Probes, facts_about
+from django_tasks.supervisor.recycling import Recycling, next_delay
 from django_tasks.worker.config import WorkerConfig
 from django_tasks.worker.web_servers import shares_one_thread
 from django_tasks.worker.worker import Worker, abandon_all, stop_all
@@ -32,31 +32,6 @@ from django_tasks.worker.worker import Worker, abandon_all, stop_all
 # its supervisor is still there.
 GLANCE_SECONDS = 0.5
 STOPPING_GLANCE_SECONDS = 0.05
-
-
-@dataclass(frozen=True, slots=True)
-class Recycling:
-    """``tasks`` that a child may run, and megabytes of ``memory`` that it may hold; None: any."""
-
-    tasks: int | None = None
-    memory: int | None = None
-
-    def __bool__(self) -> bool:
-        return self.tasks is not None or self.memory is not None
-
-    def reached(self, tasks: int) -> str:
-        """The limit that a process has reached which has run ``tasks``; empty if none."""
-        if self.tasks is not None and tasks >= self.tasks:
-            return f"{tasks} task" if tasks == 1 else f"{tasks} tasks"
-        if self.memory is not None and (held := resident_memory() // MEGABYTE) >= self.memory:
-            return f"{held} MB"
-        return ""
-
-
-def next_delay(last: float, lived: float) -> float:
-    """Seconds until the successor of a process that ``lived`` so long, after a ``last`` delay."""
-    return 0.0 if lived >= STEADY_SECONDS else min(LONGEST_DELAY, 2 * last) or FIRST_DELAY
-
 
 NO_RECYCLING = Recycling()
 NO_PULSE = Pulse()
@@ -434,11 +409,3 @@ def _handlers(name: str) -> list[logging.Handler]:
         found += logger.handlers
         logger = logger.parent if logger.propagate else None
     return found
-
-
-MEGABYTE = 1_000_000
-# A child that lives for less than STEADY_SECONDS may have failed at its start: its successor waits
-# for FIRST_DELAY, and each time twice as long.
-FIRST_DELAY = 0.5
-LONGEST_DELAY = 30.0
-STEADY_SECONDS = 60.0

@@ -217,7 +217,7 @@ def test_e004_tells_that_sqlite_is_too_old(
     databases: Databases, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     databases(tasks=SQLITE)
-    library = checks.databases.connections["tasks"].Database  # type: ignore[attr-defined]
+    library = checks.messages.connections["tasks"].Database  # type: ignore[attr-defined]
     monkeypatch.setattr(library, "sqlite_version_info", (3, 34, 1))
     monkeypatch.setattr(library, "sqlite_version", "3.34.1")
     (error,) = found("E004")

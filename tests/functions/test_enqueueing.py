@@ -290,7 +290,7 @@ def test_a_function_that_another_decorator_hides_is_refused(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(functions, "note", lambda: None)
-    with pytest.raises(InvalidTask, match=r"No worker could import tests\.calls\.functions\.note"):
+    with pytest.raises(InvalidTask, match=r"No worker could import tests\.functions\.functions\.note"):
         note.enqueue()
     assert not Task.objects.exists()
 

@@ -223,7 +223,7 @@ def test_a_failure_is_told_with_its_class(kind: str, path: str, end: str, heard:
     (error,) = result.errors
     assert error.exception_class_path == path
     assert error.traceback.endswith(end)
-    assert "calls/handler.py" not in error.traceback
+    assert "functions/handler.py" not in error.traceback
     assert result.finished_at is not None
     name, told = heard[-1]
     assert (name, told.status, len(told.errors)) == ("finished", FAILED, 1)

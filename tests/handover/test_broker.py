@@ -171,9 +171,9 @@ def test_an_application_is_given_or_named() -> None:
 
 
 def test_a_path_to_something_else_is_refused_with_it() -> None:
-    with pytest.raises(HandlerError, match=r"'tests\.handing\.parts\.received' is no Celery app"):
+    with pytest.raises(HandlerError, match=r"'tests\.handover\.parts\.received' is no Celery app"):
         application("tests.handover.parts.received")
-    with pytest.raises(HandlerError, match=r"'tests\.handing\.parts' has no 'nothing'"):
+    with pytest.raises(HandlerError, match=r"'tests\.handover\.parts' has no 'nothing'"):
         application("tests.handover.parts.nothing")
 
 

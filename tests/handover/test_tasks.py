@@ -93,7 +93,7 @@ def test_a_task_that_its_backend_refuses_is_refused(functions: Any) -> None:
     narrow = {"default": TASKS["default"] | {"QUEUES": ["mail"]}}
     with (
         override_settings(TASKS=narrow),
-        pytest.raises(HandlerError, match=r"tests\.handing\.functions\.cancel: Queue 'default'"),
+        pytest.raises(HandlerError, match=r"tests\.handover\.functions\.cancel: Queue 'default'"),
     ):
         enqueue(functions.cancel, (), {})
 

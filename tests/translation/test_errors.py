@@ -28,7 +28,7 @@ PACKAGE = Path(django_tasks.__file__).parent
 STORED = {
     "testing",
     "migrations",
-    "worker/apart",
+    "worker/isolated",
     "store/ownership.py",
     "store/finish.py",
     "__init__.py",

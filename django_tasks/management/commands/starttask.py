@@ -35,12 +35,8 @@ from django_tasks.store import tables
 from django_tasks.store.connection import let_go, take_connection
 from django_tasks.store.rejections import rejection_of
 from django_tasks.supervisor.probing import CannotProbe, ProbeFlags, Probes
-from django_tasks.supervisor.processes import (
-    Recycling,
-    fitting_processes,
-    run_process,
-    run_processes,
-)
+from django_tasks.supervisor.processes import fitting_processes, run_process, run_processes
+from django_tasks.supervisor.recycling import Recycling
 from django_tasks.worker.config import WorkerConfig, worker_config
 from django_tasks.worker.embedded import start_worker, wait_for_workers
 
