@@ -1,4 +1,4 @@
-"""The column types of keys, of payloads and of options."""
+"""The column types of keys, of payloads and of options; and an index that is wider on MySQL."""
 
 from typing import TYPE_CHECKING, Any
 

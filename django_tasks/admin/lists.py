@@ -1,4 +1,4 @@
-"""The common part of the lists: their rows, how they count and find them."""
+"""The common part of the lists: their rows, how they count and find them; the log of changes."""
 
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar

@@ -1,4 +1,4 @@
-"""Jobs of other schedulers, as they were found: they can come over, or stay for a reason."""
+"""Jobs of other schedulers as they were found, where they stand, and where they are brought to."""
 
 import json
 from collections.abc import Iterable

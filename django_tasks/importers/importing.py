@@ -1,4 +1,4 @@
-"""Jobs that were found become tasks, each under the code of its function and its own name."""
+"""Jobs that were found become tasks, each under the ``biz_code`` of its function."""
 
 import re
 from collections import defaultdict

@@ -1,4 +1,4 @@
-"""Rules for a key, a queue and a priority: the same for every database. No Django."""
+"""Rules for a key, a queue and a priority, the same for every database; random keys. No Django."""
 
 from os import urandom
 from string import ascii_letters, digits

@@ -1,4 +1,4 @@
-"""The states of a row, and which of them belong to an owner."""
+"""The states of a row, which of them belong to an owner, and groups of them as SQL."""
 
 from django.db import models
 from django.utils.translation import gettext_lazy as _
