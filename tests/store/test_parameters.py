@@ -447,7 +447,7 @@ def public() -> set[str]:
         "aliases.write_alias",
         "clock.now",
         "clock.database_now",
-        "bounds.bounded_transaction",
+        "timeouts.bounded_transaction",
         "connection.take_connection",
         "connection.separate_connection",
         "connection.keep_connection",
