@@ -173,16 +173,16 @@ class Claiming:
         """The claims of each lane, none after an error of several; and the number of items."""
         batch = terms_for(lanes[0].biz_code).batch
         fitting = min(room * batch, self._left())
-        portions = [self._lane_claims.portion(lane, fitting) for lane in lanes]
+        portions = [(lane, self._lane_claims.portion(lane, fitting)) for lane in lanes]
         begun = self._membership.clock.monotonic()
         if len(lanes) == 1:
             claim = self._lane_claims.claim
-            claims = [claim(claimer, lanes[0], now, portions[0], careful=careful)]
+            claims = [claim(claimer, lanes[0], now, portions[0][1], careful=careful)]
         else:
-            claims = self._lane_claims.claim_together(claimer, lanes, now, fitting)
+            claims = self._lane_claims.claim_together(claimer, portions, now, fitting)
         self._idling.note_claim((self._membership.clock.monotonic() - begun) / len(lanes))
         items = 0
-        for lane, portion, some in zip(lanes, portions, claims, strict=False):
+        for (lane, portion), some in zip(portions, claims, strict=False):
             items += self._start(some, batch, first=self._gates.has_limit(lane))
             if len(some) < portion and self._gates.is_open(lane):
                 self._lanes.use_up(lane if some else None)

@@ -134,24 +134,21 @@ class LaneClaims:
         return self._claim_unless_troubled(self._troubled, lane, claim)
 
     def claim_together(
-        self, claimer: Claimer, lanes: Sequence[Lane], now: datetime, limit: int
+        self, claimer: Claimer, portions: Sequence[tuple[Lane, int]], now: datetime, limit: int
     ) -> list[list[Claimed]]:
-        """Claim from lanes without a limit of their own, ``limit`` tasks in all.
+        """Claim portions of lanes without a limit of their own, ``limit`` tasks in all.
 
         Returns the claims of each, of the first ones alone where ``limit`` was reached; of none
         after an error that may be one lane's own. Raises other errors of the database.
         """
-        wanted = [
-            Wanted(lane, self.portion(lane, limit), self._marks.of(key_of(lane), now))
-            for lane in lanes
-        ]
+        wanted = [Wanted(lane, most, self._marks.of(key_of(lane), now)) for lane, most in portions]
         try:
             claims = store.claim_together(claimer, wanted, now, limit, using=self._config.using)
         except Exception as error:
             if not self._survives(error):
                 raise
             return []
-        for lane, some in zip(lanes, claims, strict=False):
+        for (lane, _), some in zip(portions, claims, strict=False):
             self._troubled.forget(lane)
             if some:
                 self._portions.grow(lane)

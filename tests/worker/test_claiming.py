@@ -117,12 +117,10 @@ def test_where_somebody_else_was_sooner_workers_walk_on_in_different_orders(
         walked.append(lane.biz_code)
         return [] if lane.biz_code == taken else one(who, lane, *args, **wishes)
 
-    def claim_together(who: Any, lanes: list[Lane], *args: Any) -> Any:
-        walked.append("".join(lane.biz_code for lane in lanes))
-        found = several(who, lanes, *args)
-        return [
-            [] if lane.biz_code == taken else some for lane, some in zip(lanes, found, strict=False)
-        ]
+    def claim_together(who: Any, portions: list[tuple[Lane, int]], *args: Any) -> Any:
+        walked.append("".join(lane.biz_code for lane, _ in portions))
+        pairs = zip(portions, several(who, portions, *args), strict=True)
+        return [[] if lane.biz_code == taken else some for (lane, _), some in pairs]
 
     monkeypatch.setattr(claims, "claim", claim)
     monkeypatch.setattr(claims, "claim_together", claim_together)
