@@ -1,4 +1,4 @@
-"""What a text of a schedule costs: one budget for its parts together."""
+"""The cost of a schedule's text: one budget for its parts together."""
 
 import time
 from contextlib import suppress

@@ -1,4 +1,4 @@
-"""What tests of the store share."""
+"""Places of searches for the tests of claims."""
 
 from django_tasks.store.claim import Share
 from django_tasks.store.lanes import Place

@@ -113,7 +113,7 @@ class Moving(From):
 
 
 def test_a_row_that_moves_to_a_lane_that_is_read_later_is_claimed_once():
-    """Where one statement searches and changes, it moves only afterwards."""
+    """A statement that searches and changes leaves no time between: there it moves afterwards."""
     a_row("stays", when=later(-2))
     a_row("moves", when=later(-1))
     lanes = a_lane(), a_lane(queue="other")
