@@ -119,7 +119,7 @@ PAGES_OF_ADMIN = (
 # server, and the faults stop and kill workers on each. "processes" shows them on SQLite and on the
 # server that the project begins with.
 ABOUT_PROCESSES = (
-    "tests/environments/test_apart.py",
+    "tests/environments/test_isolated.py",
     "tests/integration/test_forks.py",
     "tests/integration/test_json_logs.py",
     "tests/integration/test_metrics_port.py",
@@ -135,7 +135,7 @@ ABOUT_SERVERS = (
     "tests/doors/test_page_plans.py",
     "tests/environments/test_mysql_errors.py",
     "tests/environments/test_sessions.py",
-    "tests/monitoring",
+    "tests/reads",
     "tests/statements",
     "tests/store",
     "tests/test_locks.py",

@@ -29,7 +29,7 @@ MUTANTS = CHECKOUT / "mutants"
 # The tests that each mutant reaches differ by database.
 STATISTICS = MUTANTS / "mutmut-stats.json"
 
-PROCESS_TESTS = ("tests/integration", "tests/environments/test_apart.py")
+PROCESS_TESTS = ("tests/integration", "tests/environments/test_isolated.py")
 PROCESS_TESTS_SECONDS = 1200
 
 # mutmut's exit codes of tests that have noticed nothing: they passed, or there are none.

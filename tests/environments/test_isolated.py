@@ -36,7 +36,7 @@ from django_tasks.worker import execution
 from django_tasks.worker.isolated import parent
 from django_tasks.worker.isolated.parent import NoProcess, NotRun, ProcessDied, run_apart
 from tests.conftest import Elsewhere
-from tests.environments.apart import Effect, Place
+from tests.environments.isolated import Effect, Place
 from tests.factories import lanes, table
 from tests.leader import is_alive
 from tests.vendor import SERVERS, only_on
@@ -56,7 +56,7 @@ def place(tmp_path: Path) -> Place:
 @pytest.fixture
 def apart(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> "Apart":
     """Run a claim apart, in a project that knows the handlers of ``apart``."""
-    monkeypatch.setenv("TEST_HANDLERS", "tests.environments.apart.Apart")
+    monkeypatch.setenv("TEST_HANDLERS", "tests.environments.isolated.Apart")
     monkeypatch.setenv("DJANGO_SETTINGS_MODULE", "tests.integration.settings")
     monkeypatch.setattr(settings, "SETTINGS_MODULE", "tests.integration.settings")
     monkeypatch.setattr(parent, "LINGER_SECONDS", 0.1)
@@ -82,7 +82,7 @@ def test_it_ends_at_its_timeout(apart: Apart) -> None:
     outcome = apart("lasts_for_ever", options='{"timeout": 0.05}').outcome
     assert isinstance(outcome, Retry)
     assert (
-        "handle() took longer than its timeout of 0.05 s (at tests/environments/apart.py:"
+        "handle() took longer than its timeout of 0.05 s (at tests/environments/isolated.py:"
         in outcome.error
     )
 
@@ -91,7 +91,7 @@ def test_it_ends_by_its_kill_after_with_its_process(
     apart: Apart, place: Place, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """And stays as suspect as it was."""
-    monkeypatch.setenv("TEST_HANDLERS", "tests.environments.apart.Impatient")
+    monkeypatch.setenv("TEST_HANDLERS", "tests.environments.isolated.Impatient")
     outcome = apart("waits_for_ever").outcome
     assert isinstance(outcome, Retry)
     assert outcome.is_suspect
@@ -109,7 +109,7 @@ def test_its_end_is_told_after_on_failure_has_ended_and_nothing_cuts_that_off(
     elsewhere: Elsewhere,
     does: str,
 ) -> None:
-    monkeypatch.setenv("TEST_HANDLERS", "tests.environments.apart.Mourned")
+    monkeypatch.setenv("TEST_HANDLERS", "tests.environments.isolated.Mourned")
     running: Future[Ended] = elsewhere(apart, does)
     assert place.told() == {"pid": place.told()["pid"], "hook": "begun"}
     never(running.done, "its end is told", seconds=0.5)
@@ -305,7 +305,7 @@ class Told(Effect):
 @pytest.fixture
 def effect(apart: Apart, handlers: Any, monkeypatch: pytest.MonkeyPatch) -> Told:
     """A handler with one attempt, here and in the process that runs its suspects."""
-    monkeypatch.setenv("TEST_HANDLERS", "tests.environments.apart.Effect")
+    monkeypatch.setenv("TEST_HANDLERS", "tests.environments.isolated.Effect")
     told = Told()
     handlers(told)
     return told
